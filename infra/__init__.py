@@ -1,0 +1,1 @@
+"""GPU UltraClusters on AWS from one typed environment file."""
