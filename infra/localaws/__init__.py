@@ -1,0 +1,1 @@
+"""The embedded AWS: CloudFormation and the services of a GPU cluster, on loopback or in this process."""
