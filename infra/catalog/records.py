@@ -1,0 +1,13 @@
+"""Reads the data files that hold AWS's figures, each with its source and the day it was read."""
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+@cache
+def records(name: str) -> dict[str, Any]:
+    """The data file `data/<name>.json` of this package, parsed once. Callers must not change it."""
+    parsed: dict[str, Any] = json.loads(files("infra.catalog").joinpath(f"data/{name}.json").read_text("utf-8"))
+    return parsed
