@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Destroys the stacks of environment $1 on the embedded AWS; stateful stacks lose their termination protection first.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. .localaws/env
+cdk synth --quiet --no-notices -c env="$1" --output "cdk.out/$1"
+.venv/bin/python scripts/unprotect.py "cdk.out/$1"
+cdk destroy --no-notices --app "cdk.out/$1" --all --force

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Fails when a lock file is not what its project file gives, or names a download host.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+fresh=$(mktemp -d)
+trap 'rm -rf "$fresh"' EXIT
+
+cp requirements.txt package.json package-lock.json .npmrc "$fresh"
+scripts/lock.sh "$fresh/requirements.txt"
+npm install --package-lock-only --prefix "$fresh" >/dev/null
+for lock in requirements.txt package-lock.json; do
+    diff -u "$lock" "$fresh/$lock" || { echo "$lock is not current: make lock" >&2; exit 1; }
+    if grep -nE '(https?|git)[:+]' "$lock"; then echo "$lock names a download host" >&2; exit 1; fi
+done
+echo "requirements.txt and package-lock.json are current"
