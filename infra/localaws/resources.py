@@ -20,7 +20,7 @@ class HandlerError(Exception):
     """A resource cannot be made, changed or deleted; the message becomes its event's ResourceStatusReason."""
 
 
-class NotUpdatable(HandlerError):  # noqa: N818 - the name says what the resource is
+class NotUpdatable(HandlerError):
     """A handler was asked for a change in place that it does not know."""
 
     def __init__(self, type_name: str, changed: Iterable[str]) -> None:

@@ -1,0 +1,187 @@
+"""The CloudFormation registry's schemas, as cfn-lint bundles them: what a type allows, fixes at creation, and tags."""
+
+import functools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft7Validator, ValidationError, validators
+
+DEFAULT_REGION = "us-east-1"
+CUSTOM_RESOURCE = "AWS::CloudFormation::CustomResource"
+
+Schema = dict[str, Any]
+
+
+def registered_name(type_name: str) -> str:
+    """The type whose schema and handler serve `type_name`: all Custom::* types are one."""
+    return CUSTOM_RESOURCE if type_name.startswith("Custom::") else type_name
+
+
+def is_registered(type_name: str, region: str) -> bool:
+    """Whether CloudFormation knows the type in the region (in us-east-1, for regions cfn-lint has no list of)."""
+    return registered_name(type_name) in _index(region)
+
+
+def schema(type_name: str, region: str) -> Schema:
+    """The registry schema of the type. Raises KeyError for an unknown type."""
+    return _load(_index(region)[registered_name(type_name)])
+
+
+def create_only(type_name: str, region: str) -> tuple[str, ...]:
+    """Pointers (`/properties/A/B`) to what cannot change without a new resource."""
+    return tuple(schema(type_name, region).get("createOnlyProperties", ()))
+
+
+def tag_property(type_name: str, region: str) -> str | None:
+    """Name of the property that takes the stack's tags, if the type is taggable by CloudFormation."""
+    found = schema(type_name, region)
+    tagging = found.get("tagging", {})
+    if tagging.get("taggable", "Tags" in found["properties"]):
+        return str(tagging.get("tagProperty", "/properties/Tags")).rsplit("/", 1)[-1]
+    return None
+
+
+def values_at(properties: Mapping[str, Any], pointer: str) -> list[Any]:
+    """The values that `pointer` (`/properties/A/*/B`) reaches, none if it reaches nothing."""
+    values: list[Any] = [properties]
+    for step in pointer.split("/")[2:]:
+        values = [inner for value in values for inner in _step(value, step)]
+    return values
+
+
+def _step(value: Any, step: str) -> list[Any]:
+    if step == "*":
+        return list(value) if isinstance(value, list) else []
+    return [value[step]] if isinstance(value, Mapping) and step in value else []
+
+
+def coerce(type_name: str, properties: dict[str, Any], region: str) -> dict[str, Any]:
+    """The properties with scalars in the schema's types: CloudFormation takes "true" for true, 5 for "5".
+
+    A custom resource gets every scalar as a string, as AWS sends them to its function.
+    """
+    if registered_name(type_name) == CUSTOM_RESOURCE:
+        coerced = {name: value if name == "ServiceTimeout" else _as_text(value) for name, value in properties.items()}
+    else:
+        found = schema(type_name, region)
+        coerced = _coerce(properties, found, found)
+    return coerced
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _as_text(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_as_text(inner) for inner in value]
+    return text(value)
+
+
+def text(value: Any) -> str:
+    """A scalar as CloudFormation writes it in a string."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _coerce(value: Any, part: Schema, root: Schema) -> Any:
+    part = _follow(part, root)
+    if isinstance(value, Mapping):
+        known = part.get("properties", {})
+        return {name: _coerce(inner, known.get(name, {}), root) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_coerce(item, part.get("items", {}), root) for item in value]
+    kinds = part.get("type", ())
+    return _scalar(value, (kinds,) if isinstance(kinds, str) else tuple(kinds))
+
+
+def _follow(part: Schema, root: Schema) -> Schema:
+    while "$ref" in part:
+        name = str(part["$ref"]).rsplit("/", 1)[-1]
+        part = root.get("definitions", {}).get(name) or root["properties"][name]
+    return part
+
+
+def _scalar(value: Any, kinds: tuple[str, ...]) -> Any:
+    if isinstance(value, str) and kinds and "string" not in kinds:
+        if "boolean" in kinds and value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        if "integer" in kinds and re.fullmatch(r"-?\d+", value):
+            return int(value)
+        if "number" in kinds and re.fullmatch(r"-?\d+(\.\d+)?", value):
+            return float(value) if "." in value else int(value)
+    if isinstance(value, bool | int | float) and kinds == ("string",):
+        return text(value)
+    return value
+
+
+def problems(type_name: str, properties: dict[str, Any], region: str) -> list[str]:
+    """What the registry would refuse in these properties, in CloudFormation's words; empty when all is well."""
+    found = schema(type_name, region)
+    read_only = {pointer.split("/")[2] for pointer in found.get("readOnlyProperties", ()) if pointer.count("/") == 2}
+    refused = [f"#: extraneous key [{name}] is read-only" for name in sorted(read_only & properties.keys())]
+    errors = sorted(_Validator(found).iter_errors(properties), key=lambda error: list(map(str, error.absolute_path)))
+    return refused + list(dict.fromkeys(_say(error) for error in errors))
+
+
+def _say(error: ValidationError) -> str:
+    where = "#" + "".join(f"/{step}" for step in error.absolute_path)
+    named = re.findall(r"'([^']*)'", error.message)
+    if error.validator == "required":
+        return f"{where}: required key [{named[0]}] not found"
+    if error.validator == "additionalProperties":
+        return f"{where}: extraneous key [{', '.join(named)}] is not permitted"
+    return f"{where}: {error.message}"
+
+
+def _pattern(_: Any, pattern: str, instance: Any, __: Schema) -> Iterator[ValidationError]:
+    """The schemas' patterns are ECMAScript; the few that Python cannot compile are left to the service itself."""
+    try:
+        matches = not isinstance(instance, str) or re.search(pattern, instance)
+    except re.error:
+        return
+    if not matches:
+        yield ValidationError(f"string [{instance}] does not match pattern {pattern}")
+
+
+def _required_xor(_: Any, names: list[str], instance: Any, __: Schema) -> Iterator[ValidationError]:
+    if isinstance(instance, Mapping) and sum(name in instance for name in names) != 1:
+        yield ValidationError(f"exactly one of {names} is required")
+
+
+def _dependent_excluded(_: Any, rules: dict[str, list[str]], instance: Any, __: Schema) -> Iterator[ValidationError]:
+    for name, excluded in rules.items():
+        clash = [
+            other for other in excluded if isinstance(instance, Mapping) and name in instance and other in instance
+        ]
+        if clash:
+            yield ValidationError(f"[{name}] cannot be given together with {clash}")
+
+
+_Validator: type[Draft7Validator] = validators.extend(  # type: ignore[no-untyped-call]
+    Draft7Validator,
+    {"pattern": _pattern, "requiredXor": _required_xor, "dependentExcluded": _dependent_excluded},
+)
+
+
+@functools.cache
+def _folder() -> Path:
+    found = find_spec("cfnlint")  # finding it, unlike importing it, costs no half second
+    if found is None or found.submodule_search_locations is None:
+        raise ModuleNotFoundError("cfn-lint brings the registry schemas; install the extra `local`")
+    return Path(found.submodule_search_locations[0]) / "data" / "schemas"
+
+
+@functools.cache
+def _index(region: str) -> dict[str, str]:
+    path = _folder() / "providers" / f"{region}.json"
+    known = path if path.is_file() else path.with_name(f"{DEFAULT_REGION}.json")
+    index: dict[str, str] = json.loads(known.read_text())
+    return index
+
+
+@functools.cache
+def _load(name: str) -> Schema:
+    loaded: Schema = json.loads((_folder() / "resources" / f"{name}.json").read_text())
+    return loaded
