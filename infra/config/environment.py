@@ -1,0 +1,193 @@
+"""The whole environment file, and the rules that only the whole can show."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from infra.catalog import addresses, capacity_block_places, catalog, lustre, offered_zones, pcs
+from infra.config.fields import Many, PolicyArn, text
+from infra.config.network import Network, subnet_plan
+from infra.config.node_groups import NodeGroup
+from infra.config.observability import Observability
+from infra.config.pcs import Pcs
+from infra.config.problems import Problem, Settings, rule
+from infra.config.storage import Storage
+
+LOCAL_ZONE = re.compile(r"-[a-z]{3}-\d[a-z]$")
+
+
+class Environment(Settings):
+    """One cluster with its network, storage and observability. `name` prefixes the names of its stacks."""
+
+    schema_version: Literal[1]
+    name: Annotated[
+        str, text(r"^[a-z][a-z0-9-]{0,19}$", "up to 20 lower-case letters, digits and hyphens, a letter first")
+    ]
+    account: Annotated[str, text(r"^\d{12}$", "twelve digits")] | None = None
+    region: Annotated[str, text(r"^[a-z]{2}(-[a-z]+)+-\d$", "us-east-2")]
+    availability_zone: str
+    tags: Mapping[Annotated[str, Field(min_length=1, max_length=128)], Annotated[str, Field(max_length=256)]] = Field(
+        default_factory=dict
+    )
+    permissions_boundary: PolicyArn | None = None
+    network: Network
+    storage: Storage = Storage()
+    node_groups: Annotated[Many[NodeGroup], Field(min_length=1)]
+    control_plane: Pcs
+    observability: Observability = Observability()
+
+    @property
+    def in_local_zone(self) -> bool:
+        """Whether nodes and Lustre live in a Local Zone."""
+        return bool(LOCAL_ZONE.search(self.availability_zone))
+
+    @property
+    def launched_groups(self) -> tuple[NodeGroup, ...]:
+        """Node groups as they are launched: UltraServers one group a block."""
+        return tuple(part for group in self.node_groups for part in group.blocks())
+
+    @property
+    def node_addresses(self) -> int:
+        """IPv4 addresses that the node subnet must hold: nodes, login nodes and file servers."""
+        nodes = sum(g.max_count * addresses(g.layout(self.control_plane.type)) for g in self._known_groups())
+        servers = self.storage.lustre.file_servers if self.storage.lustre else 0
+        return nodes + self.control_plane.login.count + servers
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that the control plane manages at the most, login nodes included."""
+        return sum(group.max_count for group in self.node_groups) + self.control_plane.login.count
+
+    def _known_groups(self) -> Iterator[NodeGroup]:
+        """Groups whose type is in the catalogue; another rule refuses the others."""
+        return (group for group in self.node_groups if group.instance_type in catalog)
+
+    @rule
+    def _zone(self) -> Iterator[Problem]:
+        zone = self.availability_zone
+        if not re.fullmatch(rf"{re.escape(self.region)}([a-f]|-[a-z]{{3}}-\d[a-z])", zone):
+            message = f"{zone} is not a zone of {self.region}; one looks like {self.region}a or {self.region}-dfw-2a"
+            yield Problem("zone-outside-region", "availability_zone", message, "set the zone of your capacity")
+
+    @rule
+    def _types_in_zone(self) -> Iterator[Problem]:
+        """What AWS sells where ages, so this only warns."""
+        for i, group in enumerate(self.node_groups):
+            places = capacity_block_places(group.instance_type)
+            zones = offered_zones(group.instance_type, self.region)
+            block = group.purchase.type == "capacity_block"
+            listed = {self.region, self.availability_zone} & set(places) if block else self.availability_zone in zones
+            if group.instance_type in catalog and not listed:
+                where = ", ".join(places if block else zones) or "no zone of this region"
+                message = f"{group.instance_type} was not listed in {self.availability_zone}; it was in {where}"
+                hint = "check with AWS that your zone has it"
+                yield Problem("type-not-listed-in-zone", ("node_groups", i, "instance_type"), message, hint, "warning")
+
+    @rule
+    def _distinct_groups(self) -> Iterator[Problem]:
+        names = [group.name for group in self.node_groups]
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                yield Problem("duplicate-name", ("node_groups", i, "name"), f"{name} is taken", "give it another name")
+
+    @rule
+    def _subnet_holds_all(self) -> Iterator[Problem]:
+        create = self.network.create
+        if create is None or list(create.problems()):
+            return
+        plan, needed = subnet_plan(create.block), self.node_addresses
+        if needed > plan.node_addresses:
+            message = f"its node subnet {plan.node} has {plan.node_addresses} addresses; the nodes need {needed}"
+            hint = "widen the cidr, or set interfaces: fewest_ips"
+            yield Problem("subnet-too-small", ("network", "create", "cidr"), message, hint)
+
+    @rule
+    def _lustre_in_zone(self) -> Iterator[Problem]:
+        """FSx in Local Zones has fewer tiers and no EFA; the list ages, so this only warns."""
+        settings = self.storage.lustre
+        if settings is None or not self.in_local_zone:
+            return
+        tier = settings.throughput_mbps_per_tib
+        if settings.efa or not settings.ssd or (tier is not None and tier not in lustre.LOCAL_ZONE_TIERS):
+            message = f"FSx was not listed with EFA, or tiers other than {lustre.LOCAL_ZONE_TIERS}, in Local Zones"
+            hint = "set efa: false and throughput_mbps_per_tib: 250"
+            yield Problem("lustre-tier-not-in-local-zone", ("storage", "lustre"), message, hint, "warning")
+
+    @rule
+    def _lustre_efa_connections(self) -> Iterator[Problem]:
+        """A file system takes 1024 EFA connections; AWS's client script opens several on each node."""
+        if self.storage.lustre is None or not self.storage.lustre.efa:
+            return
+        groups = list(self._known_groups())
+        connections = sum(g.max_count * lustre.efa_interfaces_per_client(g.instance_type) for g in groups)
+        if connections > lustre.MAXIMUM_EFA_CONNECTIONS:
+            message = (
+                f"{connections} EFA connections from the nodes; a file system takes {lustre.MAXIMUM_EFA_CONNECTIONS}"
+            )
+            hint = "connect fewer EFA interfaces on each client"
+            yield Problem("lustre-efa-connections", ("storage", "lustre", "efa"), message, hint, "warning")
+
+    @rule
+    def _cluster_size(self) -> Iterator[Problem]:
+        plane, nodes = self.control_plane, self.nodes
+        smallest = pcs.smallest_size(nodes)
+        if smallest is None:
+            message = f"{nodes} nodes; the largest PCS cluster manages {max(pcs.SIZES.values())}"
+            yield Problem("pcs-too-many-nodes", "node_groups", message, "split them over environments")
+        elif plane.size != "auto" and pcs.SIZES[plane.size] < nodes:
+            message = f"a {plane.size} cluster manages {pcs.SIZES[plane.size]} nodes, and {nodes} are asked for"
+            hint = f"set size: {smallest}, or auto"
+            yield Problem("pcs-size-too-small", ("control_plane", "size"), message, hint)
+
+    @rule
+    def _node_group_limit(self) -> Iterator[Problem]:
+        groups = len(self.launched_groups) + 1
+        if groups > pcs.MAXIMUM_NODE_GROUPS:
+            message = f"{groups} PCS node groups with the login group; a cluster has at most {pcs.MAXIMUM_NODE_GROUPS}"
+            yield Problem("pcs-too-many-node-groups", "node_groups", message, "merge groups, or ask AWS for more")
+
+    @rule
+    def _queues_name_groups(self) -> Iterator[Problem]:
+        names = [group.name for group in self.node_groups]
+        used = {name for queue in self.control_plane.queues for name in queue.node_groups}
+        for i, queue in enumerate(self.control_plane.queues):
+            for j, name in enumerate(queue.node_groups):
+                if name not in names:
+                    message = f"{name} is not a node group; there are {', '.join(names)}"
+                    at = ("control_plane", "queues", i, "node_groups", j)
+                    yield Problem("queue-node-group-unknown", at, message, f"set {names[0]}")
+        for i, name in enumerate(names):
+            if name not in used:
+                message = f"no queue uses {name}, so no job could run on it"
+                hint = f"add {name} to a queue of control_plane"
+                yield Problem("node-group-without-queue", ("node_groups", i, "name"), message, hint)
+
+    @rule
+    def _ultraserver_queues(self) -> Iterator[Problem]:
+        """UltraServer groups go in queues of their own, sizes in powers of two of each other.
+
+        Source: AWS PCS User Guide, "Using UltraServers" (2026).
+        """
+        ultraserver = {group.name: group.purchase.ultraserver for group in self.node_groups}
+        for i, queue in enumerate(self.control_plane.queues):
+            kinds = Counter(bool(ultraserver.get(name)) for name in queue.node_groups)
+            if len(kinds) > 1:
+                message = "UltraServers share a queue with other nodes, which PCS does not allow"
+                at = ("control_plane", "queues", i, "node_groups")
+                yield Problem("queue-mixes-ultraservers", at, message, "give the UltraServers a queue of their own")
+
+    @rule
+    def _efa_only_on_pcs(self) -> Iterator[Problem]:
+        """PCS was reported not to pass `efa-only` interfaces on (awsome-distributed-ai, July 2026; not verified)."""
+        for i, group in enumerate(self._known_groups()):
+            if any(interface.kind == "efa-only" for interface in group.layout(self.control_plane.type)):
+                message = (
+                    "PCS was reported not to pass efa-only interfaces on to the launch; whether it does now is open"
+                )
+                hint = "check NCCL's NIC count on the first node"
+                if group.interfaces != "auto":
+                    hint = "set interfaces: auto, or " + hint
+                yield Problem("efa-only-unverified", ("node_groups", i, "interfaces"), message, hint, "warning")

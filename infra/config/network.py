@@ -1,0 +1,91 @@
+"""The network an environment runs in: created here, or one that exists."""
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
+
+from infra.config.fields import Many, SubnetId, VpcId, text
+from infra.config.problems import Problem, Settings, rule
+
+RESERVED_ADDRESSES = 5
+"""Addresses that AWS keeps in every subnet (VPC User Guide, "Subnet sizing")."""
+
+
+class SubnetPlan(NamedTuple):
+    """How a VPC's addresses are cut up."""
+
+    node: IPv4Network
+    control_plane: tuple[IPv4Network, IPv4Network]
+    public: tuple[IPv4Network, IPv4Network]
+
+    @property
+    def node_addresses(self) -> int:
+        """Addresses that nodes and file servers can take."""
+        return self.node.num_addresses - RESERVED_ADDRESSES
+
+
+def subnet_plan(cidr: IPv4Network) -> SubnetPlan:
+    """The upper half for nodes, and from the lower half two sixteenths each for control plane and public subnets.
+
+    Raises ValueError for a block too small to cut: the smallest subnet AWS allows is a /28.
+    """
+    sixteenths = list(cidr.subnets(prefixlen_diff=4))
+    node = list(cidr.subnets(prefixlen_diff=1))[1]
+    return SubnetPlan(node, (sixteenths[0], sixteenths[1]), (sixteenths[2], sixteenths[3]))
+
+
+class CreateNetwork(Settings):
+    """A VPC of our own: one node subnet in the environment's zone, control-plane and public subnets in two zones.
+
+    `nat_gateways` 0 means no way out to the internet: set `private_endpoints`. `flow_logs` go to CloudWatch Logs.
+    """
+
+    cidr: Annotated[str, text(r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$", "10.0.0.0/16")] = "10.0.0.0/16"
+    nat_gateways: Annotated[int, Field(ge=0, le=2)] = 1
+    private_endpoints: bool = True
+    flow_logs: bool = True
+
+    @property
+    def block(self) -> IPv4Network:
+        """`cidr` as a network."""
+        return IPv4Network(self.cidr)
+
+    @rule
+    def _cidr_can_be_cut(self) -> Iterator[Problem]:
+        """AWS takes VPCs of /16 to /28; /24 is the smallest that still has /28 subnets for us (VPC User Guide)."""
+        try:
+            block = self.block
+        except ValueError as error:
+            yield Problem("cidr-size", "cidr", f"{self.cidr} is not an IPv4 network: {error}", "set cidr: 10.0.0.0/16")
+            return
+        if not 16 <= block.prefixlen <= 24:
+            message = f"/{block.prefixlen} is not a size this network can have; allowed is /16 to /24"
+            yield Problem("cidr-size", "cidr", message, f"set cidr: {block.network_address}/16")
+
+
+class ExistingNetwork(Settings):
+    """A VPC that exists, with DNS support and DNS hostnames on.
+
+    The node subnet lies in the environment's zone. PCS puts its controller into the first control-plane subnet, which
+    must not lie in a Local Zone.
+    """
+
+    vpc_id: VpcId
+    node_subnet_id: SubnetId
+    control_plane_subnet_ids: Annotated[Many[SubnetId], Field(min_length=1)]
+
+
+class Network(Settings):
+    """Exactly one of `create` and `existing`."""
+
+    create: CreateNetwork | None = None
+    existing: ExistingNetwork | None = None
+
+    @rule
+    def _one_choice(self) -> Iterator[Problem]:
+        if (self.create is None) == (self.existing is None):
+            message = "both create and existing are set" if self.create else "neither create nor existing is set"
+            message += "; exactly one is allowed"
+            yield Problem("network-choice", (), message, "keep create: {} for a VPC of its own")

@@ -1,0 +1,143 @@
+"""The accelerated fleet: which instances, how many, how they are bought and wired."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
+
+from pydantic import Field
+
+from infra.catalog import InstanceType, Interface, Profile, catalog, interface_layout, ultraservers
+from infra.catalog.instance_types import UnknownInstanceType
+from infra.config.fields import KIND, MAPPING, NUMBER, TEXT, Image, Many, Name
+from infra.config.launch import decide
+from infra.config.problems import Problem, Settings, rule
+
+PurchaseType = Literal["on_demand", "spot", "reservation", "capacity_block", "interruptible_reservation"]
+Controller = Literal["pcs"]
+
+
+class Scale(Settings):
+    """A group that grows and shrinks between two counts."""
+
+    min: Annotated[int, Field(ge=0)]
+    max: Annotated[int, Field(ge=1)]
+
+    @rule
+    def _min_below_max(self) -> Iterator[Problem]:
+        if self.min > self.max:
+            message = f"min {self.min} is above max {self.max}"
+            yield Problem("count-range", "min", message, f"set min to at most {self.max}")
+
+
+class Purchase(Settings):
+    """How instances are bought.
+
+    `on_demand` and `spot` take nothing else. `reservation` is an On-Demand Capacity Reservation, by id or by resource
+    group. `capacity_block` names its reservation; for UltraServers, `ultraserver` and one reservation for each.
+    Which combinations hold is decided in `infra/config/launch.py`.
+    """
+
+    type: PurchaseType
+    reservation_id: str | None = None
+    reservation_group_arn: str | None = None
+    ultraserver: str | None = None
+    reservation_ids: Many[str] = ()
+
+    @property
+    def reservations(self) -> tuple[str, ...]:
+        """Every reservation id that is named."""
+        return (*([self.reservation_id] if self.reservation_id else []), *self.reservation_ids)
+
+
+class ExistingPlacementGroup(Settings):
+    """A cluster placement group that exists."""
+
+    existing: Annotated[str, Field(min_length=1, max_length=255)]
+
+
+class NodeGroup(Settings):
+    """Instances of one type that are launched alike.
+
+    `placement` auto is a cluster placement group wherever one is allowed. `interfaces` auto is the layout that suits
+    the control plane. `local_storage` raid0 joins the NVMe disks. `image` auto is AWS's image for the control plane;
+    otherwise an AMI id or `ssm:/path` of a parameter that holds one.
+    """
+
+    name: Name
+    instance_type: str
+    count: Annotated[Annotated[int, Field(ge=1), NUMBER] | Annotated[Scale, MAPPING], KIND]
+    purchase: Purchase
+    placement: Annotated[
+        Annotated[Literal["auto", "none"], TEXT] | Annotated[ExistingPlacementGroup, MAPPING], KIND
+    ] = "auto"
+    interfaces: Literal["auto", "fewest_ips", "max_bandwidth", "efa_with_ip"] = "auto"
+    local_storage: Literal["raid0", "none"] = "raid0"
+    root_volume_gib: Annotated[int, Field(ge=100, le=16384)] = 300
+    image: Image = "auto"
+
+    @property
+    def hardware(self) -> InstanceType:
+        """The catalogue's record of the type. Raises UnknownInstanceType for a name that a rule refused."""
+        return catalog[self.instance_type]
+
+    @property
+    def min_count(self) -> int:
+        """Instances that are always there."""
+        return self.count.min if isinstance(self.count, Scale) else self.count
+
+    @property
+    def max_count(self) -> int:
+        """Instances that there can be."""
+        return self.count.max if isinstance(self.count, Scale) else self.count
+
+    def layout(self, controller: Controller) -> tuple[Interface, ...]:
+        """Interfaces of one node. PCS was reported not to pass `efa-only` on, so its `auto` is `efa_with_ip`.
+
+        Source: awsome-distributed-ai, aws-pcs templates (July 2026); whether it still holds is not verified.
+        """
+        automatic: dict[Controller, Profile] = {"pcs": "efa_with_ip"}
+        return interface_layout(self.hardware, automatic[controller] if self.interfaces == "auto" else self.interfaces)
+
+    def blocks(self) -> tuple[Self, ...]:
+        """The group as groups of one capacity block each: UltraServers are launched block by block.
+
+        A group without several blocks is returned as it is; otherwise the parts are named `<name>-1`, `<name>-2` ...
+        """
+        purchase = self.purchase
+        if len(purchase.reservation_ids) < 2:
+            return (self,)
+        each = ultraservers[purchase.ultraserver or ""].instances
+        return tuple(
+            self.model_copy(
+                update={
+                    "name": f"{self.name}-{number}",
+                    "count": each,
+                    "purchase": purchase.model_copy(update={"reservation_ids": (reservation,)}),
+                }
+            )
+            for number, reservation in enumerate(purchase.reservation_ids, 1)
+        )
+
+    @rule
+    def _known_type(self) -> Iterator[Problem]:
+        try:
+            catalog[self.instance_type]
+        except UnknownInstanceType as unknown:
+            message = f"{self.instance_type} is not in the catalogue; it holds {', '.join(catalog)}"
+            hint = f"did you mean {unknown.nearest[0]}?" if unknown.nearest else "see `ultracluster catalog`"
+            yield Problem("unknown-instance-type", "instance_type", message, hint)
+
+    @rule
+    def _launchable(self) -> Iterator[Problem]:
+        """Placement and purchase go together, see `infra/config/launch.py`."""
+        if self.instance_type in catalog:
+            yield from decide(self).problems
+
+    @rule
+    def _pinned_image(self) -> Iterator[Problem]:
+        """AWS publishes only `latest`; a later deployment may resolve to a newer image and replace the nodes.
+
+        Source: AWS PCS User Guide, "AMI release notes" (2026).
+        """
+        if self.image == "auto" or self.image.startswith("ssm:"):
+            message = "the image is looked up at each deployment, and a newer one replaces the nodes"
+            yield Problem("image-not-pinned", "image", message, "pin it: image: ami-...", "warning")

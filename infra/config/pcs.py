@@ -1,0 +1,94 @@
+"""The Slurm control plane: an AWS PCS cluster, its login nodes and its queues."""
+
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from infra.catalog import pcs
+from infra.config.fields import Image, Many, Name, TextOrNumber, text
+from infra.config.problems import Problem, Settings, rule
+
+NOTICE = timedelta(days=90)
+"""How long before a Slurm version's end of life a file that names it is warned about."""
+
+SlurmSettings = Mapping[str, TextOrNumber]
+
+
+class Login(Settings):
+    """Login nodes: a static node group that no queue uses."""
+
+    instance_type: Annotated[str, text(r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$", "m7i.4xlarge")] = "m7i.4xlarge"
+    count: Annotated[int, Field(ge=1)] = 1
+    image: Image = "auto"
+
+
+class Queue(Settings):
+    """A Slurm partition over node groups. `slurm_settings` are slurm.conf parameters of a partition."""
+
+    name: Annotated[Name, Field(min_length=3)]
+    node_groups: Annotated[Many[str], Field(min_length=1)]
+    slurm_settings: SlurmSettings = Field(default_factory=dict)
+
+    @rule
+    def _allowed_settings(self) -> Iterator[Problem]:
+        yield from _not_allowed(self.slurm_settings, pcs.QUEUE_SETTINGS, "a queue")
+
+
+class Pcs(Settings):
+    """An AWS PCS cluster.
+
+    `size` auto is the smallest that manages every node, login nodes included. `accounting` keeps Slurm's accounting in
+    a database that PCS manages. `slurm_settings` are slurm.conf parameters that PCS lets a cluster set.
+
+    Source: AWS PCS User Guide (2026); figures and lists in `infra/catalog/data/pcs.json`.
+    """
+
+    type: Literal["pcs"]
+    slurm_version: str
+    size: Literal["auto", "small", "medium", "large"] = "auto"
+    accounting: bool = True
+    login: Login = Login()
+    queues: Annotated[Many[Queue], Field(min_length=1)]
+    slurm_settings: SlurmSettings = Field(default_factory=dict)
+
+    @rule
+    def _known_version(self) -> Iterator[Problem]:
+        end = pcs.SLURM_VERSIONS.get(self.slurm_version)
+        newest = max(pcs.SLURM_VERSIONS, key=lambda version: pcs.SLURM_VERSIONS[version])
+        hint = f'set slurm_version: "{newest}"'
+        if end is None:
+            message = f"PCS has no Slurm {self.slurm_version}; known are {', '.join(pcs.SLURM_VERSIONS)}"
+            yield Problem("slurm-version-unknown", "slurm_version", message, hint)
+        elif end < date.today():
+            message = f"Slurm {self.slurm_version} ended on {end}; PCS creates no cluster with it"
+            yield Problem("slurm-version-ended", "slurm_version", message, hint)
+        elif end < date.today() + NOTICE:
+            message = f"Slurm {self.slurm_version} ends on {end}, after which PCS creates no cluster with it"
+            yield Problem("slurm-version-ending", "slurm_version", message, hint, "warning")
+
+    @rule
+    def _allowed_settings(self) -> Iterator[Problem]:
+        yield from _not_allowed(self.slurm_settings, pcs.CLUSTER_SETTINGS, "a cluster")
+
+    @rule
+    def _queue_limit(self) -> Iterator[Problem]:
+        if len(self.queues) > pcs.MAXIMUM_QUEUES:
+            message = f"{len(self.queues)} queues; a PCS cluster has at most {pcs.MAXIMUM_QUEUES}"
+            yield Problem("wrong-length", "queues", message, "let queues share node groups, or ask AWS for more")
+
+    @rule
+    def _distinct_queues(self) -> Iterator[Problem]:
+        names = [queue.name for queue in self.queues]
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                yield Problem("duplicate-name", ("queues", i, "name"), f"{name} is taken", "give it another name")
+
+
+def _not_allowed(settings: SlurmSettings, allowed: frozenset[str], owner: str) -> Iterator[Problem]:
+    """PCS rejects anything off its lists with a generic error."""
+    for name in settings:
+        if name not in allowed:
+            message = f"PCS does not let {owner} set {name}; allowed are {', '.join(sorted(allowed))}"
+            yield Problem("slurm-setting-not-allowed", ("slurm_settings", name), message, f"remove {name}")
