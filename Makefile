@@ -75,7 +75,7 @@ lock: install ## Export requirements.txt and package-lock.json anew, keeping loc
 
 schema: install ## Write the JSON Schema of the environment file
 	mkdir -p schema
-	ultracluster schema >schema/.new && mv schema/.new schema/environment.schema.json
+	ultracluster schema >.venv/schema.json && mv .venv/schema.json schema/environment.schema.json
 
 snapshots: install ## Accept the present templates as the new snapshots
 	pytest tests/snapshots --snapshot-update

@@ -25,5 +25,5 @@ if [ ! -x .venv/bin/uv ]; then
     .venv/bin/pip --disable-pip-version-check install --quiet --no-deps --require-hashes -r <(locked uv)
 fi
 echo "Installing the packages of requirements.txt"
-UV_COMPILE_BYTECODE=1 scripts/uv.sh pip sync --quiet --require-hashes requirements.txt
+scripts/uv.sh pip sync --quiet --require-hashes requirements.txt
 scripts/uv.sh pip install --quiet --no-deps --no-build-isolation --editable .

@@ -21,7 +21,7 @@ for identifier, artifact in manifest["artifacts"].items():
     if artifact["type"] != "aws:cloudformation:stack" or not artifact["properties"].get("terminationProtection"):
         continue
     region = urlsplit(artifact["environment"]).path.strip("/")
-    cloudformation = boto3.client("cloudformation", region_name=None if region == "unknown-region" else region)
+    cloudformation = boto3.client("cloudformation", region_name=region)
     name = artifact["properties"].get("stackName", identifier)
     try:
         cloudformation.update_termination_protection(StackName=name, EnableTerminationProtection=False)
