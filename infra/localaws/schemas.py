@@ -77,7 +77,7 @@ def _as_text(value: Any) -> Any:
         return {name: _as_text(inner) for name, inner in value.items()}
     if isinstance(value, list):
         return [_as_text(inner) for inner in value]
-    return text(value)
+    return text(value) if isinstance(value, bool | int | float) else value
 
 
 def text(value: Any) -> str:

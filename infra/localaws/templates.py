@@ -82,6 +82,7 @@ class Declaration:
     metadata: Mapping[str, Any]
     deletion_policy: str
     update_replace_policy: str
+    needs: frozenset[str] = frozenset()  # what it depends on or refers to, once the conditions are known
 
 
 def parse(source: str) -> Body:
@@ -159,7 +160,7 @@ def declarations(body: Body, conditions: Mapping[str, bool]) -> dict[str, Declar
     _check_outputs(body, present, conditions)
     ordered = {name: [other for other in present if other in needed] for name, needed in needs.items()}
     try:
-        return {name: present[name] for name in TopologicalSorter(ordered).static_order()}
+        return {name: replace(present[name], needs=needs[name]) for name in TopologicalSorter(ordered).static_order()}
     except CycleError as error:
         circle = ", ".join(sorted(set(error.args[1])))
         raise TemplateError(f"Circular dependency between resources: [{circle}]") from error

@@ -1,0 +1,415 @@
+"""The CloudFormation API of the embedded AWS, in place of moto's: requests in, answers of botocore's shapes out."""
+
+import contextlib
+import logging
+import threading
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, ClassVar, cast
+
+from moto.cloudformation import urls
+from moto.core.exceptions import ServiceException
+from moto.core.responses import ActionResult, BaseResponse, EmptyResult
+
+from infra.localaws import describe
+from infra.localaws.changesets import changes_outputs, plan, template_source, version_of
+from infra.localaws.engine import OnFailure, Operation, Verb
+from infra.localaws.intrinsics import TemplateError
+from infra.localaws.resources import HandlerError, client, require
+from infra.localaws.stacks import ChangeSet, Stack, StackBackend, Version, stack_backends
+from infra.localaws.templates import parse, required_capabilities
+
+logger = logging.getLogger(__name__)
+
+NO_CHANGES = "The submitted information didn't contain changes. Submit different information to create a change set."
+NO_UPDATES = "No updates are to be performed."
+UPDATABLE = frozenset(
+    {
+        "CREATE_COMPLETE",
+        "CREATE_FAILED",
+        "UPDATE_COMPLETE",
+        "UPDATE_FAILED",
+        "UPDATE_ROLLBACK_COMPLETE",
+    }
+)
+
+
+def install() -> None:
+    """Let moto, in process and in its server, answer CloudFormation with this class."""
+    urls.url_paths = {"{0}/$": CloudFormation.dispatch}
+
+
+class Refused(ServiceException):  # type: ignore[misc]  # moto is untyped
+    """An answer with an error code."""
+
+
+def invalid(message: str) -> Refused:
+    """CloudFormation's answer to most wrong requests."""
+    return Refused("ValidationError", message)
+
+
+class CloudFormation(BaseResponse):  # type: ignore[misc]  # moto is untyped
+    """One CloudFormation request. A method per action, named as moto's dispatcher wants them."""
+
+    background: ClassVar[bool] = False  # True in the server, so that the CDK CLI has progress to show
+
+    def __init__(self) -> None:
+        super().__init__(service_name="cloudformation")
+        self.automated_parameter_parsing = True
+
+    @property
+    def backend(self) -> StackBackend:
+        """The stacks of the caller's account and region."""
+        return cast("StackBackend", stack_backends[self.current_account][self.region])
+
+    def create_stack(self) -> ActionResult:
+        """CreateStack."""
+        name = self.params["StackName"]
+        if self.backend.find(name):
+            raise Refused("AlreadyExistsException", f"Stack [{name}] already exists")
+        stack = self._new_stack(name, "CREATE_IN_PROGRESS")
+        version = self._version(stack)
+        stack.termination_protection = bool(self.params.get("EnableTerminationProtection"))
+        self.backend.stacks[stack.id] = stack
+        self._deploy(stack, version, "CREATE", self._on_failure(self.params.get("OnFailure")))
+        return ActionResult({"StackId": stack.id})
+
+    def update_stack(self) -> ActionResult:
+        """UpdateStack."""
+        stack = self._updatable(self.params["StackName"])
+        version = self._version(stack)
+        with _refusals():
+            if not self._differs(stack, version, plan(stack, version, self.backend)):
+                raise invalid(NO_UPDATES)
+        self._deploy(stack, version, "UPDATE", self._on_failure(None))
+        return ActionResult({"StackId": stack.id})
+
+    def delete_stack(self) -> EmptyResult:
+        """DeleteStack. A stack that does not exist is no error."""
+        stack = self.backend.find(self.params["StackName"])
+        if stack is None or stack.status == "DELETE_COMPLETE":
+            return EmptyResult()
+        if stack.termination_protection:
+            raise invalid(f"Stack [{stack.name}] cannot be deleted while TerminationProtection is enabled")
+        if stack.status.endswith("_IN_PROGRESS") and stack.status != "REVIEW_IN_PROGRESS":
+            raise invalid(f"Stack [{stack.name}] cannot be deleted while in status {stack.status}")
+        retain = tuple(self.params.get("RetainResources") or ())
+        if retain and stack.status != "DELETE_FAILED":
+            raise invalid("RetainResources can only be specified when the stack is in the DELETE_FAILED state.")
+        operation = self._begin(stack, "DELETE")
+        self._run(stack, lambda: operation.delete(retain))
+        return EmptyResult()
+
+    def rollback_stack(self) -> ActionResult:
+        """RollbackStack: what `cdk rollback` asks for after a failure with roll-back disabled."""
+        stack = self._known(self.params["StackName"])
+        if stack.status not in ("CREATE_FAILED", "UPDATE_FAILED"):
+            raise invalid(f"Stack [{stack.name}] in state {stack.status} cannot be rolled back")
+        operation = Operation(self.backend, stack, self.params.get("ClientRequestToken"))
+        stack.now("UPDATE_ROLLBACK_IN_PROGRESS" if stack.good else "ROLLBACK_IN_PROGRESS")
+        self._run(stack, lambda: operation.roll_back(None))
+        return ActionResult({"StackId": stack.id})
+
+    def continue_update_rollback(self) -> EmptyResult:
+        """ContinueUpdateRollback."""
+        stack = self._known(self.params["StackName"])
+        if stack.status != "UPDATE_ROLLBACK_FAILED":
+            raise invalid(f"Stack {stack.id} is in {stack.status} state and can not continue its roll-back.")
+        if self.params.get("ResourcesToSkip"):
+            raise invalid("The embedded AWS does not skip resources in a roll-back")
+        operation = Operation(self.backend, stack, self.params.get("ClientRequestToken"))
+        stack.now("UPDATE_ROLLBACK_IN_PROGRESS")
+        self._run(stack, lambda: operation.roll_back(None))
+        return EmptyResult()
+
+    def update_termination_protection(self) -> ActionResult:
+        """UpdateTerminationProtection."""
+        stack = self._known(self.params["StackName"])
+        stack.termination_protection = bool(self.params["EnableTerminationProtection"])
+        return ActionResult({"StackId": stack.id})
+
+    def create_change_set(self) -> ActionResult:
+        """CreateChangeSet of the kinds CREATE and UPDATE."""
+        name, kind = self.params["StackName"], self.params.get("ChangeSetType", "UPDATE")
+        if kind not in ("CREATE", "UPDATE"):
+            raise invalid(f"The embedded AWS makes no change sets of type {kind}")
+        stack = self._stack_for(name, kind)
+        set_name = self.params["ChangeSetName"]
+        if set_name in stack.change_sets:
+            raise Refused("AlreadyExistsException", f"ChangeSet {set_name} already exists")
+        version = self._version(stack)
+        self.backend.stacks[stack.id] = stack
+        if not stack.events:
+            stack.now("REVIEW_IN_PROGRESS", "User Initiated", self.params.get("ClientToken"))
+        change_set = self._change_set(stack, set_name, kind, version)
+        stack.change_sets[set_name] = change_set
+        return ActionResult({"Id": change_set.id, "StackId": stack.id})
+
+    def describe_change_set(self) -> ActionResult:
+        """DescribeChangeSet."""
+        stack, change_set = self._found_change_set()
+        return ActionResult(describe.change_set(stack, change_set))
+
+    def describe_change_set_hooks(self) -> ActionResult:
+        """DescribeChangeSetHooks: there are no hooks here."""
+        stack, change_set = self._found_change_set()
+        return ActionResult(
+            {
+                "ChangeSetId": change_set.id,
+                "ChangeSetName": change_set.name,
+                "Hooks": [],
+                "Status": "PLANNED",
+                "StackId": stack.id,
+                "StackName": stack.name,
+            }
+        )
+
+    def list_change_sets(self) -> ActionResult:
+        """ListChangeSets."""
+        stack = self._known(self.params["StackName"])
+        told = [describe.change_set(stack, change_set) for change_set in stack.change_sets.values()]
+        return ActionResult({"Summaries": told})
+
+    def execute_change_set(self) -> EmptyResult:
+        """ExecuteChangeSet. The stack's other change sets go with it, as in AWS."""
+        stack, change_set = self._found_change_set()
+        if change_set.execution_status != "AVAILABLE":
+            raise Refused(
+                "InvalidChangeSetStatus",
+                f"ChangeSet [{change_set.id}] cannot be executed in its current status of [{change_set.status}]",
+            )
+        stack.executed = change_set.id
+        stack.change_sets.clear()
+        verb: Verb = "CREATE" if change_set.kind == "CREATE" else "UPDATE"
+        self._deploy(stack, change_set.version, verb, self._on_failure(change_set.on_failure))
+        return EmptyResult()
+
+    def delete_change_set(self) -> EmptyResult:
+        """DeleteChangeSet. One that does not exist is no error; a stack that does not exist is."""
+        found = self._find_change_set()
+        if found:
+            stack, change_set = found
+            del stack.change_sets[change_set.name]
+        return EmptyResult()
+
+    def describe_stacks(self) -> ActionResult:
+        """DescribeStacks."""
+        name = self.params.get("StackName")
+        stacks = [self._known(name)] if name else list(self.backend.live())
+        return ActionResult({"Stacks": [describe.stack(stack) for stack in stacks]})
+
+    def list_stacks(self) -> ActionResult:
+        """ListStacks."""
+        wanted = self.params.get("StackStatusFilter")
+        stacks = [stack for stack in self.backend.stacks.values() if not wanted or stack.status in wanted]
+        return ActionResult({"StackSummaries": [describe.stack_summary(stack) for stack in stacks]})
+
+    def describe_stack_events(self) -> ActionResult:
+        """DescribeStackEvents, newest first."""
+        stack = self._known(self.params["StackName"])
+        return ActionResult({"StackEvents": stack.events[::-1]})
+
+    def describe_events(self) -> ActionResult:
+        """DescribeEvents: the same events under the newer name."""
+        stack = self._known(self.params["StackName"]) if "StackName" in self.params else self._found_change_set()[0]
+        failed_only = (self.params.get("Filters") or {}).get("FailedEvents")
+        return ActionResult({"OperationEvents": describe.operation_events(stack, failed_only=bool(failed_only))})
+
+    def describe_stack_resources(self) -> ActionResult:
+        """DescribeStackResources, by stack or by physical id."""
+        stack = self._known(self.params["StackName"]) if "StackName" in self.params else self._owner()
+        only = self.params.get("LogicalResourceId")
+        told = [describe.resource(stack, record) for record in list(stack.resources.values())]
+        return ActionResult({"StackResources": [it for it in told if only in (None, it["LogicalResourceId"])]})
+
+    def describe_stack_resource(self) -> ActionResult:
+        """DescribeStackResource."""
+        stack, name = self._known(self.params["StackName"]), self.params["LogicalResourceId"]
+        if name not in stack.resources:
+            raise invalid(f"Resource {name} does not exist for stack {stack.name}")
+        return ActionResult({"StackResourceDetail": describe.resource(stack, stack.resources[name])})
+
+    def list_stack_resources(self) -> ActionResult:
+        """ListStackResources."""
+        stack = self._known(self.params["StackName"])
+        told = [describe.resource(stack, record) for record in list(stack.resources.values())]
+        return ActionResult({"StackResourceSummaries": told})
+
+    def list_exports(self) -> ActionResult:
+        """ListExports."""
+        told = [
+            {"ExportingStackId": stack.id, "Name": name, "Value": value}
+            for name, (stack, value) in sorted(self.backend.exports().items())
+        ]
+        return ActionResult({"Exports": told})
+
+    def list_imports(self) -> ActionResult:
+        """ListImports."""
+        users = self.backend.importers(self.params["ExportName"])
+        if not users:
+            raise invalid(f"Export '{self.params['ExportName']}' is not imported by any stack.")
+        return ActionResult({"Imports": [stack.name for stack in users]})
+
+    def get_template(self) -> ActionResult:
+        """GetTemplate of a stack or a change set."""
+        if "ChangeSetName" in self.params:
+            version: Version | None = self._found_change_set()[1].version
+        else:
+            version = self._known(self.params["StackName"]).version
+        body = version.source if version else "{}"
+        return ActionResult({"TemplateBody": body, "StagesAvailable": ["Original", "Processed"]})
+
+    def get_template_summary(self) -> ActionResult:
+        """GetTemplateSummary."""
+        with _refusals():
+            return ActionResult(describe.template_summary(parse(self._template())))
+
+    def validate_template(self) -> ActionResult:
+        """ValidateTemplate."""
+        with _refusals():
+            return ActionResult(describe.template_summary(parse(self._template())))
+
+    def _template(self) -> str:
+        name = self.params.get("StackName")
+        if not name:
+            with _refusals():
+                return template_source(self.params, None, self.region)
+        version = self._known(name).version
+        if version is None:
+            raise invalid(f"Stack {name} has no template yet")
+        return version.source
+
+    def _known(self, name: str) -> Stack:
+        stack = self.backend.find(name)
+        if stack is None:
+            raise invalid(f"Stack with id {name} does not exist")
+        return stack
+
+    def _owner(self) -> Stack:
+        physical_id = self.params.get("PhysicalResourceId")
+        for stack in self.backend.live():
+            if any(record.physical_id == physical_id for record in stack.resources.values()):
+                return stack
+        raise invalid(f"Stack for {physical_id} does not exist")
+
+    def _updatable(self, name: str) -> Stack:
+        stack = self.backend.find(name)
+        if stack is None or stack.status in ("DELETE_COMPLETE", "REVIEW_IN_PROGRESS"):
+            raise invalid(f"Stack [{name}] does not exist")
+        if stack.status not in UPDATABLE:
+            raise invalid(f"Stack:{stack.id} is in {stack.status} state and can not be updated.")
+        return stack
+
+    def _stack_for(self, name: str, kind: str) -> Stack:
+        if kind == "UPDATE":
+            return self._updatable(name)
+        stack = self.backend.find(name)
+        if stack is None or stack.status == "DELETE_COMPLETE":
+            return self._new_stack(name, "REVIEW_IN_PROGRESS")
+        if stack.status != "REVIEW_IN_PROGRESS":
+            raise invalid(f"Stack [{name}] already exists and cannot be created again with the changeSet [{name}].")
+        return stack
+
+    def _new_stack(self, name: str, status: str) -> Stack:
+        arn = f"arn:aws:cloudformation:{self.region}:{self.current_account}:stack/{name}/{uuid.uuid4()}"
+        return Stack(name, arn, self.current_account, self.region, datetime.now(UTC), status)
+
+    def _version(self, stack: Stack) -> Version:
+        with _refusals():
+            version = version_of(self.params, stack, self.backend)
+            if version.role_arn:
+                role = version.role_arn.rsplit("/", 1)[-1]
+                iam = client("iam", self.region)
+                require(lambda: iam.get_role(RoleName=role), f"Role {version.role_arn} is invalid or cannot be assumed")
+        missing = [name for name in required_capabilities(version.body) if not _acknowledged(name, version)]
+        if missing:
+            raise Refused("InsufficientCapabilitiesException", f"Requires capabilities : [{', '.join(missing)}]")
+        return version
+
+    def _change_set(self, stack: Stack, name: str, kind: str, version: Version) -> ChangeSet:
+        reason = None
+        changes: list[dict[str, Any]] = []
+        try:
+            changes = plan(stack, version, self.backend)
+            if kind == "UPDATE" and not self._differs(stack, version, changes):
+                reason = NO_CHANGES
+        except TemplateError as error:
+            reason = str(error)
+        return ChangeSet(
+            name=name,
+            id=f"arn:aws:cloudformation:{self.region}:{self.current_account}:changeSet/{name}/{uuid.uuid4()}",
+            kind=kind,
+            version=version,
+            changes=changes,
+            status="FAILED" if reason else "CREATE_COMPLETE",
+            execution_status="UNAVAILABLE" if reason else "AVAILABLE",
+            reason=reason,
+            created=datetime.now(UTC),
+            description=self.params.get("Description"),
+            on_failure=self.params.get("OnStackFailure") or "ROLLBACK",
+        )
+
+    def _differs(self, stack: Stack, version: Version, changes: list[dict[str, Any]]) -> bool:
+        if changes or stack.version is None or version.tags != stack.version.tags:
+            return True
+        return stack.status.endswith("_FAILED") or changes_outputs(stack, version, self.backend)
+
+    def _find_change_set(self) -> tuple[Stack, ChangeSet] | None:
+        name = self.params["ChangeSetName"]
+        stacks = [self._known(self.params["StackName"])] if self.params.get("StackName") else self.backend.live()
+        return next(
+            ((stack, it) for stack in stacks for it in stack.change_sets.values() if name in (it.name, it.id)), None
+        )
+
+    def _found_change_set(self) -> tuple[Stack, ChangeSet]:
+        found = self._find_change_set()
+        if found is None:
+            raise Refused("ChangeSetNotFound", f"ChangeSet [{self.params['ChangeSetName']}] does not exist")
+        return found
+
+    def _on_failure(self, asked: str | None) -> OnFailure:
+        if self.params.get("DisableRollback"):
+            return "DO_NOTHING"
+        return cast("OnFailure", asked or "ROLLBACK")
+
+    def _begin(self, stack: Stack, verb: Verb) -> Operation:
+        operation = Operation(self.backend, stack, self.params.get("ClientRequestToken"))
+        operation.begin(verb)
+        return operation
+
+    def _deploy(self, stack: Stack, version: Version, verb: Verb, on_failure: OnFailure) -> None:
+        stack.disable_rollback = on_failure == "DO_NOTHING"
+        operation = self._begin(stack, verb)
+        self._run(stack, lambda: operation.deploy(verb, version, on_failure))
+
+    def _run(self, stack: Stack, job: Callable[[], None]) -> None:
+        """Run the job, one at a time in a region; in the server beside the answer, else before it."""
+        lock = self.backend.lock
+
+        def run() -> None:
+            with lock:
+                try:
+                    job()
+                except Exception as error:
+                    stack.now(f"{stack.status.removesuffix('_IN_PROGRESS')}_FAILED", f"Internal failure: {error!r}")
+                    logger.exception("operation on stack %s failed", stack.name)
+
+        if self.background:
+            threading.Thread(target=run, name=f"stack {stack.name}", daemon=True).start()
+        else:
+            run()
+
+
+def _acknowledged(capability: str, version: Version) -> bool:
+    """CAPABILITY_NAMED_IAM covers CAPABILITY_IAM."""
+    return bool({capability, "CAPABILITY_NAMED_IAM"} & set(version.capabilities))
+
+
+@contextlib.contextmanager
+def _refusals() -> Any:
+    """Template errors, as the API answers them."""
+    try:
+        yield
+    except (TemplateError, HandlerError) as error:
+        raise invalid(str(error)) from error
