@@ -1,1 +1,46 @@
-"""The embedded AWS: CloudFormation and the services of a GPU cluster, on loopback or in this process."""
+"""The embedded AWS: CloudFormation and the services of a GPU cluster, in this process or behind a server on loopback.
+
+`local_aws()` answers boto3 in this process; `server.start()` answers any AWS client of this machine.
+"""
+
+import contextlib
+import functools
+import importlib
+import os
+from collections.abc import Iterator
+
+from infra.localaws import faults
+
+ACCOUNT = "123456789012"
+
+__all__ = ["ACCOUNT", "activate", "faults", "local_aws"]
+
+
+@functools.cache
+def activate() -> None:
+    """Teach moto, once and for the life of this process, everything that the embedded AWS adds to it."""
+    from infra.localaws import api, services
+
+    importlib.import_module("infra.localaws.handlers")
+    services.activate()
+    api.install()
+
+
+@contextlib.contextmanager
+def local_aws(account: str = ACCOUNT) -> Iterator[None]:
+    """An empty embedded AWS: within it boto3 reaches that, with stack operations done when a call returns."""
+    from moto import mock_aws
+
+    activate()
+    faults.clear()
+    before = os.environ.get("MOTO_ACCOUNT_ID")
+    os.environ["MOTO_ACCOUNT_ID"] = account
+    try:
+        # The bootstrap stack's roles carry AWS's managed policies.
+        with mock_aws(config={"iam": {"load_aws_managed_policies": True}}):
+            yield
+    finally:
+        if before is None:
+            del os.environ["MOTO_ACCOUNT_ID"]
+        else:
+            os.environ["MOTO_ACCOUNT_ID"] = before
