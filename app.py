@@ -1,0 +1,16 @@
+"""CDK entry point: `npx cdk deploy --all -c env=NAME` deploys environments/NAME.yaml."""
+
+import sys
+from pathlib import Path
+
+import aws_cdk as cdk
+
+from infra.config.loader import RefusedEnvironment, load
+from infra.stacks import build_app
+
+name = cdk.App().node.try_get_context("env") or "dev"
+try:
+    environment = load(Path(__file__).parent / "environments" / f"{name}.yaml")
+except RefusedEnvironment as refused:
+    sys.exit(str(refused))
+build_app(environment).synth()

@@ -1,0 +1,276 @@
+"""AWS PCS: the cluster with its logs, its node groups and its queues."""
+
+import hashlib
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Literal, Protocol
+
+from aws_cdk import ArnFormat, RemovalPolicy
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_pcs as pcs
+from constructs import Construct
+
+from infra.catalog.pcs import smallest_size
+from infra.config.node_groups import PurchaseType
+from infra.config.pcs import Pcs, Queue, SlurmSettings
+
+PurchaseOption = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK", "INTERRUPTIBLE_CAPACITY_RESERVATION"]
+
+PURCHASE_OPTIONS: dict[PurchaseType, PurchaseOption] = {
+    "on_demand": "ONDEMAND",
+    "reservation": "ONDEMAND",
+    "spot": "SPOT",
+    "capacity_block": "CAPACITY_BLOCK",
+    "interruptible_reservation": "INTERRUPTIBLE_CAPACITY_RESERVATION",
+}
+"""A reservation keeps ONDEMAND: its launch template names the target (AWS PCS User Guide, ODCR page, 2026)."""
+
+IMAGE_PARAMETER = "/aws/service/pcs/ami/dlami-base-ubuntu2404/{architecture}/latest/ami-id"
+"""Where AWS publishes the PCS-ready image (AWS PCS User Guide, "PCS-ready DLAMI", 2026)."""
+
+
+ROLE_PATH = "/aws-pcs/"
+"""PCS takes only instance profiles whose role has this path (AWS PCS User Guide, "Instance profiles", 2026)."""
+
+SESSION_MANAGER_ACTIONS = (
+    "ssm:UpdateInstanceInformation",
+    "ssmmessages:CreateControlChannel",
+    "ssmmessages:CreateDataChannel",
+    "ssmmessages:OpenControlChannel",
+    "ssmmessages:OpenDataChannel",
+)
+"""What Session Manager needs on a node (Systems Manager User Guide, "minimal Session Manager permissions")."""
+
+
+class LaunchTemplate(Protocol):
+    """What a node group needs to know of a launch template."""
+
+    @property
+    def launch_template_id(self) -> str:
+        """Its id."""
+
+    @property
+    def latest_version(self) -> str:
+        """Number of its newest version."""
+
+
+class PcsCluster(Construct):
+    """A PCS cluster: Slurm's controller, and its accounting, run by AWS.
+
+    `nodes` is the most that it must manage; with size auto it decides the size. Name, size, subnet and security group
+    never change on a cluster, so an update of theirs stops at the name that is taken. With accounting, the cluster is
+    retained when its stack is deleted, since the job history is in it.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        name: str,
+        settings: Pcs,
+        nodes: int,
+        subnet: ec2.ISubnet,
+        security_group: ec2.ISecurityGroup,
+    ) -> None:
+        super().__init__(scope, id)
+        self.name = name
+        self.slurm_version = settings.slurm_version
+        self._cluster = pcs.CfnCluster(
+            self,
+            "Resource",
+            name=name,
+            size=_size(settings, nodes),
+            scheduler={"type": "SLURM", "version": settings.slurm_version},
+            networking={"subnetIds": [subnet.subnet_id], "securityGroupIds": [security_group.security_group_id]},
+            slurm_configuration=_cluster_configuration(settings),
+        )
+        if settings.accounting:
+            self._cluster.apply_removal_policy(RemovalPolicy.RETAIN)
+
+    @property
+    def cluster_id(self) -> str:
+        """Id of the cluster, pcs_..."""
+        return self._cluster.attr_id
+
+    @property
+    def cluster_arn(self) -> str:
+        """ARN of the cluster."""
+        return self._cluster.attr_arn
+
+    def deliver_logs(self, log_group: logs.ILogGroup) -> None:
+        """Delivers the scheduler's, the job completion and, from Slurm 25.11 on, the audit logs to `log_group`.
+
+        Its name has to start with /aws/vendedlogs/. Source: AWS PCS User Guide, "Monitoring" (2026).
+        """
+        kinds = {"Scheduler": "PCS_SCHEDULER_LOGS", "JobCompletion": "PCS_JOBCOMP_LOGS"}
+        if self.slurm_version >= "25.11":
+            kinds["Audit"] = "PCS_SCHEDULER_AUDIT_LOGS"
+        destination = logs.CfnDeliveryDestination(
+            self, "LogDestination", name=f"{self.name}-logs", destination_resource_arn=_plain_arn(log_group)
+        )
+        for kind, log_type in kinds.items():
+            source = logs.CfnDeliverySource(
+                self,
+                f"{kind}Source",
+                name=f"{self.name}-{kind.lower()}",
+                log_type=log_type,
+                resource_arn=self.cluster_arn,
+            )
+            delivery = logs.CfnDelivery(
+                self,
+                f"{kind}Delivery",
+                delivery_source_name=source.name,
+                delivery_destination_arn=destination.attr_arn,
+            )
+            delivery.add_resource_dependency(source)
+
+
+class PcsNodeRole(Construct):
+    """What nodes may do: register with their cluster and be reached through Session Manager.
+
+    Add what your jobs need with `allow`.
+    """
+
+    def __init__(self, scope: Construct, id: str) -> None:
+        super().__init__(scope, id)
+        self.role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
+            path=ROLE_PATH,
+            description="Nodes of a PCS cluster",
+        )
+        self.policy = iam.ManagedPolicy(self, "Policy", roles=[self.role])
+        self.allow(["pcs:RegisterComputeNodeGroupInstance"], ["*"])
+        self.allow(SESSION_MANAGER_ACTIONS, ["*"])
+        self._profile = iam.InstanceProfile(self, "Profile", role=self.role, path=ROLE_PATH)
+
+    def allow(self, actions: Sequence[str], resources: Sequence[str]) -> None:
+        """Lets nodes do `actions` on `resources` (ARNs)."""
+        self.policy.add_statements(iam.PolicyStatement(actions=list(actions), resources=list(resources)))
+
+    @property
+    def instance_profile_arn(self) -> str:
+        """ARN of the instance profile."""
+        return self._role.instance_profile_arn
+
+
+class PcsNodeGroup(Construct):
+    """A PCS compute node group. Its name carries its instance type, so that another type makes another group.
+
+    PCS replaces a group whose type changes and refuses two of one name. `image` is auto for AWS's PCS-ready image of
+    the architecture, an AMI id, or `ssm:/path`.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        name: str,
+        cluster: PcsCluster,
+        instance_type: str,
+        architecture: str,
+        launch_template: LaunchTemplate,
+        role: PcsNodeRole,
+        subnet: ec2.ISubnet,
+        min_count: int,
+        max_count: int,
+        purchase: PurchaseType = "on_demand",
+        image: str = "auto",
+    ) -> None:
+        super().__init__(scope, id)
+        self._group = pcs.CfnComputeNodeGroup(
+            self,
+            "Resource",
+            cluster_id=cluster.cluster_id,
+            name=node_group_name(name, instance_type),
+            instance_configs=[{"instanceType": instance_type}],
+            ami_id=_ami(image, architecture),
+            custom_launch_template={
+                "templateId": launch_template.launch_template_id,
+                "version": launch_template.latest_version,
+            },
+            iam_instance_profile_arn=role.instance_profile_arn,
+            purchase_option=PURCHASE_OPTIONS[purchase],
+            scaling_configuration={"minInstanceCount": min_count, "maxInstanceCount": max_count},
+            subnet_ids=[subnet.subnet_id],
+        )
+        # the role's rights must be there before the first node asks to register
+        self._group.node.add_dependency(role)
+
+    @property
+    def node_group_id(self) -> str:
+        """Id of the node group."""
+        return self._group.attr_id
+
+
+class PcsQueue(Construct):
+    """A Slurm partition over node groups."""
+
+    def __init__(
+        self, scope: Construct, id: str, *, settings: Queue, cluster: PcsCluster, node_groups: Sequence[PcsNodeGroup]
+    ) -> None:
+        super().__init__(scope, id)
+        parameters = _custom_settings(settings.slurm_settings)
+        pcs.CfnQueue(
+            self,
+            "Resource",
+            cluster_id=cluster.cluster_id,
+            name=settings.name,
+            compute_node_group_configurations=[{"computeNodeGroupId": group.node_group_id} for group in node_groups],
+            slurm_configuration={"slurmCustomSettings": parameters} if parameters else None,
+        )
+
+
+def one_after_another(constructs: Sequence[Construct]) -> None:
+    """Orders the constructs: PCS takes one change of a cluster at a time, with everything else active.
+
+    Source: AWS PCS User Guide, "Updating a cluster" (2026).
+    """
+    for earlier, later in pairwise(constructs):
+        later.node.add_dependency(earlier)
+
+
+def node_group_name(name: str, instance_type: str) -> str:
+    """`name` with six characters that stand for the instance type: at most 25 for a name of up to 18."""
+    return f"{name}-{hashlib.sha256(instance_type.encode()).hexdigest()[:6]}"
+
+
+def _size(settings: Pcs, nodes: int) -> str:
+    size = smallest_size(nodes) if settings.size == "auto" else settings.size
+    if size is None:
+        raise ValueError(f"no PCS cluster manages {nodes} nodes")
+    return size.upper()
+
+
+def _cluster_configuration(settings: Pcs) -> dict[str, Any]:
+    configuration: dict[str, Any] = {"accounting": {"mode": "STANDARD" if settings.accounting else "NONE"}}
+    # an empty list is refused, so the key stands only with something in it
+    if parameters := _custom_settings(settings.slurm_settings):
+        configuration["slurmCustomSettings"] = parameters
+    return configuration
+
+
+def _custom_settings(settings: SlurmSettings) -> list[dict[str, str]]:
+    return [{"parameterName": name, "parameterValue": str(value)} for name, value in settings.items()]
+
+
+def _ami(image: str, architecture: str) -> str:
+    """An AMI id, or a dynamic reference that CloudFormation resolves at each deployment."""
+    if image == "auto":
+        image = "ssm:" + IMAGE_PARAMETER.format(architecture=architecture)
+    return f"{{{{resolve:{image}}}}}" if image.startswith("ssm:") else image
+
+
+def _plain_arn(log_group: logs.ILogGroup) -> str:
+    """The ARN without the `:*` that CloudFormation puts at its end and log delivery does not take."""
+    return log_group.stack.format_arn(
+        service="logs",
+        resource="log-group",
+        resource_name=log_group.log_group_name,
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )

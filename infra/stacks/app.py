@@ -1,0 +1,29 @@
+"""The CDK app of one environment."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import aws_cdk as cdk
+
+from infra.config.environment import Environment
+from infra.stacks.compute import ComputeStack
+from infra.stacks.control_plane import ControlPlaneStack
+from infra.stacks.network import NetworkStack
+from infra.stacks.observability import ObservabilityStack
+from infra.stacks.storage import StorageStack
+
+
+def build_app(
+    environment: Environment, *, outdir: str | None = None, context: Mapping[str, Any] | None = None
+) -> cdk.App:
+    """The stacks of `environment`: network, then storage and control plane side by side, then compute.
+
+    Observability stands beside them. `context` holds the feature flags; the CDK CLI passes those of cdk.json itself.
+    """
+    app = cdk.App(outdir=outdir, context=context, analytics_reporting=False)
+    network = NetworkStack(app, environment).network
+    storage = StorageStack(app, environment, network=network)
+    cluster = ControlPlaneStack(app, environment, network=network).cluster
+    ComputeStack(app, environment, network=network, storage=storage, cluster=cluster)
+    ObservabilityStack(app, environment)
+    return app

@@ -1,0 +1,138 @@
+"""`<env>-compute`: the nodes."""
+
+import re
+from collections.abc import Mapping
+
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.config.environment import Environment
+from infra.config.launch import decide
+from infra.config.node_groups import NodeGroup
+from infra.constructs import user_data as boot
+from infra.constructs.compute import AcceleratedLaunchTemplate, LoginLaunchTemplate
+from infra.constructs.network import ClusterNetwork
+from infra.constructs.pcs import PcsCluster, PcsNodeGroup, PcsNodeRole, PcsQueue, one_after_another
+from infra.stacks.base import EnvironmentStack
+from infra.stacks.storage import StorageStack
+
+LOGIN_VOLUME_GIB = 100
+"""Root volume of a login node."""
+
+
+class ComputeStack(EnvironmentStack):
+    """Login nodes, the accelerated node groups, and the queues over them."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        environment: Environment,
+        *,
+        network: ClusterNetwork,
+        storage: StorageStack,
+        cluster: PcsCluster,
+    ) -> None:
+        super().__init__(scope, "compute", environment)
+        self._environment, self._network, self._storage, self._cluster = environment, network, storage, cluster
+        self._role = PcsNodeRole(self, "Nodes")
+        _allow_buckets(self._role, storage.buckets)
+        login = self._login_group()
+        groups = {group.name: self._node_group(group) for group in environment.launched_groups}
+        parts = {group.name: [groups[part.name] for part in group.blocks()] for group in environment.node_groups}
+        queues = [
+            PcsQueue(
+                self,
+                f"Queue-{queue.name}",
+                settings=queue,
+                cluster=cluster,
+                node_groups=[part for name in queue.node_groups for part in parts[name]],
+            )
+            for queue in environment.control_plane.queues
+        ]
+        one_after_another([login, *groups.values(), *queues])
+
+    def _login_group(self) -> PcsNodeGroup:
+        settings = self._environment.control_plane.login
+        template = LoginLaunchTemplate(
+            self,
+            "LoginTemplate",
+            security_groups=[self._network.cluster_security_group],
+            root_volume_gib=LOGIN_VOLUME_GIB,
+            user_data=boot.user_data([boot.protect_slurmd(), *self._mounts(None)]),
+            tags=self._node_tags("login"),
+        )
+        return PcsNodeGroup(
+            self,
+            "Login",
+            name="login",
+            cluster=self._cluster,
+            instance_type=settings.instance_type,
+            architecture=_architecture(settings.instance_type),
+            launch_template=template,
+            role=self._role,
+            subnet=self._network.node_subnet,
+            min_count=settings.count,
+            max_count=settings.count,
+            image=settings.image,
+        )
+
+    def _node_group(self, group: NodeGroup) -> PcsNodeGroup:
+        scratch = [boot.raid0_instance_store()] if group.local_storage == "raid0" else []
+        template = AcceleratedLaunchTemplate(
+            self,
+            f"Template-{group.name}",
+            instance_type=group.instance_type,
+            launch=decide(group).launch,
+            layout=group.layout("pcs"),
+            subnet=self._network.node_subnet,
+            security_groups=[self._network.efa_security_group, self._network.cluster_security_group],
+            root_volume_gib=group.root_volume_gib,
+            user_data=boot.user_data([boot.protect_slurmd(), *scratch, *self._mounts(group)]),
+            tags=self._node_tags(group.name),
+        )
+        return PcsNodeGroup(
+            self,
+            f"Group-{group.name}",
+            name=group.name,
+            cluster=self._cluster,
+            instance_type=group.instance_type,
+            architecture=group.hardware.architecture,
+            launch_template=template,
+            role=self._role,
+            subnet=self._network.node_subnet,
+            min_count=group.min_count,
+            max_count=group.max_count,
+            purchase=group.purchase.type,
+            image=group.image,
+        )
+
+    def _mounts(self, group: NodeGroup | None) -> list[str]:
+        settings, file_system = self._environment.storage.lustre, self._storage.file_system
+        if settings is None or file_system is None:
+            return []
+        mount = boot.LustreMount(file_system.dns_name, file_system.mount_name, settings.mount_path, settings.efa)
+        return [boot.mount_lustre(mount, group.hardware if group else None)]
+
+    def _node_tags(self, group: str) -> dict[str, str]:
+        environment = self._environment
+        return {
+            "Name": f"{environment.name}-{group}",
+            **environment.tags,
+            "ultracluster:environment": environment.name,
+            "ultracluster:node-group": group,
+        }
+
+
+def _allow_buckets(role: PcsNodeRole, buckets: Mapping[str, s3.IBucket]) -> None:
+    """Jobs read and write the environment's buckets; deleting is left to people."""
+    for bucket in buckets.values():
+        role.allow(["s3:ListBucket"], [bucket.bucket_arn])
+        objects = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"]
+        role.allow(objects, [bucket.arn_for_objects("*")])
+    if keys := sorted({bucket.encryption_key.key_arn for bucket in buckets.values() if bucket.encryption_key}):
+        role.allow(["kms:Decrypt", "kms:GenerateDataKey"], keys)
+
+
+def _architecture(instance_type: str) -> str:
+    """Graviton types have a g behind their generation: m7g, c8gn, r7gd."""
+    return "arm64" if re.match(r"[a-z]+\d+g", instance_type) else "x86_64"

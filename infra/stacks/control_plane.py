@@ -1,0 +1,29 @@
+"""`<env>-control-plane`: what schedules jobs."""
+
+from constructs import Construct
+
+from infra.config.environment import Environment
+from infra.constructs.keys import DataKey, LogGroup
+from infra.constructs.network import ClusterNetwork
+from infra.constructs.pcs import PcsCluster
+from infra.stacks.base import EnvironmentStack
+
+
+class ControlPlaneStack(EnvironmentStack):
+    """The PCS cluster, with its logs in CloudWatch."""
+
+    def __init__(self, scope: Construct, environment: Environment, *, network: ClusterNetwork) -> None:
+        super().__init__(scope, "control-plane", environment, stateful=True)
+        settings = environment.control_plane
+        self.cluster = PcsCluster(
+            self,
+            "Cluster",
+            name=f"{environment.name}-cluster",
+            settings=settings,
+            nodes=environment.nodes,
+            subnet=network.control_plane_subnets[0],
+            security_group=network.cluster_security_group,
+        )
+        key = DataKey(self, "Key", description=f"Scheduler logs of {environment.name}")
+        name = f"/aws/vendedlogs/pcs/cluster/{self.cluster.cluster_id}"
+        self.cluster.deliver_logs(LogGroup(self, "Logs", name=name, key=key).log_group)

@@ -1,0 +1,22 @@
+"""`<env>-network`: where everything else lives."""
+
+from constructs import Construct
+
+from infra.config.environment import Environment
+from infra.constructs.network import ClusterNetwork
+from infra.stacks.base import EnvironmentStack
+
+
+class NetworkStack(EnvironmentStack):
+    """VPC, subnets, endpoints and the security groups that nodes carry."""
+
+    def __init__(self, scope: Construct, environment: Environment) -> None:
+        super().__init__(scope, "network", environment)
+        buckets = environment.storage.buckets.values()
+        self.network = ClusterNetwork(
+            self,
+            "Network",
+            settings=environment.network,
+            zone=environment.availability_zone,
+            existing_buckets=[bucket.existing for bucket in buckets if bucket.existing],
+        )

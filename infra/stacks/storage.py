@@ -1,0 +1,34 @@
+"""`<env>-storage`: what outlives the nodes."""
+
+from constructs import Construct
+
+from infra.config.environment import Environment
+from infra.constructs.buckets import TrainingBucket
+from infra.constructs.keys import DataKey
+from infra.constructs.lustre import TrainingFileSystem
+from infra.constructs.network import ClusterNetwork
+from infra.stacks.base import EnvironmentStack
+
+
+class StorageStack(EnvironmentStack):
+    """Buckets, and the Lustre file system that is linked to them."""
+
+    def __init__(self, scope: Construct, environment: Environment, *, network: ClusterNetwork) -> None:
+        super().__init__(scope, "storage", environment, stateful=True)
+        settings = environment.storage
+        self.key = DataKey(self, "Key", description=f"Buckets and file system of {environment.name}")
+        self.buckets = {
+            name: TrainingBucket(self, f"Bucket-{name}", settings=bucket, key=self.key.key).bucket
+            for name, bucket in settings.buckets.items()
+        }
+        self.file_system = settings.lustre and TrainingFileSystem(
+            self,
+            "FileSystem",
+            settings=settings.lustre,
+            vpc=network.vpc,
+            subnet=network.node_subnet,
+            clients=network.cluster_security_group,
+            efa_clients=network.efa_security_group,
+            buckets=self.buckets,
+            key=self.key.key,
+        )
