@@ -1,10 +1,9 @@
 """What every resource handler of the embedded AWS is given, returns and may raise."""
 
-import contextlib
 import functools
 import secrets
 import string
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -84,7 +83,7 @@ class Handler:
     honours: ClassVar[frozenset[str]]
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the resource whole and describe it; whoever raises here leaves nothing behind (see `undone_by`)."""
+        """Make the resource whole and describe it; whoever raises here leaves nothing behind."""
         raise NotImplementedError
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
@@ -133,16 +132,6 @@ def tag_map(tags: Iterable[Mapping[str, str]] | None) -> dict[str, str]:
 def pick(properties: Properties, *names: str) -> Properties:
     """Those of the named properties that are there."""
     return {name: properties[name] for name in names if name in properties}
-
-
-@contextlib.contextmanager
-def undone_by(undo: Callable[[], Any]) -> Iterator[None]:
-    """Undo what was made when a later step of the same creation fails: a resource is made whole or not at all."""
-    try:
-        yield
-    except Exception:
-        undo()
-        raise
 
 
 def client(service: str, region: str) -> Any:

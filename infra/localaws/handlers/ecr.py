@@ -1,8 +1,8 @@
 """AWS::ECR::Repository."""
 
-import json
 from typing import Any
 
+from infra.localaws.handlers.common import json_text, tag_changes, undone_on_failure
 from infra.localaws.resources import (
     Context,
     Handler,
@@ -11,7 +11,6 @@ from infra.localaws.resources import (
     Resource,
     handler,
     lower_first,
-    undone_by,
 )
 
 
@@ -43,7 +42,7 @@ class Repository(Handler):
             if key in properties
         }
         made = ecr.create_repository(repositoryName=name, tags=properties.get("Tags", []), **settings)["repository"]
-        with undone_by(lambda: ecr.delete_repository(repositoryName=name, force=True)):
+        with undone_on_failure(lambda: ecr.delete_repository(repositoryName=name, force=True)):
             _put_policies(ecr, name, {}, properties)
         return Resource(name, {"Arn": made["repositoryArn"], "RepositoryUri": made["repositoryUri"]})
 
@@ -59,9 +58,8 @@ class Repository(Handler):
             imageScanningConfiguration=lower_first(new.get("ImageScanningConfiguration", {"ScanOnPush": False})),
         )
         _put_policies(ecr, physical_id, old, new)
-        tags = {tag["Key"] for tag in new.get("Tags", [])}
-        if removed := sorted({tag["Key"] for tag in old.get("Tags", [])} - tags):
-            ecr.untag_resource(resourceArn=found["repositoryArn"], tagKeys=removed)
+        _, removed = tag_changes(old, new)
+        ecr.untag_resource(resourceArn=found["repositoryArn"], tagKeys=removed)
         ecr.tag_resource(resourceArn=found["repositoryArn"], tags=new.get("Tags", []))
         return Resource(physical_id, {"Arn": found["repositoryArn"], "RepositoryUri": found["repositoryUri"]})
 
@@ -80,9 +78,6 @@ def _put_policies(ecr: Any, name: str, old: Properties, new: Properties) -> None
     elif "LifecyclePolicy" in old:
         ecr.delete_lifecycle_policy(repositoryName=name)
     if "RepositoryPolicyText" in new:
-        policy = new["RepositoryPolicyText"]
-        ecr.set_repository_policy(
-            repositoryName=name, policyText=policy if isinstance(policy, str) else json.dumps(policy)
-        )
+        ecr.set_repository_policy(repositoryName=name, policyText=json_text(new["RepositoryPolicyText"]))
     elif "RepositoryPolicyText" in old:
         ecr.delete_repository_policy(repositoryName=name)

@@ -2,6 +2,7 @@
 
 import re
 
+from infra.localaws.handlers.common import undone_on_failure
 from infra.localaws.resources import (
     Context,
     Handler,
@@ -11,7 +12,6 @@ from infra.localaws.resources import (
     changed,
     handler,
     pick,
-    undone_by,
 )
 
 
@@ -28,7 +28,7 @@ class Parameter(Handler):
         ssm = context.client("ssm")
         _check(properties)
         ssm.put_parameter(Name=name, Overwrite=False, **_settings(properties))
-        with undone_by(lambda: ssm.delete_parameter(Name=name)):
+        with undone_on_failure(lambda: ssm.delete_parameter(Name=name)):
             _tag(context, name, {}, properties.get("Tags", {}))
         return _resource(context, name, properties)
 
