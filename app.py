@@ -8,9 +8,10 @@ import aws_cdk as cdk
 from infra.config.loader import RefusedEnvironment, load
 from infra.stacks import build_app
 
-name = cdk.App().node.try_get_context("env") or "dev"
+app = cdk.App(analytics_reporting=False)
+name = app.node.try_get_context("env") or "dev"
 try:
     environment = load(Path(__file__).parent / "environments" / f"{name}.yaml")
 except RefusedEnvironment as refused:
     sys.exit(str(refused))
-build_app(environment).synth()
+build_app(environment, app=app).synth()

@@ -1,8 +1,5 @@
 """The CDK app of one environment."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import aws_cdk as cdk
 
 from infra.config.environment import Environment
@@ -13,14 +10,13 @@ from infra.stacks.observability import ObservabilityStack
 from infra.stacks.storage import StorageStack
 
 
-def build_app(
-    environment: Environment, *, outdir: str | None = None, context: Mapping[str, Any] | None = None
-) -> cdk.App:
+def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.App:
     """The stacks of `environment`: network, then storage and control plane side by side, then compute.
 
-    Observability stands beside them. `context` holds the feature flags; the CDK CLI passes those of cdk.json itself.
+    Observability stands beside them. Give an `app` to choose its output folder and feature flags; the CDK CLI passes
+    those of cdk.json by itself.
     """
-    app = cdk.App(outdir=outdir, context=context, analytics_reporting=False)
+    app = app or cdk.App(analytics_reporting=False)
     network = NetworkStack(app, environment).network
     storage = StorageStack(app, environment, network=network)
     cluster = ControlPlaneStack(app, environment, network=network).cluster
