@@ -9,11 +9,9 @@ import importlib
 import os
 from collections.abc import Iterator
 
-from infra.localaws import faults
+from infra.localaws import accounts
 
-ACCOUNT = "123456789012"
-
-__all__ = ["ACCOUNT", "activate", "faults", "local_aws"]
+__all__ = ["activate", "local_aws"]
 
 
 @functools.cache
@@ -22,25 +20,21 @@ def activate() -> None:
     from infra.localaws import api, services
 
     importlib.import_module("infra.localaws.handlers")
+    accounts.activate()
     services.activate()
     api.install()
 
 
 @contextlib.contextmanager
-def local_aws(account: str = ACCOUNT) -> Iterator[None]:
+def local_aws(account: str = accounts.DEFAULT) -> Iterator[None]:
     """An empty embedded AWS: within it boto3 reaches that, with stack operations done when a call returns."""
     from moto import mock_aws
 
+    from infra.localaws import faults
+
     activate()
     faults.clear()
-    before = os.environ.get("MOTO_ACCOUNT_ID")
-    os.environ["MOTO_ACCOUNT_ID"] = account
-    try:
-        # The bootstrap stack's roles carry AWS's managed policies.
-        with mock_aws(config={"iam": {"load_aws_managed_policies": True}}):
-            yield
-    finally:
-        if before is None:
-            del os.environ["MOTO_ACCOUNT_ID"]
-        else:
-            os.environ["MOTO_ACCOUNT_ID"] = before
+    # The bootstrap stack's roles carry AWS's managed policies.
+    with mock_aws(config={"iam": {"load_aws_managed_policies": True}}):
+        os.environ["AWS_ACCESS_KEY_ID"] = accounts.access_key(account)  # which mock_aws puts back
+        yield

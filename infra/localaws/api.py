@@ -274,7 +274,7 @@ class CloudFormation(BaseResponse):  # type: ignore[misc]  # moto is untyped
         name = self.params.get("StackName")
         if not name:
             with _refusals():
-                return template_source(self.params, None, self.region)
+                return template_source(self.params, None, self.backend)
         version = self._known(name).version
         if version is None:
             raise invalid(f"Stack {name} has no template yet")
@@ -320,7 +320,7 @@ class CloudFormation(BaseResponse):  # type: ignore[misc]  # moto is untyped
             version = version_of(self.params, stack, self.backend)
             if version.role_arn:
                 role = version.role_arn.rsplit("/", 1)[-1]
-                iam = client("iam", self.region)
+                iam = client("iam", self.region, self.current_account)
                 require(lambda: iam.get_role(RoleName=role), f"Role {version.role_arn} is invalid or cannot be assumed")
         missing = [name for name in required_capabilities(version.body) if not _acknowledged(name, version)]
         if missing:

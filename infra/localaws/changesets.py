@@ -32,7 +32,7 @@ def version_of(request: Mapping[str, Any], stack: Stack, backend: StackBackend) 
     Raises TemplateError when CloudFormation would refuse the request.
     """
     previous = stack.version
-    source = template_source(request, previous, backend.region_name)
+    source = template_source(request, previous, backend)
     body = parse(source)
     check_types(body, backend.region_name)
     if previous and (moved := sorted(_retyped(previous.body, body))):
@@ -58,13 +58,15 @@ def version_of(request: Mapping[str, Any], stack: Stack, backend: StackBackend) 
     return version
 
 
-def template_source(request: Mapping[str, Any], previous: Version | None, region: str) -> str:
+def template_source(request: Mapping[str, Any], previous: Version | None, backend: StackBackend) -> str:
     """The template that a request carries, points to in S3, or repeats. TemplateError when there is none."""
     if request.get("TemplateBody"):
         return str(request["TemplateBody"])
     if request.get("TemplateURL"):
         bucket, key = _bucket_and_key(str(request["TemplateURL"]))
-        source: bytes = client("s3", region).get_object(Bucket=bucket, Key=key)["Body"].read()
+        source: bytes = (
+            client("s3", backend.region_name, backend.account_id).get_object(Bucket=bucket, Key=key)["Body"].read()
+        )
         return source.decode()
     if request.get("UsePreviousTemplate") and previous:
         return previous.source

@@ -34,7 +34,9 @@ class Region:
         """The value of an SSM parameter. TemplateError when there is none."""
         try:
             wanted = f"{name}:{version}" if version else name
-            parameter = client("ssm", self._backend.region_name).get_parameter(Name=wanted)["Parameter"]
+            parameter = client("ssm", self._backend.region_name, self._backend.account_id).get_parameter(Name=wanted)[
+                "Parameter"
+            ]
         except ClientError as error:
             reason = f"Unable to fetch parameters [{name}] from parameter store for this account."
             raise TemplateError(reason) from error
@@ -42,5 +44,5 @@ class Region:
 
     def zones(self, region: str) -> list[str]:
         """Names of the region's availability zones."""
-        found = client("ec2", region).describe_availability_zones()["AvailabilityZones"]
+        found = client("ec2", region, self._backend.account_id).describe_availability_zones()["AvailabilityZones"]
         return sorted(zone["ZoneName"] for zone in found)

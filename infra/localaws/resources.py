@@ -11,6 +11,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from infra.localaws import accounts
+
 Properties = dict[str, Any]
 
 _ALPHABET = string.ascii_uppercase + string.digits
@@ -50,7 +52,7 @@ class Context:
 
     def client(self, service: str, region: str | None = None) -> Any:
         """A boto3 client that is answered in this process by the embedded AWS, never by a network."""
-        return client(service, region or self.region)
+        return client(service, region or self.region, self.account)
 
     def physical_name(self, limit: int = 64) -> str:
         """A fresh name `Stack-LogicalId-RANDOM`, shortened to `limit` characters, as CloudFormation makes them."""
@@ -134,8 +136,8 @@ def pick(properties: Properties, *names: str) -> Properties:
     return {name: properties[name] for name in names if name in properties}
 
 
-def client(service: str, region: str) -> Any:
-    """A boto3 client with dummy credentials that moto answers in this process.
+def client(service: str, region: str, account: str = accounts.DEFAULT) -> Any:
+    """A boto3 client of the account with dummy credentials, which moto answers in this process.
 
     Raises RuntimeError when moto is not listening, so that nothing can ever leave the machine.
     """
@@ -143,12 +145,14 @@ def client(service: str, region: str) -> Any:
 
     if not botocore_stubber.enabled:
         raise RuntimeError("the embedded AWS is not active in this process")
-    return _client(service, region)
+    return _client(service, region, account)
 
 
 @functools.cache
-def _client(service: str, region: str) -> Any:
-    session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=region)  # noqa: S106
+def _client(service: str, region: str, account: str) -> Any:
+    session = boto3.Session(
+        aws_access_key_id=accounts.access_key(account), aws_secret_access_key=accounts.SECRET, region_name=region
+    )
     # No retries: an answer of the embedded AWS never changes by waiting.
     config = Config(retries={"total_max_attempts": 1}, ignore_configured_endpoint_urls=True)
     return session.client(service, config=config)

@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 import boto3
 
+from infra.localaws import accounts
 from infra.localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler
 
 _one_at_a_time = threading.Lock()  # a function's environment is this process's
@@ -114,6 +115,7 @@ def _environment(function: Any, answer: Answer) -> Iterator[None]:
         "AWS_REGION": function.region,
         "AWS_DEFAULT_REGION": function.region,
         "AWS_LAMBDA_FUNCTION_NAME": function.function_name,
+        "AWS_ACCESS_KEY_ID": accounts.access_key(function.account_id),
         "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true",
     }
     with (

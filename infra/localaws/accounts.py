@@ -1,0 +1,28 @@
+"""Which account a caller is in: its access key says it, so one embedded AWS serves environments of several accounts."""
+
+import functools
+import re
+
+PREFIX = "LOCALAWS"
+SECRET = "local"  # noqa: S105 - nothing checks it
+DEFAULT = "123456789012"
+
+
+def access_key(account: str) -> str:
+    """The access key of an account: 20 characters, as AWS's are. ValueError unless the account has 12 digits."""
+    if not re.fullmatch(r"\d{12}", account):
+        raise ValueError(f"an AWS account has 12 digits, not {account!r}")
+    return PREFIX + account
+
+
+def activate() -> None:
+    """Teach moto to read the account from such a key; every other key keeps the meaning that moto gives it."""
+    from moto.iam import models
+
+    original = models.get_account_id_from
+
+    @functools.wraps(original)
+    def account_of(key: str) -> str:
+        return key.removeprefix(PREFIX) if key.startswith(PREFIX) else str(original(key))
+
+    models.get_account_id_from = account_of

@@ -1,0 +1,88 @@
+"""The process behind the server: moto's WSGI application with everything of ours, on 127.0.0.1, for local callers."""
+
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from moto import mock_aws
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
+from werkzeug.wrappers import Request, Response
+
+from infra.localaws import activate, faults
+from infra.localaws.api import CloudFormation
+from infra.localaws.server import HOST
+
+Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
+
+
+def main(folder: Path) -> None:
+    """Serve until SIGTERM; write `port` and `pid` once requests are answered."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("botocore").setLevel(logging.WARNING)
+    activate()
+    CloudFormation.background = True
+    # Handlers' boto3 clients are answered in this process, by the same services that the server shows.
+    with mock_aws(config={"iam": {"load_aws_managed_policies": True}}):
+        server = make_server(HOST, 0, application(), threaded=True, request_handler=MotoRequestHandler)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        (folder / "port").write_text(str(server.port))
+        (folder / "pid").write_text(str(os.getpid()))
+        server.serve_forever()
+
+
+def application() -> Wsgi:
+    """AWS for local callers, and `/_localaws/` for its own affairs."""
+    aws = DomainDispatcherApplication(create_backend_app)
+
+    def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        request = Request(environ)
+        if not is_local(request.host):
+            return Response("the embedded AWS answers to localhost only\n", 403)(environ, start_response)
+        if request.path.startswith("/_localaws/"):
+            return _own(request)(environ, start_response)
+        answered: Iterable[bytes] = aws(environ, start_response)
+        return answered
+
+    return answer
+
+
+def is_local(host: str) -> bool:
+    """Whether a Host header names this machine: a web page that points its own name at 127.0.0.1 does not."""
+    name = host.rsplit(":", 1)[0]
+    return name in ("localhost", HOST) or name.endswith(".localhost")
+
+
+def _own(request: Request) -> Response:
+    """`health` tells the process; `faults` can be listed, injected (POST) and cleared (DELETE)."""
+    match request.path.removeprefix("/_localaws/"), request.method:
+        case "health", "GET":
+            return _json({"pid": os.getpid()})
+        case "faults", "GET":
+            return _json([asdict(fault) for fault in faults.waiting()])
+        case "faults", "POST":
+            try:
+                fault = json.loads(request.get_data())
+                operations = tuple(fault.get("operations", ("create", "update")))
+                faults.inject(fault["name"], fault["on"], times=fault.get("times", 1), operations=operations)
+            except (ValueError, KeyError, TypeError) as error:
+                return _json({"error": str(error)}, 400)
+            return _json({}, 201)
+        case "faults", "DELETE":
+            faults.clear()
+            return _json({})
+    return _json({"error": f"nothing at {request.path}"}, 404)
+
+
+def _json(body: Any, status: int = 200) -> Response:
+    return Response(json.dumps(body), status, content_type="application/json")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

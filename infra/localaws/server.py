@@ -1,0 +1,177 @@
+"""The embedded AWS as a background process on loopback: start it, ask for it, stop it.
+
+Its folder holds `env` (shell exports for any AWS client), `pid`, `port` and `log`.
+"""
+
+import fcntl
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.localaws import accounts
+
+FOLDER = Path(".localaws")
+HOST = "127.0.0.1"  # never another
+START_SECONDS = 60
+STOP_SECONDS = 10
+
+
+class ServerError(Exception):
+    """The embedded AWS cannot be started or reached."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running embedded AWS."""
+
+    folder: Path
+    pid: int
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Its endpoint. Not 127.0.0.1: moto tells S3's path-style requests by the name localhost."""
+        return f"http://localhost:{self.port}"
+
+    def inject(self, name: str, on: str, *, times: int = 1, operations: Sequence[str] = ("create", "update")) -> None:
+        """Let the next operations on a resource type or logical id fail, as `faults.inject` does in process."""
+        fault = {"name": name, "on": on, "times": times, "operations": list(operations)}
+        _ask(self.port, "faults", "POST", fault)
+
+    def faults(self) -> list[dict[str, Any]]:
+        """The faults that have not struck yet."""
+        waiting: list[dict[str, Any]] = _ask(self.port, "faults")
+        return waiting
+
+    def clear_faults(self) -> None:
+        """Forget every fault."""
+        _ask(self.port, "faults", "DELETE")
+
+
+def start(region: str, account: str = accounts.DEFAULT, folder: Path = FOLDER) -> Server:
+    """The running server of `folder`, started if need be, with `env` written for this region and account.
+
+    Raises ServerError when it does not come up.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder):
+        server = status(folder) or _launch(folder)
+        exports = environment(server.port, region, account)
+        lines = [f"export {name}={shlex.quote(value)}\n" for name, value in exports.items()]
+        (folder / "env").write_text("".join(lines))
+        return server
+
+
+def status(folder: Path = FOLDER) -> Server | None:
+    """The running server of `folder`, if one runs."""
+    try:
+        pid, port = (int((folder / name).read_text()) for name in ("pid", "port"))
+    except (FileNotFoundError, ValueError):
+        return None
+    try:
+        running: int = _ask(port, "health")["pid"]
+    except ServerError:
+        return None
+    return Server(folder, pid, port) if running == pid else None  # the port may be another's by now
+
+
+def stop(folder: Path = FOLDER) -> bool:
+    """Stop the server of `folder`, and forget it; whether there was one. Raises ServerError if it does not end."""
+    server = status(folder)
+    if server:
+        os.kill(server.pid, signal.SIGTERM)
+        if not any(status(folder) is None for _ in _ticks(STOP_SECONDS)):
+            raise ServerError(f"the embedded AWS (process {server.pid}) does not stop")
+    for name in ("env", "pid", "port"):
+        (folder / name).unlink(missing_ok=True)
+    return server is not None
+
+
+def environment(port: int, region: str, account: str = accounts.DEFAULT) -> dict[str, str]:
+    """Environment variables that lead any AWS client of this machine to the server, and nowhere else."""
+    return {
+        "AWS_ENDPOINT_URL": f"http://localhost:{port}",
+        "AWS_ACCESS_KEY_ID": accounts.access_key(account),
+        "AWS_SECRET_ACCESS_KEY": accounts.SECRET,
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "CDK_DEFAULT_ACCOUNT": account,
+        "CDK_DEFAULT_REGION": region,
+        "CDK_DISABLE_CLI_TELEMETRY": "true",
+    }
+
+
+def _launch(folder: Path) -> Server:
+    for name in ("pid", "port"):
+        (folder / name).unlink(missing_ok=True)
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-m", "infra.localaws.serve", str(folder.resolve())],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env=_clean(os.environ),
+        )
+    for _ in _ticks(START_SECONDS):
+        if server := status(folder):
+            return server
+        if process.poll() is not None:
+            break
+    else:
+        process.kill()
+    tail = (folder / "log").read_text(errors="replace").splitlines()[-15:]
+    raise ServerError("\n".join([f"the embedded AWS did not start; the end of {folder / 'log'}:", *tail]))
+
+
+def _clean(variables: Mapping[str, str]) -> dict[str, str]:
+    """The environment without anything of the user's AWS configuration."""
+    kept = {name: value for name, value in variables.items() if not name.startswith(("AWS_", "MOTO_"))}
+    nowhere = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+    return {**kept, **nowhere, "AWS_EC2_METADATA_DISABLED": "true", "PYTHONUNBUFFERED": "1"}
+
+
+def _ask(port: int, what: str, method: str = "GET", body: Any = None) -> Any:
+    request = urllib.request.Request(
+        f"http://{HOST}:{port}/_localaws/{what}",
+        method=method,
+        data=None if body is None else json.dumps(body).encode(),
+    )
+    try:
+        # No proxy: this call stays on the machine whatever the user's environment says.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=5) as answer:
+            return json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        raise ServerError(error.read().decode(errors="replace")) from error
+    except (OSError, ValueError) as error:
+        raise ServerError(f"no embedded AWS answers on port {port}") from error
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One start at a time in a folder."""
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _ticks(seconds: float) -> Iterator[None]:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        yield
+        time.sleep(0.1)
