@@ -192,12 +192,14 @@ class UnknownInstanceType(KeyError):
 
     def __init__(self, name: str, known: list[str]) -> None:
         self.name = name
+        self.known = tuple(known)
         self.nearest = tuple(get_close_matches(name, known, n=3, cutoff=0.4))
         super().__init__(name)
 
     def __str__(self) -> str:
         """The message, without KeyError's quotes."""
-        return f"{self.name!r} is not in the catalogue; did you mean {' or '.join(self.nearest) or 'none of it'}?"
+        near = f"did you mean {' or '.join(self.nearest)}?" if self.nearest else f"it holds {', '.join(self.known)}."
+        return f"{self.name!r} is not in the catalogue; {near}"
 
 
 class Catalog(Mapping[str, Record]):

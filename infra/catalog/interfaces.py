@@ -47,7 +47,7 @@ def _efa_only(instance_type: InstanceType) -> Iterator[Interface]:
 
 
 def _efa_with_ip(instance_type: InstanceType) -> Iterator[Interface]:
-    """One `efa` for each EFA card that takes it. Where card 0 does, its `efa` is the primary and the others sit at 1."""
+    """One `efa` for each EFA card that takes it. On card 0 it is the primary, and the others sit at 1."""
     efa_on_card_0 = 0 in instance_type.efa.cards
     yield Interface(0, 0, "efa" if efa_on_card_0 else "interface")
     for card in instance_type.efa.cards:

@@ -23,21 +23,33 @@ class Environment(Settings):
     """One cluster with its network, storage and observability. `name` prefixes the names of its stacks."""
 
     schema_version: Literal[1]
+    """Version of this file's format."""
     name: Annotated[
         str, text(r"^[a-z][a-z0-9-]{0,19}$", "up to 20 lower-case letters, digits and hyphens, a letter first")
     ]
+    """Name of the environment: the prefix of its stacks."""
     account: Annotated[str, text(r"^\d{12}$", "twelve digits")] | None = None
+    """Account to deploy to, in quotes. Without it, templates fit any account."""
     region: Annotated[str, text(r"^[a-z]{2}(-[a-z]+)+-\d$", "us-east-2")]
+    """Region to deploy to."""
     availability_zone: str
+    """Zone, or Local Zone, where the nodes and the file system live: the zone of your capacity."""
     tags: Mapping[Annotated[str, Field(min_length=1, max_length=128)], Annotated[str, Field(max_length=256)]] = Field(
         default_factory=dict
     )
+    """Tags of every resource."""
     permissions_boundary: PolicyArn | None = None
+    """Policy that bounds every IAM role."""
     network: Network
+    """A VPC created here, or one that exists."""
     storage: Storage = Storage()
+    """Buckets and the file system."""
     node_groups: Annotated[Many[NodeGroup], Field(min_length=1)]
+    """The accelerated fleet."""
     control_plane: Pcs
+    """What schedules jobs onto the fleet."""
     observability: Observability = Observability()
+    """Where metrics are kept and shown."""
 
     @property
     def in_local_zone(self) -> bool:

@@ -43,9 +43,13 @@ class CreateNetwork(Settings):
     """
 
     cidr: Annotated[str, text(r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$", "10.0.0.0/16")] = "10.0.0.0/16"
+    """Addresses of the VPC, /16 to /24. Half of them are for nodes and file servers."""
     nat_gateways: Annotated[int, Field(ge=0, le=2)] = 1
+    """Ways out to the internet; none with 0, which needs private_endpoints."""
     private_endpoints: bool = True
+    """Whether AWS services are reached inside the VPC."""
     flow_logs: bool = True
+    """Whether accepted and rejected traffic is logged to CloudWatch Logs."""
 
     @property
     def block(self) -> IPv4Network:
@@ -73,15 +77,20 @@ class ExistingNetwork(Settings):
     """
 
     vpc_id: VpcId
+    """The VPC, with DNS support and DNS hostnames on."""
     node_subnet_id: SubnetId
+    """Subnet of nodes and file system, in the environment's zone."""
     control_plane_subnet_ids: Annotated[Many[SubnetId], Field(min_length=1)]
+    """Subnets of the control plane, none in a Local Zone. PCS takes the first."""
 
 
 class Network(Settings):
     """Exactly one of `create` and `existing`."""
 
     create: CreateNetwork | None = None
+    """A VPC of its own."""
     existing: ExistingNetwork | None = None
+    """A VPC that exists."""
 
     @rule
     def _one_choice(self) -> Iterator[Problem]:

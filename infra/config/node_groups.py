@@ -19,7 +19,9 @@ class Scale(Settings):
     """A group that grows and shrinks between two counts."""
 
     min: Annotated[int, Field(ge=0)]
+    """Nodes that are always there."""
     max: Annotated[int, Field(ge=1)]
+    """Nodes that there can be."""
 
     @rule
     def _min_below_max(self) -> Iterator[Problem]:
@@ -37,10 +39,15 @@ class Purchase(Settings):
     """
 
     type: PurchaseType
+    """How the instances are paid for."""
     reservation_id: str | None = None
+    """Capacity reservation, or capacity block, to launch into."""
     reservation_group_arn: str | None = None
+    """Resource group of capacity reservations to launch into."""
     ultraserver: str | None = None
+    """UltraServer that was bought: u-p6e-gb200x36 or u-p6e-gb200x72."""
     reservation_ids: Many[str] = ()
+    """Capacity blocks of the UltraServers, one each."""
 
     @property
     def reservations(self) -> tuple[str, ...]:
@@ -52,6 +59,7 @@ class ExistingPlacementGroup(Settings):
     """A cluster placement group that exists."""
 
     existing: Annotated[str, Field(min_length=1, max_length=255)]
+    """Name of the placement group."""
 
 
 class NodeGroup(Settings):
@@ -63,16 +71,25 @@ class NodeGroup(Settings):
     """
 
     name: Name
+    """Name of the group."""
     instance_type: str
+    """Accelerated instance type; `ultracluster catalog` lists them."""
     count: Annotated[Annotated[int, Field(ge=1), NUMBER] | Annotated[Scale, MAPPING], KIND]
+    """Nodes: a number, or min and max."""
     purchase: Purchase
+    """How the instances are bought."""
     placement: Annotated[
         Annotated[Literal["auto", "none"], TEXT] | Annotated[ExistingPlacementGroup, MAPPING], KIND
     ] = "auto"
+    """auto: a cluster placement group wherever one is allowed. none: no group. Or an existing one."""
     interfaces: Literal["auto", "fewest_ips", "max_bandwidth", "efa_with_ip"] = "auto"
+    """Network interfaces of a node. auto: the layout that suits the control plane."""
     local_storage: Literal["raid0", "none"] = "raid0"
+    """raid0 joins the local NVMe disks into one volume."""
     root_volume_gib: Annotated[int, Field(ge=100, le=16384)] = 300
+    """Size of the root volume in GiB."""
     image: Image = "auto"
+    """auto: AWS's newest image for the control plane. Or an AMI, or an SSM parameter that holds one."""
 
     @property
     def hardware(self) -> InstanceType:

@@ -17,7 +17,9 @@ class Grafana(Settings):
     """
 
     auth: Literal["identity_center", "saml", "none"] = "identity_center"
+    """How people sign in; none creates no Grafana workspace."""
     saml_metadata_url: Annotated[str, text(r"^https://\S+$", "an https:// address")] | None = None
+    """Where the identity provider publishes its metadata."""
 
     @rule
     def _saml_has_metadata(self) -> Iterator[Problem]:
@@ -33,4 +35,6 @@ class Observability(Settings):
     """Metrics are kept for `retention_days` (Amazon Managed Prometheus quotas: at most 1095)."""
 
     retention_days: Annotated[int, Field(ge=1, le=1095)] = 150
+    """How long metrics are kept, in days."""
     grafana: Grafana = Grafana()
+    """The workspace that shows the metrics."""

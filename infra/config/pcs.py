@@ -20,16 +20,22 @@ class Login(Settings):
     """Login nodes: a static node group that no queue uses."""
 
     instance_type: Annotated[str, text(r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$", "m7i.4xlarge")] = "m7i.4xlarge"
+    """Instance type of the login nodes."""
     count: Annotated[int, Field(ge=1)] = 1
+    """Number of login nodes."""
     image: Image = "auto"
+    """auto: AWS's newest PCS image. Or an AMI, or an SSM parameter that holds one."""
 
 
 class Queue(Settings):
     """A Slurm partition over node groups. `slurm_settings` are slurm.conf parameters of a partition."""
 
     name: Annotated[Name, Field(min_length=3)]
+    """Name of the queue: Slurm's partition."""
     node_groups: Annotated[Many[str], Field(min_length=1)]
+    """Node groups that run the queue's jobs."""
     slurm_settings: SlurmSettings = Field(default_factory=dict)
+    """Parameters of slurm.conf that PCS lets one set here."""
 
     @rule
     def _allowed_settings(self) -> Iterator[Problem]:
@@ -46,12 +52,19 @@ class Pcs(Settings):
     """
 
     type: Literal["pcs"]
+    """The kind of control plane."""
     slurm_version: str
+    """Version of Slurm, in quotes."""
     size: Literal["auto", "small", "medium", "large"] = "auto"
+    """Size of the cluster. auto: the smallest that manages every node."""
     accounting: bool = True
+    """Whether PCS keeps Slurm's accounting database."""
     login: Login = Login()
+    """Login nodes."""
     queues: Annotated[Many[Queue], Field(min_length=1)]
+    """Queues that jobs are submitted to."""
     slurm_settings: SlurmSettings = Field(default_factory=dict)
+    """Parameters of slurm.conf that PCS lets one set here."""
 
     @rule
     def _known_version(self) -> Iterator[Problem]:

@@ -18,13 +18,16 @@ class Lifecycle(Settings):
     """When a bucket forgets old versions. Current versions are never expired: a link may need them."""
 
     noncurrent_days: Annotated[int, Field(ge=1)]
+    """Days after which a version that was overwritten or deleted is removed."""
 
 
 class Bucket(Settings):
     """A bucket created encrypted, versioned and retained; or, with `existing`, one that is only used."""
 
     existing: BucketName | None = None
+    """Name of a bucket that exists; without it, one is created."""
     lifecycle: Lifecycle | None = None
+    """When old versions are removed."""
 
     @rule
     def _existing_is_left_alone(self) -> Iterator[Problem]:
@@ -37,12 +40,17 @@ class S3Link(Settings):
     """A data repository association: a folder of the file system that shows a prefix of a bucket."""
 
     path: Annotated[str, text(r"^/[^\s]*$", "a path from the root of the file system, /datasets", max_length=4096)]
+    """Folder of the file system."""
     bucket: str
+    """Key of the bucket under storage.buckets."""
     prefix: Annotated[str, text(r"^([^/\s]\S*)?$", "a prefix without a slash at its start, raw/v1", max_length=900)] = (
         ""
     )
+    """Prefix in the bucket; empty is all of it."""
     import_events: Many[Event] = ()
+    """Changes in the bucket that appear in the folder by themselves."""
     export_events: Many[Event] = ()
+    """Changes in the folder that are written to the bucket by themselves."""
 
     @property
     def folder(self) -> str:
@@ -65,15 +73,25 @@ class Lustre(Settings):
     """
 
     deployment: Deployment = "persistent_2"
+    """Deployment type. persistent_2 keeps data when a server fails; scratch_2 does not."""
     capacity_gib: Annotated[int, Field(gt=0)] | None = None
+    """Capacity in GiB, of SSD file systems."""
     throughput_mbps_per_tib: int | None = None
+    """Throughput tier in MB/s per TiB, of persistent_2."""
     throughput_capacity_mbps: int | None = None
+    """Throughput in MBps, of intelligent_tiering."""
     efa: bool = False
+    """Whether clients reach it over EFA. Cannot be changed later."""
     metadata_iops: Annotated[Annotated[Literal["automatic"], TEXT] | Annotated[int, NUMBER], KIND] = "automatic"
+    """Metadata IOPS; automatic follows the capacity."""
     compression: Literal["lz4", "none"] = "lz4"
+    """Compression of files as they are written."""
     mount_path: Annotated[str, text(r"^/[a-z0-9][a-z0-9/_-]*$", "an absolute path, /fsx")] = "/fsx"
+    """Where nodes mount it."""
     root_squash: Annotated[str, text(r"^\d{1,10}:\d{1,10}$", "UID:GID, 65534:65534")] | None = None
+    """UID:GID that root on a client becomes."""
     links: Many[S3Link] = ()
+    """Folders that show a bucket's prefix."""
 
     @property
     def ssd(self) -> bool:
@@ -196,7 +214,9 @@ class Storage(Settings):
         ],
         Bucket,
     ] = Field(default_factory=dict)
+    """Buckets by a name that links refer to."""
     lustre: Lustre | None = None
+    """The FSx for Lustre file system."""
 
     @rule
     def _links_name_buckets(self) -> Iterator[Problem]:
