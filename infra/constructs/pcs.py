@@ -155,7 +155,7 @@ class PcsNodeRole(Construct):
     @property
     def instance_profile_arn(self) -> str:
         """ARN of the instance profile."""
-        return self._role.instance_profile_arn
+        return self._profile.instance_profile_arn
 
 
 class PcsNodeGroup(Construct):
