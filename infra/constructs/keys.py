@@ -1,0 +1,72 @@
+"""Encryption keys, and log groups that are encrypted with them."""
+
+from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra.constructs.names import stack_suffix
+
+LOGS_ACTIONS = ("kms:Encrypt*", "kms:Decrypt*", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:Describe*")
+"""What CloudWatch Logs does with a key (CloudWatch Logs User Guide, "Encrypt log data using AWS KMS", 2026)."""
+
+
+class DataKey(Construct):
+    """A customer managed KMS key that rotates every year. Retained on delete and on replacement.
+
+    IAM policies of the account decide who uses it, as with every key whose policy trusts the account.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, description: str) -> None:
+        super().__init__(scope, id)
+        self._key = kms.Key(
+            self, "Resource", description=description, enable_key_rotation=True, removal_policy=RemovalPolicy.RETAIN
+        )
+
+    @property
+    def key(self) -> kms.IKey:
+        """The key."""
+        return self._key
+
+
+def log_group(
+    scope: Construct, id: str, *, name: str, key: kms.IKey, removal_policy: RemovalPolicy = RemovalPolicy.RETAIN
+) -> logs.LogGroup:
+    """A log group `name/STACK-XXXXXXXX`, kept for a year and encrypted with `key`.
+
+    Its name differs each time the stack is created, so a retained group is never in the way of the next. `key` is told
+    to serve the group; the policy of an imported key cannot be changed, so its owner has to do that.
+    """
+    stack = Stack.of(scope)
+    start = f"{name}/{stack.stack_name}"
+    _let_logs_use(key, f"{start}-*")
+    return logs.LogGroup(
+        scope,
+        id,
+        log_group_name=f"{start}-{stack_suffix(scope)}",
+        encryption_key=key,
+        retention=logs.RetentionDays.ONE_YEAR,
+        removal_policy=removal_policy,
+    )
+
+
+def plain_arn(group: logs.ILogGroup) -> str:
+    """ARN of a log group without the `:*` that CloudFormation gives it, as FSx and log deliveries want it."""
+    return (
+        f"arn:{Stack.of(group).partition}:logs:{group.env.region}:{group.env.account}:log-group:{group.log_group_name}"
+    )
+
+
+def _let_logs_use(key: kms.IKey, pattern: str) -> None:
+    """Lets CloudWatch Logs use `key` for log groups of this account whose names follow `pattern`."""
+    stack = Stack.of(key)
+    groups = f"arn:{stack.partition}:logs:{stack.region}:{stack.account}:log-group:{pattern}"
+    key.add_to_resource_policy(
+        iam.PolicyStatement(
+            principals=[iam.ServicePrincipal(f"logs.{stack.region}.amazonaws.com")],
+            actions=list(LOGS_ACTIONS),
+            resources=["*"],
+            conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
+        )
+    )

@@ -1,0 +1,211 @@
+"""FSx for Lustre, its links to S3, and who may talk to it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aws_cdk import Aws, RemovalPolicy, Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_fsx as fsx
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from infra.config.storage import Event, Lustre, S3Link
+from infra.constructs.keys import log_group, plain_arn
+from infra.constructs.names import bucket_prefix
+from infra.constructs.root_squash import RootSquash
+from infra.constructs.security_groups import ALL_TRAFFIC, Ports, allow
+
+LUSTRE_VERSION = "2.15"
+"""Every deployment type runs it, and metadata settings and EFA need it (FSx API Reference, CreateFileSystem)."""
+
+LUSTRE_PORTS = {"Lustre": Ports("tcp", 988, 988), "LustreClients": Ports("tcp", 1018, 1023)}
+"""What Lustre's own network uses (FSx for Lustre User Guide, "File System Access Control with Amazon VPC")."""
+
+LINK_ROLE = "aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/AWSServiceRoleForFSxS3Access_*"
+"""The service-linked role of a file system's S3 links; its name ends with the file system's id."""
+
+
+class TrainingFileSystem(Construct):
+    """FSx for Lustre with its S3 links, its security group and the key grants that the links need.
+
+    The file system and its security group are retained on delete and on replacement: nothing but a person deletes
+    data. `clients` is the group of all that mount it, `efa_clients` the group of those that do so over EFA. `buckets`
+    are those that `settings.links` name; the key of one that was created in this app learns to serve the links.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        settings: Lustre,
+        vpc: ec2.IVpc,
+        subnet: ec2.ISubnet,
+        clients: ec2.ISecurityGroup,
+        efa_clients: ec2.ISecurityGroup,
+        buckets: Mapping[str, s3.IBucket],
+        key: kms.IKey,
+    ) -> None:
+        super().__init__(scope, id)
+        self._mount_path = settings.mount_path
+        self._security_group = self._access(vpc, clients, efa_clients if settings.efa else None)
+        self._file_system = self._create(settings, subnet, key)
+        links = self._link(settings.links, buckets)
+        if settings.root_squash:
+            squash = RootSquash(
+                self, "RootSquash", file_system_id=self.file_system_id, root_squash=settings.root_squash, key=key
+            )
+            squash.node.add_dependency(*links[-1:])
+
+    @property
+    def file_system_id(self) -> str:
+        """Id of the file system, fs-..."""
+        return self._file_system.ref
+
+    @property
+    def dns_name(self) -> str:
+        """Host name that clients mount."""
+        return self._file_system.attr_dns_name
+
+    @property
+    def mount_name(self) -> str:
+        """Lustre's own name of the file system, which follows the host name in a mount."""
+        return self._file_system.attr_lustre_mount_name
+
+    @property
+    def mount_path(self) -> str:
+        """Where nodes mount it."""
+        return self._mount_path
+
+    @property
+    def security_group(self) -> ec2.ISecurityGroup:
+        """The group of the file servers."""
+        return self._security_group
+
+    def _access(
+        self, vpc: ec2.IVpc, clients: ec2.ISecurityGroup, efa_clients: ec2.ISecurityGroup | None
+    ) -> ec2.SecurityGroup:
+        """Source: FSx for Lustre User Guide, "File System Access Control with Amazon VPC" (2026)."""
+        group = ec2.SecurityGroup(self, "Access", vpc=vpc, description="FSx for Lustre", allow_all_outbound=False)
+        group.apply_removal_policy(RemovalPolicy.RETAIN)
+        for name, ports in LUSTRE_PORTS.items():
+            allow(self, f"{name}In", source=clients, target=group, ports=ports, description="Lustre clients")
+            allow(self, f"{name}Out", source=group, target=clients, ports=ports, description="Lustre clients")
+            allow(self, f"{name}Servers", source=group, target=group, ports=ports, description="Among file servers")
+        if efa_clients:
+            allow(self, "EfaIn", source=efa_clients, target=group, ports=ALL_TRAFFIC, description="EFA clients")
+            allow(self, "EfaOut", source=group, target=efa_clients, ports=ALL_TRAFFIC, description="EFA clients")
+            allow(self, "EfaServers", source=group, target=group, ports=ALL_TRAFFIC, description="Among file servers")
+        return group
+
+    def _create(self, settings: Lustre, subnet: ec2.ISubnet, key: kms.IKey) -> fsx.CfnFileSystem:
+        properties = _properties(settings)
+        destination = plain_arn(log_group(self, "Logs", name="/aws/fsx/lustre", key=key))
+        properties["lustre_configuration"]["logConfiguration"] = {"level": "WARN_ERROR", "destination": destination}
+        if settings.deployment != "scratch_2":  # scratch is encrypted with a key of the service, and takes no other
+            properties["kms_key_id"] = key.key_arn
+        file_system = fsx.CfnFileSystem(
+            self,
+            "FileSystem",
+            file_system_type="LUSTRE",
+            file_system_type_version=LUSTRE_VERSION,
+            subnet_ids=[subnet.subnet_id],
+            security_group_ids=[self._security_group.security_group_id],
+            **properties,
+        )
+        file_system.apply_removal_policy(RemovalPolicy.RETAIN)
+        return file_system
+
+    def _link(
+        self, links: Sequence[S3Link], buckets: Mapping[str, s3.IBucket]
+    ) -> list[fsx.CfnDataRepositoryAssociation]:
+        """One association after the other: FSx queues them, and how many it takes at once is nowhere promised."""
+        made: list[fsx.CfnDataRepositoryAssociation] = []
+        for link in links:
+            association = fsx.CfnDataRepositoryAssociation(
+                self,
+                f"Link{link.path.title().replace('/', '')}",
+                file_system_id=self.file_system_id,
+                **_association(link, buckets[link.bucket].bucket_name),
+            )
+            if made:
+                association.add_resource_dependency(made[-1])
+            made.append(association)
+        for bucket in {link.bucket: buckets[link.bucket] for link in links}.values():
+            _let_links_use_key(bucket)
+        return made
+
+
+def _properties(settings: Lustre) -> dict[str, Any]:
+    """What the settings say of the file system, as keyword arguments of CfnFileSystem."""
+    lustre: dict[str, Any] = {
+        "deploymentType": "SCRATCH_2" if settings.deployment == "scratch_2" else "PERSISTENT_2",
+        "dataCompressionType": settings.compression.upper(),
+    }
+    if settings.efa:
+        lustre["efaEnabled"] = True
+    if settings.deployment != "scratch_2":
+        lustre["metadataConfiguration"] = _metadata(settings.metadata_iops)
+    if settings.deployment == "persistent_2":
+        lustre["perUnitStorageThroughput"] = settings.throughput_mbps_per_tib
+    if settings.ssd:
+        return {
+            "storage_type": "SSD",
+            "storage_capacity": settings.capacity_gib,
+            "lustre_configuration": lustre,
+        }
+    lustre["throughputCapacity"] = settings.throughput_capacity_mbps
+    lustre["dataReadCacheConfiguration"] = {"sizingMode": "PROPORTIONAL_TO_THROUGHPUT_CAPACITY"}
+    return {"storage_type": "INTELLIGENT_TIERING", "lustre_configuration": lustre}
+
+
+def _metadata(iops: int | str) -> dict[str, Any]:
+    return {"mode": "AUTOMATIC"} if iops == "automatic" else {"mode": "USER_PROVISIONED", "iops": iops}
+
+
+def _association(link: S3Link, bucket_name: str) -> dict[str, Any]:
+    """What a link says of its association. Metadata is imported once, at creation, where events are imported later."""
+    policies = {"autoImportPolicy": link.import_events, "autoExportPolicy": link.export_events}
+    given = {name: {"events": _events(events)} for name, events in policies.items() if events}
+    return {
+        "file_system_path": link.path,
+        "data_repository_path": f"s3://{bucket_name}/{link.prefix}",
+        "batch_import_meta_data_on_create": bool(link.import_events),
+        **({"s3": given} if given else {}),
+    }
+
+
+def _events(events: Sequence[Event]) -> list[str]:
+    return [event.upper() for event in events]
+
+
+def _let_links_use_key(bucket: s3.IBucket) -> None:
+    """Lets the links' service-linked role use the key of `bucket`, for objects of this stack's buckets alone.
+
+    The role's name and the bucket's are patterns: both come after the key. An imported bucket's key is its owner's.
+
+    Source: FSx for Lustre User Guide, "Working with server-side encrypted Amazon S3 buckets" (2026).
+    """
+    key = bucket.encryption_key
+    if key is None:
+        return
+    stack = Stack.of(key)
+    arn = f"arn:{stack.partition}"
+    key.add_to_resource_policy(
+        iam.PolicyStatement(
+            sid="LustreLinks",
+            principals=[iam.AccountRootPrincipal()],
+            actions=["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"],
+            resources=["*"],
+            conditions={
+                "StringEquals": {
+                    "kms:CallerAccount": stack.account,
+                    "kms:ViaService": f"s3.{stack.region}.{Aws.URL_SUFFIX}",
+                },
+                "ArnLike": {"aws:PrincipalArn": f"{arn}:iam::{stack.account}:role/{LINK_ROLE}"},
+                "StringLike": {"kms:EncryptionContext:aws:s3:arn": f"{arn}:s3:::{bucket_prefix(bucket)}-*"},
+            },
+        )
+    )
