@@ -52,7 +52,9 @@ def invalid(message: str) -> Refused:
 class CloudFormation(BaseResponse):  # type: ignore[misc]  # moto is untyped
     """One CloudFormation request. A method per action, named as moto's dispatcher wants them."""
 
-    background: ClassVar[bool] = False  # True in the server, so that the CDK CLI has progress to show
+    # Seconds that an answer waits for the operation it starts; None is until its end. The server sets it, so that the
+    # CDK CLI, which looks every five seconds, shows the progress of a long operation and needs no look for a short one.
+    patience: ClassVar[float | None] = None
 
     def __init__(self) -> None:
         super().__init__(service_name="cloudformation")
@@ -384,7 +386,7 @@ class CloudFormation(BaseResponse):  # type: ignore[misc]  # moto is untyped
         self._run(stack, lambda: operation.deploy(verb, version, on_failure))
 
     def _run(self, stack: Stack, job: Callable[[], None]) -> None:
-        """Run the job, one at a time in a region; in the server beside the answer, else before it."""
+        """Run the job, one at a time in a region; the answer waits for it as long as `patience` says."""
         lock = self.backend.lock
 
         def run() -> None:
@@ -395,10 +397,12 @@ class CloudFormation(BaseResponse):  # type: ignore[misc]  # moto is untyped
                     stack.now(f"{stack.status.removesuffix('_IN_PROGRESS')}_FAILED", f"Internal failure: {error!r}")
                     logger.exception("operation on stack %s failed", stack.name)
 
-        if self.background:
-            threading.Thread(target=run, name=f"stack {stack.name}", daemon=True).start()
-        else:
+        if self.patience is None:
             run()
+        else:
+            thread = threading.Thread(target=run, name=f"stack {stack.name}", daemon=True)
+            thread.start()
+            thread.join(self.patience)
 
 
 def _acknowledged(capability: str, version: Version) -> bool:

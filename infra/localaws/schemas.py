@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import regex  # type: ignore[import-untyped]  # comes with cfn-lint
 from jsonschema import Draft7Validator, ValidationError, validators
 
 DEFAULT_REGION = "us-east-1"
@@ -127,22 +128,40 @@ def problems(type_name: str, properties: dict[str, Any], region: str) -> list[st
 
 def _say(error: ValidationError) -> str:
     where = "#" + "".join(f"/{step}" for step in error.absolute_path)
-    named = re.findall(r"'([^']*)'", error.message)
     if error.validator == "required":
-        return f"{where}: required key [{named[0]}] not found"
-    if error.validator == "additionalProperties":
-        return f"{where}: extraneous key [{', '.join(named)}] is not permitted"
+        missing = re.findall(r"'([^']*)'", error.message)[0]
+        return f"{where}: required key [{missing}] not found"
     return f"{where}: {error.message}"
 
 
-def _pattern(_: Any, pattern: str, instance: Any, __: Schema) -> Iterator[ValidationError]:
-    """The schemas' patterns are ECMAScript; the few that Python cannot compile are left to the service itself."""
+def _matches(pattern: str, value: str) -> bool:
+    """Whether an ECMAScript pattern matches; the few that do not compile are left to the service."""
     try:
-        matches = not isinstance(instance, str) or re.search(pattern, instance)
-    except re.error:
-        return
-    if not matches:
+        return regex.search(pattern, value) is not None
+    except regex.error:
+        return True
+
+
+def _pattern(_: Any, pattern: str, instance: Any, __: Schema) -> Iterator[ValidationError]:
+    if isinstance(instance, str) and not _matches(pattern, instance):
         yield ValidationError(f"string [{instance}] does not match pattern {pattern}")
+
+
+def _pattern_properties(validator: Any, patterns: Schema, instance: Any, _: Schema) -> Iterator[ValidationError]:
+    for name, value in instance.items() if isinstance(instance, Mapping) else ():
+        for pattern, part in patterns.items():
+            if _matches(pattern, name):
+                yield from validator.descend(value, part, path=name, schema_path=pattern)
+
+
+def _additional_properties(validator: Any, part: Any, instance: Any, schema: Schema) -> Iterator[ValidationError]:
+    for name, value in instance.items() if isinstance(instance, Mapping) else ():
+        known = name in schema.get("properties", {})
+        if not known and not any(_matches(pattern, name) for pattern in schema.get("patternProperties", {})):
+            if part is False:
+                yield ValidationError(f"extraneous key [{name}] is not permitted")
+            elif isinstance(part, Mapping):
+                yield from validator.descend(value, part, path=name)
 
 
 def _required_xor(_: Any, names: list[str], instance: Any, __: Schema) -> Iterator[ValidationError]:
@@ -161,7 +180,13 @@ def _dependent_excluded(_: Any, rules: dict[str, list[str]], instance: Any, __: 
 
 _Validator: type[Draft7Validator] = validators.extend(  # type: ignore[no-untyped-call]
     Draft7Validator,
-    {"pattern": _pattern, "requiredXor": _required_xor, "dependentExcluded": _dependent_excluded},
+    {
+        "additionalProperties": _additional_properties,
+        "dependentExcluded": _dependent_excluded,
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "requiredXor": _required_xor,
+    },
 )
 
 

@@ -19,6 +19,8 @@ from infra.localaws import activate, faults
 from infra.localaws.api import CloudFormation
 from infra.localaws.server import HOST
 
+PATIENCE_SECONDS = 8.0
+
 Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
@@ -27,7 +29,7 @@ def main(folder: Path) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("botocore").setLevel(logging.WARNING)
     activate()
-    CloudFormation.background = True
+    CloudFormation.patience = PATIENCE_SECONDS
     # Handlers' boto3 clients are answered in this process, by the same services that the server shows.
     with mock_aws(config={"iam": {"load_aws_managed_policies": True}}):
         server = make_server(HOST, 0, application(), threaded=True, request_handler=MotoRequestHandler)

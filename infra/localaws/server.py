@@ -118,7 +118,7 @@ def environment(port: int, region: str, account: str = accounts.DEFAULT) -> dict
 def _launch(folder: Path) -> Server:
     for name in ("pid", "port"):
         (folder / name).unlink(missing_ok=True)
-    with (folder / "log").open("ab") as log:
+    with (folder / "log").open("wb") as log:
         process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-m", "infra.localaws.serve", str(folder.resolve())],
             stdin=subprocess.DEVNULL,

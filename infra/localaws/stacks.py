@@ -4,7 +4,7 @@ import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from moto.core.base_backend import BackendDict, BaseBackend
@@ -133,7 +133,10 @@ class Stack:
         token: str | None = None,
         properties: str | None = None,
     ) -> None:
-        """Record an event."""
+        """Record an event, later than the last by what a client can see of a time: a millisecond."""
+        at = datetime.now(UTC)
+        if self.events:
+            at = max(at, self.events[-1]["Timestamp"] + timedelta(milliseconds=1))
         told = {
             "StackId": self.id,
             "EventId": f"{logical_id}-{status}-{uuid.uuid4()}",
@@ -141,7 +144,7 @@ class Stack:
             "LogicalResourceId": logical_id,
             "PhysicalResourceId": physical_id,
             "ResourceType": type_name,
-            "Timestamp": datetime.now(UTC),
+            "Timestamp": at,
             "ResourceStatus": status,
             "ResourceStatusReason": reason,
             "ResourceProperties": properties,
