@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Literal, Protocol
 
-from aws_cdk import ArnFormat, RemovalPolicy
+from aws_cdk import RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -15,6 +15,7 @@ from constructs import Construct
 from infra.catalog.pcs import smallest_size
 from infra.config.node_groups import PurchaseType
 from infra.config.pcs import Pcs, Queue, SlurmSettings
+from infra.constructs.keys import plain_arn
 
 PurchaseOption = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK", "INTERRUPTIBLE_CAPACITY_RESERVATION"]
 
@@ -109,7 +110,7 @@ class PcsCluster(Construct):
         if self.slurm_version >= "25.11":
             kinds["Audit"] = "PCS_SCHEDULER_AUDIT_LOGS"
         destination = logs.CfnDeliveryDestination(
-            self, "LogDestination", name=f"{self.name}-logs", destination_resource_arn=_plain_arn(log_group)
+            self, "LogDestination", name=f"{self.name}-logs", destination_resource_arn=plain_arn(log_group)
         )
         for kind, log_type in kinds.items():
             source = logs.CfnDeliverySource(
@@ -264,13 +265,3 @@ def _ami(image: str, architecture: str) -> str:
     if image == "auto":
         image = "ssm:" + IMAGE_PARAMETER.format(architecture=architecture)
     return f"{{{{resolve:{image}}}}}" if image.startswith("ssm:") else image
-
-
-def _plain_arn(log_group: logs.ILogGroup) -> str:
-    """The ARN without the `:*` that CloudFormation puts at its end and log delivery does not take."""
-    return log_group.stack.format_arn(
-        service="logs",
-        resource="log-group",
-        resource_name=log_group.log_group_name,
-        arn_format=ArnFormat.COLON_RESOURCE_NAME,
-    )

@@ -3,7 +3,7 @@
 from constructs import Construct
 
 from infra.config.environment import Environment
-from infra.constructs.keys import DataKey, LogGroup
+from infra.constructs.keys import DataKey, log_group
 from infra.constructs.network import ClusterNetwork
 from infra.constructs.pcs import PcsCluster
 from infra.stacks.base import EnvironmentStack
@@ -24,6 +24,5 @@ class ControlPlaneStack(EnvironmentStack):
             subnet=network.control_plane_subnets[0],
             security_group=network.cluster_security_group,
         )
-        key = DataKey(self, "Key", description=f"Scheduler logs of {environment.name}")
-        name = f"/aws/vendedlogs/pcs/cluster/{self.cluster.cluster_id}"
-        self.cluster.deliver_logs(LogGroup(self, "Logs", name=name, key=key).log_group)
+        key = DataKey(self, "Key", description=f"Scheduler logs of {environment.name}").key
+        self.cluster.deliver_logs(log_group(self, "Logs", name="/aws/vendedlogs/pcs/cluster", key=key))

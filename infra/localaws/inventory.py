@@ -1,0 +1,141 @@
+"""What exists in the embedded AWS, read back through boto3 from each service."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+
+
+@dataclass(frozen=True)
+class Found:
+    """One thing that exists: what it is, its name or id, and what is worth knowing of it."""
+
+    region: str
+    kind: str
+    name: str
+    details: str
+
+
+def deployed_stacks(region: str, connection: Mapping[str, Any]) -> list[str]:
+    """Names of the stacks in a region, but for the CDK's own."""
+    cloudformation = boto3.client("cloudformation", region_name=region, **connection)
+    stacks = cloudformation.describe_stacks()["Stacks"]
+    return sorted(stack["StackName"] for stack in stacks if stack["StackName"] != "CDKToolkit")
+
+
+def inventory(region: str, connection: Mapping[str, Any]) -> list[Found]:
+    """Everything of a cluster that exists in `region`; `connection` is passed to boto3's clients.
+
+    A new account's default VPC and the CDK's bootstrap bucket are left out.
+    """
+    clients = {
+        name: boto3.client(name, region_name=region, **connection)
+        for name in ("ec2", "s3", "fsx", "pcs", "amp", "grafana")
+    }
+    readers = (_network, _placement, _launch_templates, _buckets, _file_systems, _pcs, _workspaces)
+    return [Found(region, *row) for reader in readers for row in reader(clients)]
+
+
+Row = tuple[str, str, str]
+Clients = Mapping[str, Any]
+
+
+def _network(clients: Clients) -> Iterator[Row]:
+    ec2 = clients["ec2"]
+    for vpc in ec2.describe_vpcs(Filters=[{"Name": "is-default", "Values": ["false"]}])["Vpcs"]:
+        yield "VPC", vpc["VpcId"], vpc["CidrBlock"]
+        here = [{"Name": "vpc-id", "Values": [vpc["VpcId"]]}]
+        for subnet in sorted(ec2.describe_subnets(Filters=here)["Subnets"], key=lambda found: found["CidrBlock"]):
+            free = f"{subnet['AvailableIpAddressCount']} addresses free"
+            yield "Subnet", subnet["SubnetId"], f"{subnet['CidrBlock']} in {subnet['AvailabilityZone']}, {free}"
+        for group in ec2.describe_security_groups(Filters=here)["SecurityGroups"]:
+            if group["GroupName"] != "default":
+                yield "Security group", group["GroupId"], _rules(group)
+
+
+def _rules(group: dict[str, Any]) -> str:
+    own = {
+        way: any(pair["GroupId"] == group["GroupId"] for rule in group[key] for pair in rule["UserIdGroupPairs"])
+        for way, key in (("in", "IpPermissions"), ("out", "IpPermissionsEgress"))
+    }
+    counts = f"{len(group['IpPermissions'])} rules in, {len(group['IpPermissionsEgress'])} out"
+    itself = " and ".join(way for way, allowed in own.items() if allowed)
+    return f"{group['Description']}: {counts}" + (f", itself {itself}" if itself else "")
+
+
+def _placement(clients: Clients) -> Iterator[Row]:
+    for group in clients["ec2"].describe_placement_groups()["PlacementGroups"]:
+        yield "Placement group", group["GroupName"], group["Strategy"]
+
+
+def _launch_templates(clients: Clients) -> Iterator[Row]:
+    ec2 = clients["ec2"]
+    for template in ec2.describe_launch_templates()["LaunchTemplates"]:
+        (latest,) = ec2.describe_launch_template_versions(
+            LaunchTemplateId=template["LaunchTemplateId"], Versions=["$Latest"]
+        )["LaunchTemplateVersions"]
+        data = latest["LaunchTemplateData"]
+        interfaces = data.get("NetworkInterfaces", [])
+        efa = sum(interface.get("InterfaceType", "").startswith("efa") for interface in interfaces)
+        what = f"{data.get('InstanceType', 'any type')}, {efa} EFA of {max(len(interfaces), 1)} interfaces"
+        yield "Launch template", template["LaunchTemplateName"], f"{what}, version {latest['VersionNumber']}"
+
+
+def _buckets(clients: Clients) -> Iterator[Row]:
+    s3 = clients["s3"]
+    for bucket in s3.list_buckets()["Buckets"]:
+        name = bucket["Name"]
+        region = s3.get_bucket_location(Bucket=name)["LocationConstraint"] or "us-east-1"
+        if name.startswith("cdk-") or region != s3.meta.region_name:
+            continue
+        versioning = s3.get_bucket_versioning(Bucket=name).get("Status", "not").lower()
+        encryption = s3.get_bucket_encryption(Bucket=name)["ServerSideEncryptionConfiguration"]["Rules"][0]
+        algorithm = encryption["ApplyServerSideEncryptionByDefault"]["SSEAlgorithm"]
+        yield "Bucket", name, f"versioning {versioning}, encrypted with {algorithm}"
+
+
+def _file_systems(clients: Clients) -> Iterator[Row]:
+    fsx = clients["fsx"]
+    for system in fsx.describe_file_systems()["FileSystems"]:
+        lustre = system["LustreConfiguration"]
+        size = f"{system['StorageCapacity']} GiB" if system.get("StorageCapacity") else "elastic"
+        efa = ", EFA" if lustre.get("EfaEnabled") else ""
+        yield "File system", system["FileSystemId"], f"{lustre['DeploymentType']}, {size}{efa}"
+    for link in fsx.describe_data_repository_associations()["Associations"]:
+        yield "Association", link["AssociationId"], f"{link['FileSystemPath']} = {link['DataRepositoryPath']}"
+
+
+def _pcs(clients: Clients) -> Iterator[Row]:
+    pcs = clients["pcs"]
+    for summary in pcs.list_clusters()["clusters"]:
+        cluster = pcs.get_cluster(clusterIdentifier=summary["id"])["cluster"]
+        slurm = f"Slurm {cluster['scheduler']['version']}, {cluster['size'].lower()}"
+        yield "PCS cluster", cluster["name"], f"{cluster['id']}, {slurm}"
+        for found in pcs.list_compute_node_groups(clusterIdentifier=cluster["id"])["computeNodeGroups"]:
+            group = pcs.get_compute_node_group(clusterIdentifier=cluster["id"], computeNodeGroupIdentifier=found["id"])[
+                "computeNodeGroup"
+            ]
+            scaling, (config, *_) = group["scalingConfiguration"], group["instanceConfigs"]
+            counts = f"{scaling['minInstanceCount']} to {scaling['maxInstanceCount']}"
+            yield "Node group", group["name"], f"{counts} x {config['instanceType']}, {group['purchaseOption'].lower()}"
+        for found in pcs.list_queues(clusterIdentifier=cluster["id"])["queues"]:
+            queue = pcs.get_queue(clusterIdentifier=cluster["id"], queueIdentifier=found["id"])["queue"]
+            count = len(queue["computeNodeGroupConfigurations"])
+            yield "Queue", queue["name"], f"{count} node group{'s' if count > 1 else ''}"
+
+
+def _workspaces(clients: Clients) -> Iterator[Row]:
+    for workspace in clients["amp"].list_workspaces()["workspaces"]:
+        yield "Prometheus", workspace["workspaceId"], workspace.get("alias", "")
+    for workspace in clients["grafana"].list_workspaces()["workspaces"]:
+        yield "Grafana", workspace["id"], f"version {workspace['grafanaVersion']}"
+
+
+def regions_in_use(regions: Sequence[str], connection: Mapping[str, Any]) -> list[str]:
+    """Those of `regions` that have a stack, the CDK's own included."""
+    return [
+        region
+        for region in regions
+        if boto3.client("cloudformation", region_name=region, **connection).describe_stacks()["Stacks"]
+    ]

@@ -1,0 +1,58 @@
+"""Synthesises each shipped environment once per run, for every test that looks at templates."""
+
+import json
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+# the validation engine costs seconds in each process; test_gates.py switches it on for itself
+os.environ.setdefault("CDK_VALIDATION", "false")
+
+ROOT = Path(__file__).parent.parent
+FILES = {file.stem: file for folder in ("environments", "examples") for file in sorted((ROOT / folder).glob("*.yaml"))}
+STATEFUL = {
+    "AWS::FSx::FileSystem",
+    "AWS::S3::Bucket",
+    "AWS::KMS::Key",
+    "AWS::APS::Workspace",
+    "AWS::Logs::LogGroup",
+}
+
+
+def flags() -> dict[str, Any]:
+    """The feature flags of cdk.json, which the CDK CLI would pass."""
+    context: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
+    return context
+
+
+def synthesise(environment: Any) -> dict[str, dict[str, Any]]:
+    """Templates of an environment by the part that their stack is named for: network, storage ..."""
+    import aws_cdk as cdk
+
+    from infra.stacks import build_app
+
+    with tempfile.TemporaryDirectory() as folder:
+        app = cdk.App(outdir=folder, context=flags(), analytics_reporting=False)
+        assembly = build_app(environment, app=app).synth()
+        prefix = f"{environment.name}-"
+        return {stack.stack_name.removeprefix(prefix): stack.template for stack in assembly.stacks}
+
+
+@cache
+def templates(name: str) -> dict[str, dict[str, Any]]:
+    """Templates of the shipped environment or example called `name`."""
+    from infra.config.loader import load
+
+    return synthesise(load(FILES[name]))
+
+
+def resources(name: str, kind: str) -> dict[str, dict[str, Any]]:
+    """Resources of one type in all stacks of an environment, by `stack/LogicalId`."""
+    return {
+        f"{part}/{logical_id}": resource
+        for part, template in templates(name).items()
+        for logical_id, resource in template["Resources"].items()
+        if resource["Type"] == kind
+    }
