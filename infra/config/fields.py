@@ -22,7 +22,9 @@ def text(pattern: str, looks_like: str, **constraints: Any) -> Any:
 def _kind(value: object) -> str:
     if isinstance(value, dict | BaseModel):
         return "<mapping>"
-    return "<text>" if isinstance(value, str) else "<number>"
+    if isinstance(value, str):
+        return "<text>"
+    return "<number>" if type(value) is int else "<neither>"
 
 
 KIND = Discriminator(_kind)

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from infra.config.codes import Code
 from infra.config.environment import Environment
 from infra.config.problems import Findings, Path, Problem, Severity
-from infra.config.source import Position, Source, UnreadableSource, parse
+from infra.config.source import Source, UnreadableSource, parse, read_text
 from infra.config.wording import misshapen, secondary
 
 
@@ -60,12 +60,10 @@ def load(file: str | FilePath) -> Environment:
 def read(file: str | FilePath) -> Reading:
     """Reads `file` and checks it whole. Never raises for what a user may have written."""
     try:
-        source = parse(FilePath(file).read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else "it is not UTF-8 text") or str(error)
-        return _unreadable(str(file), "file-unreadable", reason.lower(), "check the path", (1, 1))
+        source = parse(read_text(file))
     except UnreadableSource as error:
-        return _unreadable(str(file), error.code, error.message, error.hint, error.position)
+        finding = Finding(error.code, "", error.message, error.hint, "error", *error.position)
+        return Reading(str(file), None, (finding,))
     return check(source, str(file))
 
 
@@ -77,10 +75,13 @@ def check(source: Source, file: str = "") -> Reading:
     try:
         environment = Environment.model_validate(source.data, context=findings)
     except ValidationError as error:
-        problems = [misshapen(details) for details in error.errors(include_url=False) if not secondary(details)]
+        problems = [
+            misshapen(details, source.written) for details in error.errors(include_url=False) if not secondary(details)
+        ]
     placed = [(problem.path, problem) for problem in problems]
     placed += [((*source.paths[id(data)], *problem.path), problem) for data, problem in findings.found]
-    ordered = sorted({_finding(path, problem, source) for path, problem in placed}, key=_file_order)
+    found = dict.fromkeys(_finding(path, problem, source) for path, problem in placed)
+    ordered = sorted(found, key=lambda finding: (finding.line, finding.column))
     refused = any(finding.severity == "error" for finding in ordered)
     return Reading(file, None if refused else environment, tuple(ordered))
 
@@ -91,14 +92,6 @@ def dotted(path: Path) -> str:
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
     return text
-
-
-def _unreadable(file: str, code: Code, message: str, hint: str, position: Position) -> Reading:
-    return Reading(file, None, (Finding(code, "", message, hint, "error", *position),))
-
-
-def _file_order(finding: Finding) -> tuple[int, int, str, str]:
-    return finding.line, finding.column, finding.code, finding.message
 
 
 def _finding(path: Path, problem: Problem, source: Source) -> Finding:

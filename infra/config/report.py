@@ -10,11 +10,14 @@ if TYPE_CHECKING:
     from infra.config.loader import Finding, Reading
 
 WIDTH = 108
+_OF_THE_FILE = ("file-unreadable", "empty-file")
+"""Codes of problems that have no place in the file."""
 
 
 def report(reading: "Reading") -> str:
     """The file, then each finding with its path, what is wrong, what to do, and its code at the right."""
-    return "\n".join([reading.file, *(_entry(finding) for finding in reading.findings)])
+    entries = [_entry(finding) for finding in reading.findings] or ["  fine"]
+    return _printable("\n".join([reading.file, *entries]))
 
 
 def report_json(readings: Sequence["Reading"]) -> str:
@@ -27,10 +30,11 @@ def report_json(readings: Sequence["Reading"]) -> str:
 
 def _entry(finding: "Finding") -> str:
     place = finding.path or f"line {finding.line}, column {finding.column}"
+    place = "" if finding.code in _OF_THE_FILE else f"{place}: "
     warning = "warning: " if finding.severity == "warning" else ""
     hint = finding.hint[0].upper() + finding.hint[1:]
     stop = "" if hint.endswith(("?", "...")) else "."
-    text = f"{warning}{place}: {finding.message}.  {hint}{stop}"
+    text = f"{warning}{place}{finding.message}.  {hint}{stop}"
     lines = wrap(
         text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
@@ -40,3 +44,8 @@ def _entry(finding: "Finding") -> str:
     else:
         lines.append(code.rjust(WIDTH))
     return "\n".join(lines)
+
+
+def _printable(text: str) -> str:
+    """`text` without characters that a terminal would obey."""
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)

@@ -1,6 +1,7 @@
 """How a value of the wrong shape is put into words: pydantic's errors as problems of ours."""
 
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -36,16 +37,22 @@ _KINDS = {
     "model": "a mapping",
     "dict": "a mapping",
 }
+_SIDES = {"<text>": "text", "<number>": "a whole number", "<mapping>": "a mapping"}
 _LIMITS = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
+_SHOWN = 60
+"""Characters of a value that a message shows."""
 
 
-def misshapen(details: ErrorDetails) -> Problem:
-    """Pydantic's word on the shape of a value, in ours; `at` is the path from the top of the file."""
-    # parts in angle brackets name a side of a union, [key] a mapping's key: neither is in the file
-    path = tuple(part for part in details["loc"] if not str(part).startswith(("<", "[")))
+def misshapen(details: ErrorDetails, written: Mapping[Path, str]) -> Problem:
+    """Pydantic's word on the shape of a value, in ours; `at` is the path from the top of the file.
+
+    `written` is how a value that is not text stands in the file.
+    """
+    # these parts name a side of a union, or that a mapping's key is meant: neither is in the file
+    path = tuple(part for part in details["loc"] if part not in _SIDES and part != "[key]")
     code = _SHAPES.get(details["type"], "wrong-type")
     value, context = details["input"], details.get("ctx", {})
-    message, hint = _words(code, path, value, context, details["type"])
+    message, hint = _words(code, path, value, _shown(value, written.get(path)), context, details["type"])
     return Problem(code, path, message, hint)
 
 
@@ -54,31 +61,40 @@ def secondary(details: ErrorDetails) -> bool:
     return details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]
 
 
-def _words(code: Code, path: Path, value: Any, context: dict[str, Any], kind: str) -> tuple[str, str]:
+def _words(code: Code, path: Path, value: Any, shown: str, context: dict[str, Any], kind: str) -> tuple[str, str]:
     """What is wrong with a value and what is allowed; and what to do."""
     key = str(path[-1]) if path else "the file"
     match code:
         case "missing-key":
-            return f"{key} is missing", f"add {key}:"
+            return "this key is missing", f"add {key}: with its value"
         case "unknown-key":
             known = _known_keys(path[:-1])
             near = get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"remove {key}"
-            return f"{key} is not a key here; known are {', '.join(known)}", hint
+            return f"no such key here; known are {', '.join(known)}", hint
         case "value-not-allowed":
-            allowed = str(context["expected"]).replace("'", "")
-            near = get_close_matches(str(value), allowed.replace(" or ", ", ").split(", "), n=1)
-            return f"{value} is not allowed; allowed is {allowed}", f"set {key}: {near[0] if near else '...'}"
+            return _choice(key, value, shown, str(context["expected"]).replace("'", ""))
         case "invalid-format":
             looks_like = LOOKS_LIKE[context["pattern"]]
-            return f"{value!r} does not look like {looks_like}", f"write {key} like that"
+            return f"{shown} does not look like {looks_like}", f"write {key} like that"
         case "out-of-range":
-            limit = " and ".join(f"{_LIMITS[name]} {bound}" for name, bound in context.items() if name in _LIMITS)
-            return f"{value} is out of range; allowed is {limit}", "choose a value in range"
+            limit, bound = next((name, bound) for name, bound in context.items() if name in _LIMITS)
+            allowed = f"{_LIMITS[limit]} {bound}"
+            hint = f"set {key}: {bound}" if limit in ("ge", "le") else f"choose a value of {allowed}"
+            return f"{shown} is out of range; allowed is {allowed}", hint
         case "wrong-length":
             return _length(value, context)
         case _:
-            return _type(key, value, context, kind)
+            return _type(path, key, value, shown, context, kind)
+
+
+def _choice(key: str, value: Any, shown: str, allowed: str) -> tuple[str, str]:
+    choices = allowed.replace(" or ", ", ").split(", ")
+    near = choices if len(choices) == 1 else get_close_matches(str(value), choices, n=1)
+    hint = f"set {key}: {near[0]}" if near else "choose one of them"
+    # text without its quotes, unless they are what is wrong with it
+    plain = shown.strip("'") if isinstance(value, str) and value and value not in choices else shown
+    return f"{plain} is not allowed; allowed is {allowed}", hint
 
 
 def _length(value: Any, context: dict[str, Any]) -> tuple[str, str]:
@@ -88,21 +104,52 @@ def _length(value: Any, context: dict[str, Any]) -> tuple[str, str]:
     return f"{len(value)} {what}; at least {context['min_length']} needed", "add what is missing"
 
 
-def _type(key: str, value: Any, context: dict[str, Any], kind: str) -> tuple[str, str]:
+def _type(path: Path, key: str, value: Any, shown: str, context: dict[str, Any], kind: str) -> tuple[str, str]:
     if kind == "union_tag_invalid":
-        allowed = " or ".join(f"a {tag}" for tag in re.findall(r"<(\w+)>", context["expected_tags"]))
+        tags = re.findall(r"<\w+>", context["expected_tags"])
+        allowed = " or ".join(_SIDES[tag] for tag in tags)
     else:
         allowed = _KINDS.get(kind.removesuffix("_type").removesuffix("_parsing"), "another type")
     if value is None:
-        return f"nothing is given; allowed is {allowed}", f"give {key} a value, or remove it"
-    if allowed == "text" and not isinstance(value, dict | list):
-        return f"{value} is not text", f'put it in quotes: {key}: "{value}"'
-    shown = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else repr(value)
+        hint = f"give {key} a value" if _required(path) else f"give {key} a value, or remove it"
+        return f"nothing is given; allowed is {allowed}", hint
+    if allowed in ("text", "text or a whole number") and not isinstance(value, dict | list):
+        return f"{shown} is not {allowed}", f'put it in quotes: {key}: "{shown}"'
+    if allowed == "true or false" and shown.strip("'").lower() in _BOOLEANS:
+        return f"{shown} is not {allowed}", f"set {key}: {_BOOLEANS[shown.strip(chr(39)).lower()]}"
+    if isinstance(value, str) and allowed == "a whole number" and value.isdecimal():
+        return f"{shown} in quotes is text, not {allowed}", f"set {key}: {value}"
     return f"{shown} is not {allowed}", f"write {key} as {allowed}"
+
+
+_BOOLEANS = {"yes": "true", "on": "true", "1": "true", "true": "true"}
+_BOOLEANS |= {"no": "false", "off": "false", "0": "false", "false": "false"}
+
+
+def _shown(value: Any, written: str | None) -> str:
+    """A value as a message shows it: as it is written, and not at any length."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    text = repr(value) if written is None else written
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _required(path: Path) -> bool:
+    """Whether the key at `path` must be there."""
+    model = _model(_annotation(path[:-1]))
+    return bool(model and path[-1] in model.model_fields and model.model_fields[str(path[-1])].is_required())
 
 
 def _known_keys(path: Path) -> list[str]:
     """Keys of the section at `path`."""
+    model = _model(_annotation(path))
+    return list(model.model_fields) if model else []
+
+
+def _annotation(path: Path) -> Any:
+    """What the value at `path` is read as."""
     annotation: Any = Environment
     for part in path:
         model = _model(annotation)
@@ -111,8 +158,7 @@ def _known_keys(path: Path) -> list[str]:
         else:
             # an entry of a list or mapping: its type is the last argument but for a tuple's ellipsis
             annotation = next(argument for argument in reversed(get_args(_bare(annotation))) if argument is not ...)
-    model = _model(annotation)
-    return list(model.model_fields) if model else []
+    return annotation
 
 
 def _bare(annotation: Any) -> Any:
