@@ -23,7 +23,7 @@ help: ## Show this list
 install: .venv/installed node_modules/.package-lock.json ## Install what the lock files name into .venv and node_modules
 
 up: install ## Start the embedded AWS, deploy ENV (dev) to it and show what exists
-	ultracluster local up
+	ultracluster local up environments/$(ENV).yaml
 	. .localaws/env; cdk synth --quiet --no-notices -c env=$(ENV) --output $(OUT)
 	. .localaws/env; cdk bootstrap --no-notices --app $(OUT)
 	. .localaws/env; cdk deploy --no-notices --app $(OUT) --all --require-approval never --progress events

@@ -18,6 +18,8 @@ SLURM_VERSIONS: dict[str, date] = {
 SIZES: dict[Size, int] = {size: entry["nodes"] for size, entry in _PCS["sizes"].items()}
 MAXIMUM_NODE_GROUPS: int = _PCS["maximum_node_groups"]
 MAXIMUM_QUEUES: int = _PCS["maximum_queues"]
+IMAGE_PARAMETER: str = _PCS["image_parameter"]
+"""Public SSM parameter of AWS's PCS-ready image, for an `architecture`."""
 CLUSTER_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["cluster"])
 QUEUE_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["queue"])
 

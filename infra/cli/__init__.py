@@ -8,7 +8,7 @@ import sys
 
 import typer
 
-from infra.cli import catalog, schema, validate
+from infra.cli import catalog, local, schema, validate
 
 app = typer.Typer(
     name="ultracluster",
@@ -19,6 +19,7 @@ app = typer.Typer(
 app.command("validate")(validate.validate)
 app.command("catalog")(catalog.catalog)
 app.command("schema")(schema.schema)
+app.add_typer(local.app, name="local")
 
 
 def main() -> None:

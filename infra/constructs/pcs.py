@@ -12,7 +12,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_pcs as pcs
 from constructs import Construct
 
-from infra.catalog.pcs import smallest_size
+from infra.catalog.pcs import IMAGE_PARAMETER, smallest_size
 from infra.config.node_groups import PurchaseType
 from infra.config.pcs import Pcs, Queue, SlurmSettings
 from infra.constructs.keys import plain_arn
@@ -27,10 +27,6 @@ PURCHASE_OPTIONS: dict[PurchaseType, PurchaseOption] = {
     "interruptible_reservation": "INTERRUPTIBLE_CAPACITY_RESERVATION",
 }
 """A reservation keeps ONDEMAND: its launch template names the target (AWS PCS User Guide, ODCR page, 2026)."""
-
-IMAGE_PARAMETER = "/aws/service/pcs/ami/dlami-base-ubuntu2404/{architecture}/latest/ami-id"
-"""Where AWS publishes the PCS-ready image (AWS PCS User Guide, "PCS-ready DLAMI", 2026)."""
-
 
 ROLE_PATH = "/aws-pcs/"
 """PCS takes only instance profiles whose role has this path (AWS PCS User Guide, "Instance profiles", 2026)."""

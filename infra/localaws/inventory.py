@@ -1,6 +1,6 @@
 """What exists in the embedded AWS, read back through boto3 from each service."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +15,6 @@ class Found:
     kind: str
     name: str
     details: str
-
-
-def deployed_stacks(region: str, connection: Mapping[str, Any]) -> list[str]:
-    """Names of the stacks in a region, but for the CDK's own."""
-    cloudformation = boto3.client("cloudformation", region_name=region, **connection)
-    stacks = cloudformation.describe_stacks()["Stacks"]
-    return sorted(stack["StackName"] for stack in stacks if stack["StackName"] != "CDKToolkit")
 
 
 def inventory(region: str, connection: Mapping[str, Any]) -> list[Found]:
@@ -130,12 +123,3 @@ def _workspaces(clients: Clients) -> Iterator[Row]:
         yield "Prometheus", workspace["workspaceId"], workspace.get("alias", "")
     for workspace in clients["grafana"].list_workspaces()["workspaces"]:
         yield "Grafana", workspace["id"], f"version {workspace['grafanaVersion']}"
-
-
-def regions_in_use(regions: Sequence[str], connection: Mapping[str, Any]) -> list[str]:
-    """Those of `regions` that have a stack, the CDK's own included."""
-    return [
-        region
-        for region in regions
-        if boto3.client("cloudformation", region_name=region, **connection).describe_stacks()["Stacks"]
-    ]

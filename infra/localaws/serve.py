@@ -18,6 +18,8 @@ from werkzeug.wrappers import Request, Response
 from infra.localaws import activate, faults
 from infra.localaws.api import CloudFormation
 from infra.localaws.server import HOST
+from infra.localaws.services.capacity import seed_reservation
+from infra.localaws.stacks import stack_backends
 
 PATIENCE_SECONDS = 8.0
 
@@ -62,10 +64,18 @@ def is_local(host: str) -> bool:
 
 
 def _own(request: Request) -> Response:
-    """`health` tells the process; `faults` can be listed, injected (POST) and cleared (DELETE)."""
+    """Health and places can be asked for, reservations seeded; faults listed, injected (POST) and cleared (DELETE)."""
     match request.path.removeprefix("/_localaws/"), request.method:
         case "health", "GET":
             return _json({"pid": os.getpid()})
+        case "places", "GET":
+            return _json(_places())
+        case "reservations", "POST":
+            try:
+                seed_reservation(**json.loads(request.get_data()))
+            except (ValueError, TypeError) as error:
+                return _json({"error": str(error)}, 400)
+            return _json({}, 201)
         case "faults", "GET":
             return _json([asdict(fault) for fault in faults.waiting()])
         case "faults", "POST":
@@ -80,6 +90,16 @@ def _own(request: Request) -> Response:
             faults.clear()
             return _json({})
     return _json({"error": f"nothing at {request.path}"}, 404)
+
+
+def _places() -> list[tuple[str, str, list[str]]]:
+    """Accounts and regions that have stacks, with the names of those."""
+    return [
+        (account, region, names)
+        for account, regions in stack_backends.items()
+        for region, backend in regions.items()
+        if (names := sorted(stack.name for stack in backend.live()))
+    ]
 
 
 def _json(body: Any, status: int = 200) -> Response:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from infra.localaws import accounts
 
@@ -29,6 +29,14 @@ STOP_SECONDS = 10
 
 class ServerError(Exception):
     """The embedded AWS cannot be started or reached."""
+
+
+class Place(NamedTuple):
+    """An account and region with stacks, and their names."""
+
+    account: str
+    region: str
+    stacks: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,22 @@ class Server:
     def url(self) -> str:
         """Its endpoint. Not 127.0.0.1: moto tells S3's path-style requests by the name localhost."""
         return f"http://localhost:{self.port}"
+
+    def places(self) -> list[Place]:
+        """Where stacks are."""
+        return [Place(account, region, tuple(stacks)) for account, region, stacks in _ask(self.port, "places")]
+
+    def seed(self, reservation: Mapping[str, Any], account: str) -> None:
+        """Let a capacity reservation exist; the keys are the arguments of `services.capacity.seed_reservation`."""
+        _ask(self.port, "reservations", "POST", {**reservation, "account": account})
+
+    def connection(self, account: str) -> dict[str, str]:
+        """Arguments that lead a boto3 client to the server, as a caller of `account`."""
+        return {
+            "endpoint_url": self.url,
+            "aws_access_key_id": accounts.access_key(account),
+            "aws_secret_access_key": accounts.SECRET,
+        }
 
     def inject(self, name: str, on: str, *, times: int = 1, operations: Sequence[str] = ("create", "update")) -> None:
         """Let the next operations on a resource type or logical id fail, as `faults.inject` does in process."""
