@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 from moto import mock_aws
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
@@ -51,7 +52,11 @@ def application() -> Wsgi:
             return Response("the embedded AWS answers to localhost only\n", 403)(environ, start_response)
         if request.path.startswith("/_localaws/"):
             return _own(request)(environ, start_response)
-        answered: Iterable[bytes] = aws(environ, start_response)
+        try:
+            answered: Iterable[bytes] = aws(environ, start_response)
+        except NotImplementedError as error:
+            logging.getLogger(__name__).warning("%s", error)
+            return _unknown_action(request, str(error))(environ, start_response)
         return answered
 
     return answer
@@ -61,6 +66,16 @@ def is_local(host: str) -> bool:
     """Whether a Host header names this machine: a web page that points its own name at 127.0.0.1 does not."""
     name = host.rsplit(":", 1)[0]
     return name in ("localhost", HOST) or name.endswith(".localhost")
+
+
+def _unknown_action(request: Request, message: str) -> Response:
+    """501, which AWS's clients do not try again, as they would a 500."""
+    if "json" in (request.content_type or ""):
+        return _json({"__type": "NotImplemented", "message": message}, 501)
+    error = (
+        f"<ErrorResponse><Error><Code>NotImplemented</Code><Message>{escape(message)}</Message></Error></ErrorResponse>"
+    )
+    return Response(error, 501, content_type="text/xml")
 
 
 def _own(request: Request) -> Response:
