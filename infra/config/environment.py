@@ -3,13 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from infra.catalog import addresses, capacity_block_places, catalog, lustre, offered_zones, pcs
 from infra.config.fields import Many, PolicyArn, text
-from infra.config.network import Network, subnet_plan
+from infra.config.network import Network, subnet_plan, wide_enough
 from infra.config.node_groups import NodeGroup
 from infra.config.observability import Observability
 from infra.config.pcs import Pcs
@@ -25,12 +26,13 @@ class Environment(Settings):
     schema_version: Literal[1]
     """Version of this file's format."""
     name: Annotated[
-        str, text(r"^[a-z][a-z0-9-]{0,19}$", "up to 20 lower-case letters, digits and hyphens, a letter first")
+        str,
+        text(r"^[a-z][a-z0-9-]{0,19}$", "a name of up to 20 lower-case letters, digits and hyphens, a letter first"),
     ]
     """Name of the environment: the prefix of its stacks."""
-    account: Annotated[str, text(r"^\d{12}$", "twelve digits")] | None = None
+    account: Annotated[str, text(r"^\d{12}$", "twelve digits, 111122223333")] | None = None
     """Account to deploy to, in quotes. Without it, templates fit any account."""
-    region: Annotated[str, text(r"^[a-z]{2}(-[a-z]+)+-\d$", "us-east-2")]
+    region: Annotated[str, text(r"^[a-z]{2}(-[a-z]+)+-\d$", "a region, us-east-2")]
     """Region to deploy to."""
     availability_zone: str
     """Zone, or Local Zone, where the nodes and the file system live: the zone of your capacity."""
@@ -73,6 +75,10 @@ class Environment(Settings):
         """Nodes that the control plane manages at the most, login nodes included."""
         return sum(group.max_count for group in self.node_groups) + self.control_plane.login.count
 
+    @property
+    def _zone_of_region(self) -> bool:
+        return bool(re.fullmatch(rf"{re.escape(self.region)}([a-f]|-[a-z]{{3}}-\d[a-z])", self.availability_zone))
+
     def _known_groups(self) -> Iterator[NodeGroup]:
         """Groups whose type is in the catalogue; another rule refuses the others."""
         return (group for group in self.node_groups if group.instance_type in catalog)
@@ -80,7 +86,7 @@ class Environment(Settings):
     @rule
     def _zone(self) -> Iterator[Problem]:
         zone = self.availability_zone
-        if not re.fullmatch(rf"{re.escape(self.region)}([a-f]|-[a-z]{{3}}-\d[a-z])", zone):
+        if not self._zone_of_region:
             message = f"{zone} is not a zone of {self.region}; one looks like {self.region}a or {self.region}-dfw-2a"
             yield Problem("zone-outside-region", "availability_zone", message, "set the zone of your capacity")
 
@@ -88,13 +94,16 @@ class Environment(Settings):
     def _types_in_zone(self) -> Iterator[Problem]:
         """What AWS sells where ages, so this only warns."""
         for i, group in enumerate(self.node_groups):
+            if group.instance_type not in catalog or not self._zone_of_region:
+                continue
+            block = group.purchase.type == "capacity_block" or group.hardware.ultraserver_only
             places = capacity_block_places(group.instance_type)
             zones = offered_zones(group.instance_type, self.region)
-            block = group.purchase.type == "capacity_block"
             listed = {self.region, self.availability_zone} & set(places) if block else self.availability_zone in zones
-            if group.instance_type in catalog and not listed:
-                where = ", ".join(places if block else zones) or "no zone of this region"
-                message = f"{group.instance_type} was not listed in {self.availability_zone}; it was in {where}"
+            if not listed:
+                where = ", ".join(places if block else zones) or f"no zone of {self.region}"
+                sold = "in capacity blocks " if block else ""
+                message = f"{group.instance_type} was not listed {sold}in {self.availability_zone}; it was in {where}"
                 hint = "check with AWS that your zone has it"
                 yield Problem("type-not-listed-in-zone", ("node_groups", i, "instance_type"), message, hint, "warning")
 
@@ -103,7 +112,14 @@ class Environment(Settings):
         names = [group.name for group in self.node_groups]
         for i, name in enumerate(names):
             if name in names[:i]:
-                yield Problem("duplicate-name", ("node_groups", i, "name"), f"{name} is taken", "give it another name")
+                message = f"{name} is the name of node_groups[{names.index(name)}] already"
+                yield Problem("duplicate-name", ("node_groups", i, "name"), message, "give it another name")
+            parts = {
+                part.name: group.name for group in self.node_groups for part in group.blocks() if part is not group
+            }
+            if name in parts:
+                message = f"{name} is what a block of {parts[name]} is called"
+                yield Problem("duplicate-name", ("node_groups", i, "name"), message, "give it another name")
 
     @rule
     def _subnet_holds_all(self) -> Iterator[Problem]:
@@ -113,7 +129,8 @@ class Environment(Settings):
         plan, needed = subnet_plan(create.block), self.node_addresses
         if needed > plan.node_addresses:
             message = f"its node subnet {plan.node} has {plan.node_addresses} addresses; the nodes need {needed}"
-            hint = "widen the cidr, or set interfaces: fewest_ips"
+            wider = wide_enough(create.block, needed)
+            hint = f"set cidr: {wider}" if wider else "set interfaces: fewest_ips, or ask for fewer nodes"
             yield Problem("subnet-too-small", ("network", "create", "cidr"), message, hint)
 
     @rule
@@ -122,9 +139,9 @@ class Environment(Settings):
         settings = self.storage.lustre
         if settings is None or not self.in_local_zone:
             return
-        tier = settings.throughput_mbps_per_tib
+        tier, tiers = settings.throughput_mbps_per_tib, " and ".join(map(str, lustre.LOCAL_ZONE_TIERS))
         if settings.efa or not settings.ssd or (tier is not None and tier not in lustre.LOCAL_ZONE_TIERS):
-            message = f"FSx was not listed with EFA, or tiers other than {lustre.LOCAL_ZONE_TIERS}, in Local Zones"
+            message = f"FSx was not listed in Local Zones with EFA, or with tiers other than {tiers}"
             hint = "set efa: false and throughput_mbps_per_tib: 250"
             yield Problem("lustre-tier-not-in-local-zone", ("storage", "lustre"), message, hint, "warning")
 
@@ -147,10 +164,12 @@ class Environment(Settings):
         plane, nodes = self.control_plane, self.nodes
         smallest = pcs.smallest_size(nodes)
         if smallest is None:
-            message = f"{nodes} nodes; the largest PCS cluster manages {max(pcs.SIZES.values())}"
+            message = f"{nodes} nodes with login nodes; the largest PCS cluster manages {max(pcs.SIZES.values())}"
             yield Problem("pcs-too-many-nodes", "node_groups", message, "split them over environments")
         elif plane.size != "auto" and pcs.SIZES[plane.size] < nodes:
-            message = f"a {plane.size} cluster manages {pcs.SIZES[plane.size]} nodes, and {nodes} are asked for"
+            message = (
+                f"a {plane.size} cluster manages {pcs.SIZES[plane.size]} nodes; with login nodes there are {nodes}"
+            )
             hint = f"set size: {smallest}, or auto"
             yield Problem("pcs-size-too-small", ("control_plane", "size"), message, hint)
 
@@ -170,7 +189,9 @@ class Environment(Settings):
                 if name not in names:
                     message = f"{name} is not a node group; there are {', '.join(names)}"
                     at = ("control_plane", "queues", i, "node_groups", j)
-                    yield Problem("queue-node-group-unknown", at, message, f"set {names[0]}")
+                    near = get_close_matches(name, names, n=1)
+                    hint = f"did you mean {near[0]}?" if near else "choose one of them"
+                    yield Problem("queue-node-group-unknown", at, message, hint)
         for i, name in enumerate(names):
             if name not in used:
                 message = f"no queue uses {name}, so no job could run on it"
@@ -194,7 +215,9 @@ class Environment(Settings):
     @rule
     def _efa_only_on_pcs(self) -> Iterator[Problem]:
         """PCS was reported not to pass `efa-only` interfaces on (awsome-distributed-ai, July 2026; not verified)."""
-        for i, group in enumerate(self._known_groups()):
+        for i, group in enumerate(self.node_groups):
+            if group.instance_type not in catalog:
+                continue
             if any(interface.kind == "efa-only" for interface in group.layout(self.control_plane.type)):
                 message = (
                     "PCS was reported not to pass efa-only interfaces on to the launch; whether it does now is open"

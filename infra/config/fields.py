@@ -35,7 +35,7 @@ TEXT, NUMBER, MAPPING = Tag("<text>"), Tag("<number>"), Tag("<mapping>")
 TextOrNumber = Annotated[Annotated[str, TEXT] | Annotated[int, NUMBER], KIND]
 
 Name = Annotated[
-    str, text(r"^[a-z][a-z0-9-]{0,14}$", "up to 15 lower-case letters, digits and hyphens, a letter first")
+    str, text(r"^[a-z][a-z0-9-]{0,14}$", "a name of up to 15 lower-case letters, digits and hyphens, a letter first")
 ]
 """Name of a node group or queue: 15 characters leave PCS's 25 room for a suffix."""
 

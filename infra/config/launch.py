@@ -103,7 +103,8 @@ def _reservation(group: "NodeGroup") -> Iterator[Problem]:
     if not named:
         key = "reservation_ids" if purchase.ultraserver else "reservation_id"
         message = f"{purchase.type} needs the id of what was bought"
-        yield Problem("reservation-missing", "purchase", message, f"add {key}: the id that starts with cr-")
+        example = "[cr-...]" if purchase.ultraserver else "cr-..."
+        yield Problem("reservation-missing", "purchase", message, f"add {key}: {example}")
     if len(named) > 1:
         message = f"{' and '.join(named)} name more than one target; a launch has one"
         yield Problem("reservation-ambiguous", "purchase", message, f"keep {named[0]}")
@@ -120,9 +121,10 @@ def _reservation_format(group: "NodeGroup") -> Iterator[Problem]:
     ids = [*ids, *(("reservation_ids", i) for i in range(len(purchase.reservation_ids)))]
     for at, reservation in zip(ids, purchase.reservations, strict=True):
         if not _RESERVATION_ID.fullmatch(reservation):
-            kind = "a capacity block offering" if reservation.startswith("cbr-") else "no capacity reservation"
-            message = f"{reservation} is {kind}; an id looks like cr-0123456789abcdef0"
-            yield Problem("reservation-id-format", ("purchase", *at), message, "copy CapacityReservationId from EC2")
+            message = f"{reservation} is not the id of a capacity reservation, which looks like cr-0123456789abcdef0"
+            inside = re.search(r"/(cr-[0-9a-f]{8,17})$", reservation)
+            hint = f"set {at[0]}: {inside[1]}" if inside else "copy CapacityReservationId from EC2"
+            yield Problem("reservation-id-format", ("purchase", *at), message, hint)
     arn = purchase.reservation_group_arn
     if arn and not _GROUP_ARN.fullmatch(arn):
         message = f"{arn} is not the ARN of a resource group"
@@ -138,8 +140,9 @@ def _ultraserver(group: "NodeGroup") -> Iterator[Problem]:
         return
     if not purchase.ultraserver:
         if hardware.ultraserver_only:
+            fitting = [u.name for u in ultraservers.values() if group.max_count % u.instances == 0]
             message = f"{group.instance_type} comes in UltraServers: {', '.join(ultraservers)}"
-            hint = "add ultraserver: and reservation_ids:"
+            hint = f"add ultraserver: {[*ultraservers, *fitting][-1]} and reservation_ids: [cr-...]"
             yield Problem("ultraserver-missing", "purchase", message, hint)
         elif purchase.reservation_ids:
             message = "several reservations are for UltraServers; a group launches into one"
@@ -163,5 +166,7 @@ def _ultraserver(group: "NodeGroup") -> Iterator[Problem]:
         yield Problem("ultraserver-blocks", ("purchase", "reservation_id"), message, "write reservation_ids: [cr-...]")
     wanted = bought.instances * max(1, len(purchase.reservation_ids))
     if purchase.reservation_ids and not group.min_count == group.max_count == wanted:
-        message = f"{len(purchase.reservation_ids)} x {bought.name} are {wanted} instances of {bought.instances} each"
+        blocks = len(purchase.reservation_ids)
+        blocks_have = "1 block has" if blocks == 1 else f"{blocks} blocks have"
+        message = f"{blocks_have} {wanted} instances: a {bought.name} is {bought.instances}"
         yield Problem("ultraserver-count", "count", message, f"set count: {wanted}")

@@ -13,6 +13,10 @@ RESERVED_ADDRESSES = 5
 """Addresses that AWS keeps in every subnet (VPC User Guide, "Subnet sizing")."""
 
 
+LARGEST, SMALLEST = 16, 24
+"""Prefix lengths of a VPC that AWS takes and that this plan can cut."""
+
+
 class SubnetPlan(NamedTuple):
     """How a VPC's addresses are cut up."""
 
@@ -34,6 +38,15 @@ def subnet_plan(cidr: IPv4Network) -> SubnetPlan:
     sixteenths = list(cidr.subnets(prefixlen_diff=4))
     node = list(cidr.subnets(prefixlen_diff=1))[1]
     return SubnetPlan(node, (sixteenths[0], sixteenths[1]), (sixteenths[2], sixteenths[3]))
+
+
+def wide_enough(cidr: IPv4Network, addresses: int) -> IPv4Network | None:
+    """The smallest network around `cidr` whose node subnet has so many addresses; None when no VPC is that large."""
+    for prefix in range(cidr.prefixlen, LARGEST - 1, -1):
+        wider = cidr.supernet(new_prefix=prefix)
+        if subnet_plan(wider).node_addresses >= addresses:
+            return wider
+    return None
 
 
 class CreateNetwork(Settings):
@@ -60,13 +73,18 @@ class CreateNetwork(Settings):
     def _cidr_can_be_cut(self) -> Iterator[Problem]:
         """AWS takes VPCs of /16 to /28; /24 is the smallest that still has /28 subnets for us (VPC User Guide)."""
         try:
-            block = self.block
-        except ValueError as error:
-            yield Problem("cidr-size", "cidr", f"{self.cidr} is not an IPv4 network: {error}", "set cidr: 10.0.0.0/16")
+            block = IPv4Network(self.cidr, strict=False)
+        except ValueError:
+            message = f"{self.cidr} is not an IPv4 network"
+            yield Problem("cidr-size", "cidr", message, "set cidr: 10.0.0.0/16")
             return
-        if not 16 <= block.prefixlen <= 24:
-            message = f"/{block.prefixlen} is not a size this network can have; allowed is /16 to /24"
-            yield Problem("cidr-size", "cidr", message, f"set cidr: {block.network_address}/16")
+        prefix = min(max(block.prefixlen, LARGEST), SMALLEST)
+        hint = f"set cidr: {IPv4Network((block.network_address, prefix), strict=False)}"
+        if block.prefixlen != prefix:
+            message = f"/{block.prefixlen} is not a size this network can have; allowed is /{LARGEST} to /{SMALLEST}"
+            yield Problem("cidr-size", "cidr", message, hint)
+        elif str(block) != self.cidr:
+            yield Problem("cidr-size", "cidr", f"{self.cidr} starts inside a network, not at its start", hint)
 
 
 class ExistingNetwork(Settings):
@@ -97,4 +115,5 @@ class Network(Settings):
         if (self.create is None) == (self.existing is None):
             message = "both create and existing are set" if self.create else "neither create nor existing is set"
             message += "; exactly one is allowed"
-            yield Problem("network-choice", (), message, "keep create: {} for a VPC of its own")
+            hint = "remove one of them" if self.create else "write create: {} for a VPC of its own"
+            yield Problem("network-choice", (), message, hint)

@@ -27,7 +27,7 @@ class Scale(Settings):
     def _min_below_max(self) -> Iterator[Problem]:
         if self.min > self.max:
             message = f"min {self.min} is above max {self.max}"
-            yield Problem("count-range", "min", message, f"set min to at most {self.max}")
+            yield Problem("count-range", "min", message, f"set min: {self.max}")
 
 
 class Purchase(Settings):
@@ -120,14 +120,14 @@ class NodeGroup(Settings):
         A group without several blocks is returned as it is; otherwise the parts are named `<name>-1`, `<name>-2` ...
         """
         purchase = self.purchase
-        if len(purchase.reservation_ids) < 2:
+        bought = ultraservers.get(purchase.ultraserver or "")
+        if len(purchase.reservation_ids) < 2 or bought is None:
             return (self,)
-        each = ultraservers[purchase.ultraserver or ""].instances
         return tuple(
             self.model_copy(
                 update={
                     "name": f"{self.name}-{number}",
-                    "count": each,
+                    "count": bought.instances,
                     "purchase": purchase.model_copy(update={"reservation_ids": (reservation,)}),
                 }
             )

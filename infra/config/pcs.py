@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
+from difflib import get_close_matches
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -96,12 +97,15 @@ class Pcs(Settings):
         names = [queue.name for queue in self.queues]
         for i, name in enumerate(names):
             if name in names[:i]:
-                yield Problem("duplicate-name", ("queues", i, "name"), f"{name} is taken", "give it another name")
+                message = f"{name} is the name of queues[{names.index(name)}] already"
+                yield Problem("duplicate-name", ("queues", i, "name"), message, "give it another name")
 
 
 def _not_allowed(settings: SlurmSettings, allowed: frozenset[str], owner: str) -> Iterator[Problem]:
     """PCS rejects anything off its lists with a generic error."""
     for name in settings:
         if name not in allowed:
-            message = f"PCS does not let {owner} set {name}; allowed are {', '.join(sorted(allowed))}"
-            yield Problem("slurm-setting-not-allowed", ("slurm_settings", name), message, f"remove {name}")
+            near = get_close_matches(name, allowed, n=1)
+            message = f"PCS does not let {owner} set {name}; it allows {len(allowed)} others, listed in docs/errors.md"
+            hint = f"did you mean {near[0]}?" if near else f"remove {name}"
+            yield Problem("slurm-setting-not-allowed", ("slurm_settings", name), message, hint)

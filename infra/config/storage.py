@@ -1,6 +1,6 @@
 """Buckets, and the FSx for Lustre file system with its links to them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Annotated, Literal
 
@@ -12,6 +12,12 @@ from infra.config.problems import Problem, Settings, rule
 
 Deployment = Literal["persistent_2", "scratch_2", "intelligent_tiering"]
 Event = Literal["new", "changed", "deleted"]
+
+_SMALLEST = {
+    "capacity_gib": lustre.SMALL_CAPACITIES_GIB[0],
+    "throughput_mbps_per_tib": lustre.THROUGHPUT_TIERS[0],
+    "throughput_capacity_mbps": lustre.THROUGHPUT_CAPACITY_STEP_MBPS,
+}
 
 
 class Lifecycle(Settings):
@@ -117,7 +123,7 @@ class Lustre(Settings):
             value = getattr(self, key)
             if key in needs and value is None:
                 message = f"{self.deployment} needs {key}"
-                yield Problem("lustre-setting-missing", key, message, f"set {key}")
+                yield Problem("lustre-setting-missing", key, message, f"set {key}: {_SMALLEST[key]}, or more")
             elif key not in needs and value is not None:
                 message = f"{value} means nothing to {self.deployment}, which takes {' and '.join(needs)}"
                 yield Problem("lustre-setting-ignored", key, message, f"remove {key}")
@@ -132,7 +138,8 @@ class Lustre(Settings):
         if self.deployment == "persistent_2" and tier is not None and tier not in lustre.THROUGHPUT_TIERS:
             allowed = ", ".join(map(str, lustre.THROUGHPUT_TIERS))
             message = f"{tier} is not a throughput tier; allowed are {allowed}"
-            yield Problem("lustre-throughput-tier", "throughput_mbps_per_tib", message, "choose one of them")
+            hint = f"set throughput_mbps_per_tib: {_at_least(tier, lustre.THROUGHPUT_TIERS)}"
+            yield Problem("lustre-throughput-tier", "throughput_mbps_per_tib", message, hint)
 
     @rule
     def _capacity(self) -> Iterator[Problem]:
@@ -183,7 +190,9 @@ class Lustre(Settings):
         if self.metadata_iops not in allowed:
             figures = ", ".join(map(str, allowed))
             message = f"{self.metadata_iops} is not allowed for {self.deployment}; allowed are {figures}"
-            yield Problem("lustre-metadata-iops", "metadata_iops", message, "set metadata_iops: 12000")
+            wanted = 0 if self.metadata_iops == "automatic" else self.metadata_iops
+            hint = f"set metadata_iops: {_at_least(wanted, allowed)}"
+            yield Problem("lustre-metadata-iops", "metadata_iops", message, hint)
 
     @rule
     def _links(self) -> Iterator[Problem]:
@@ -210,7 +219,10 @@ class Storage(Settings):
 
     buckets: Mapping[
         Annotated[
-            str, text(r"^[a-z][a-z0-9-]{0,19}$", "up to 20 lower-case letters, digits and hyphens, a letter first")
+            str,
+            text(
+                r"^[a-z][a-z0-9-]{0,19}$", "a name of up to 20 lower-case letters, digits and hyphens, a letter first"
+            ),
         ],
         Bucket,
     ] = Field(default_factory=dict)
@@ -226,6 +238,11 @@ class Storage(Settings):
                 message = f"{link.bucket} is not under storage.buckets; known are: {known}"
                 at = ("lustre", "links", i, "bucket")
                 yield Problem("link-bucket-unknown", at, message, f"add {link.bucket}: {{}} under storage.buckets")
+
+
+def _at_least(value: int, allowed: Sequence[int]) -> int:
+    """The smallest allowed figure that is not below `value`, or the largest there is."""
+    return next((figure for figure in allowed if figure >= value), allowed[-1])
 
 
 def _next(value: int, step: int) -> int:

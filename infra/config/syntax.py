@@ -56,6 +56,8 @@ def in_words(error: yaml.MarkedYAMLError, text: str) -> tuple[str, str, yaml.Mar
     end = error.problem_mark or error.context_mark
     if end and _tab_indents(text, end.line):
         return "a tab indents this line, and YAML indents with spaces", "replace it by spaces", end
+    if end and "mapping values are not allowed" in said and ":" not in _line(text, end.line)[: end.column]:
+        said = "expected <block end>"
     for words in _WORDS:
         if match := re.search(words.pattern, said):
             start = error.context_mark if words.at_start else None
@@ -64,6 +66,10 @@ def in_words(error: yaml.MarkedYAMLError, text: str) -> tuple[str, str, yaml.Mar
 
 
 def _tab_indents(text: str, line: int) -> bool:
+    content = _line(text, line)
+    return "\t" in content[: len(content) - len(content.lstrip())]
+
+
+def _line(text: str, number: int) -> str:
     lines = text.splitlines()
-    indent = re.match(r"\s*", lines[line]) if line < len(lines) else None
-    return bool(indent and "\t" in indent.group())
+    return lines[number] if number < len(lines) else ""

@@ -98,10 +98,12 @@ def _choice(key: str, value: Any, shown: str, allowed: str) -> tuple[str, str]:
 
 
 def _length(value: Any, context: dict[str, Any]) -> tuple[str, str]:
-    what = "characters" if isinstance(value, str) else "entries"
+    one, many = ("character", "characters") if isinstance(value, str) else ("entry", "entries")
+    there = f"{len(value)} {one if len(value) == 1 else many}"
     if "max_length" in context:
-        return f"{len(value)} {what}; at most {context['max_length']} are allowed", "shorten it"
-    return f"{len(value)} {what}; at least {context['min_length']} needed", "add what is missing"
+        return f"{there}; allowed are at most {context['max_length']}", "shorten it"
+    least = context["min_length"]
+    return f"{there}; needed {'is' if least == 1 else 'are'} at least {least}", f"add {one if least == 1 else many}"
 
 
 def _type(path: Path, key: str, value: Any, shown: str, context: dict[str, Any], kind: str) -> tuple[str, str]:
