@@ -23,7 +23,7 @@ def image_id(name: str, region: str) -> str:
 
 
 def _load_images(original: Any, self: ParameterDict, key: str) -> None:
-    original(key)
+    original(self, key)
     if key in NAMES and not dict.__contains__(self, key):
         parameter = Parameter(
             account_id=self.account_id,
