@@ -65,12 +65,16 @@ def coerce(type_name: str, properties: dict[str, Any], region: str) -> dict[str,
 
     A custom resource gets every scalar as a string, as AWS sends them to its function.
     """
-    if registered_name(type_name) == CUSTOM_RESOURCE:
-        coerced = {name: value if name == "ServiceTimeout" else _as_text(value) for name, value in properties.items()}
-    else:
-        found = schema(type_name, region)
-        coerced = _coerce(properties, found, found)
-    return coerced
+    found = schema(type_name, region)
+    if registered_name(type_name) != CUSTOM_RESOURCE:
+        coerced: dict[str, Any] = _coerce(properties, found, found)
+        return coerced
+    # the timeout is CloudFormation's own and not for the function
+    own, known = "ServiceTimeout", found["properties"]
+    return {
+        name: _coerce(value, known[own], found) if name == own else _as_text(value)
+        for name, value in properties.items()
+    }
 
 
 def _as_text(value: Any) -> Any:
