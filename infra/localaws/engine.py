@@ -29,6 +29,7 @@ Verb = Literal["CREATE", "UPDATE", "DELETE"]
 OnFailure = Literal["ROLLBACK", "DO_NOTHING", "DELETE"]
 
 REPLACING = "Requested update requires the creation of a new physical resource; hence creating one."
+IN_USE = "Delete canceled. Cannot delete export {export} as it is in use by {users}."
 GONE = ("NotFound", "NoSuch", "DoesNotExist")
 
 
@@ -58,6 +59,7 @@ class Operation:
         self._backend = backend
         self._stack = stack
         self._token = token
+        self._before = stack.status
 
     def begin(self, verb: Verb, reason: str | None = "User Initiated") -> None:
         """Take the stack into the in-progress status of `verb`."""
@@ -98,13 +100,9 @@ class Operation:
     def delete(self, retain: Iterable[str] = ()) -> None:
         """Delete all that the stack made, except what a policy or `retain` (logical ids) keeps."""
         stack = self._stack
-        for export, (exporter, _) in self._backend.exports().items():
-            users = [user.name for user in self._backend.importers(export) if user is not stack]
-            if exporter is stack and users:
-                self._now(
-                    "DELETE_FAILED",
-                    f"Delete canceled. Cannot delete export {export} as it is in use by {', '.join(users)}.",
-                )
+        for export in _exports(stack.outputs):
+            if users := self._importers(export):
+                self._now(self._before, IN_USE.format(export=export, users=users))  # AWS goes back, too
                 return
         failed = self._delete_all(lambda record: record.deletion_policy != "Delete" or record.logical_id in set(retain))
         if failed:
@@ -248,10 +246,15 @@ class Operation:
             if clash:
                 raise Failed(f"Export with name {clash[0]} is already exported by stack {other.name}.")
         for name, value in _exports(stack.outputs).items():
-            users = [user.name for user in self._backend.importers(name) if user is not stack]
-            if users and mine.get(name) != value:
-                what = "updated" if name in mine else "deleted"
-                raise Failed(f"Export {name} cannot be {what} as it is in use by {', '.join(users)}")
+            users = self._importers(name)
+            if users and name not in mine:
+                raise Failed(IN_USE.format(export=name, users=users))
+            if users and mine[name] != value:
+                raise Failed(f"Export {name} cannot be updated as it is in use by {users}")
+
+    def _importers(self, export: str) -> str:
+        """Names of the other stacks that import it."""
+        return ", ".join(user.name for user in self._backend.importers(export) if user is not self._stack)
 
     def _roll_back_creation(self, reason: str | None) -> None:
         stack = self._stack

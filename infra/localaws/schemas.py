@@ -103,8 +103,8 @@ def _coerce(value: Any, part: Schema, root: Schema) -> Any:
 
 def _follow(part: Schema, root: Schema) -> Schema:
     while "$ref" in part:
-        name = str(part["$ref"]).rsplit("/", 1)[-1]
-        part = root.get("definitions", {}).get(name) or root["properties"][name]
+        pointer = str(part["$ref"]).split("/")[1:]
+        part = functools.reduce(lambda inner, step: inner[step], pointer, root)
     return part
 
 
