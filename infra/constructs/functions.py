@@ -4,14 +4,16 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from aws_cdk import CustomResource, Duration, RemovalPolicy
+from aws_cdk import CustomResource, Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from infra.constructs.acknowledgements import acknowledge
 from infra.constructs.keys import log_group
+
+RUNTIME = lambda_.Runtime.PYTHON_3_14.name
 
 INLINE_LIMIT = 4096
 """Characters of code that a template may carry (AWS::Lambda::Function, Code.ZipFile)."""
@@ -30,7 +32,7 @@ class InlineResource(Construct):
     """A resource that `handlers/<handler>.py` creates, changes and deletes.
 
     The code travels inside the template: no asset, no Docker, nothing fetched at synth. The function may do what
-    `statements` say and write its log, which is deleted with the stack.
+    `statements` say and write its log.
     """
 
     def __init__(
@@ -46,31 +48,37 @@ class InlineResource(Construct):
         timeout: Duration,
     ) -> None:
         super().__init__(scope, id)
-        logs = log_group(self, "Logs", name=f"/aws/lambda/{handler}", key=key, removal_policy=RemovalPolicy.DESTROY)
+        logs = log_group(self, "Logs", name=f"/aws/lambda/{handler}", key=key)
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-        policy = iam.ManagedPolicy(self, "Policy", roles=[role], statements=list(statements))
+        policy = iam.ManagedPolicy(
+            self, "Policy", description=f"What serving {resource_type} takes", roles=[role], statements=list(statements)
+        )
         logs.grant_write(policy)
-        function = lambda_.Function(
+        function = lambda_.CfnFunction(
             self,
             "Function",
             description=f"Serves {resource_type}",
-            runtime=lambda_.Runtime.PYTHON_3_14,
+            runtime=RUNTIME,
             handler="index.handler",
-            code=lambda_.Code.from_inline(inline_code(handler)),
-            role=role,
-            log_group=logs,
-            timeout=timeout,
+            code={"zipFile": inline_code(handler)},
+            role=role.role_arn,
+            logging_config={"logGroup": logs.log_group_name},
+            timeout=int(timeout.to_seconds()),
         )
         function.node.add_dependency(policy)
         acknowledge(function, ACCEPTED)
-        CustomResource(
+        self._resource = CustomResource(
             self,
             "Resource",
-            service_token=function.function_arn,
+            service_token=function.attr_arn,
             resource_type=resource_type,
             properties=dict(properties),
             service_timeout=timeout.plus(Duration.minutes(1)),
         )
+
+    def wait_for(self, *before: IConstruct) -> None:
+        """Has the function called only after `before` are there; the function itself need not wait."""
+        self._resource.node.add_dependency(*before)
 
 
 def inline_code(handler: str) -> str:

@@ -62,7 +62,7 @@ class GrafanaWorkspace(Construct):
                 },
             ),
         )
-        metrics.grant_query(iam.ManagedPolicy(self, "Policy", roles=[role]))
+        metrics.grant_query(iam.ManagedPolicy(self, "Policy", description="Reads metrics", roles=[role]))
         return role
 
 

@@ -30,13 +30,11 @@ class DataKey(Construct):
         return self._key
 
 
-def log_group(
-    scope: Construct, id: str, *, name: str, key: kms.IKey, removal_policy: RemovalPolicy = RemovalPolicy.RETAIN
-) -> logs.LogGroup:
-    """A log group `name/STACK-XXXXXXXX`, kept for a year and encrypted with `key`.
+def log_group(scope: Construct, id: str, *, name: str, key: kms.IKey) -> logs.LogGroup:
+    """A log group `name/STACK-XXXXXXXX`, encrypted with `key`, that keeps events for a year and outlives its stack.
 
-    Its name differs each time the stack is created, so a retained group is never in the way of the next. `key` is told
-    to serve the group; the policy of an imported key cannot be changed, so its owner has to do that.
+    Its name differs each time the stack is created, so what is left of one is never in the way of the next. `key` is
+    told to serve the group; the policy of an imported key cannot be changed, so its owner has to do that.
     """
     stack = Stack.of(scope)
     start = f"{name}/{stack.stack_name}"
@@ -47,7 +45,7 @@ def log_group(
         log_group_name=f"{start}-{stack_suffix(scope)}",
         encryption_key=key,
         retention=logs.RetentionDays.ONE_YEAR,
-        removal_policy=removal_policy,
+        removal_policy=RemovalPolicy.RETAIN,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aws_cdk import Aws, RemovalPolicy, Stack
+from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_iam as iam
@@ -57,7 +57,7 @@ class TrainingFileSystem(Construct):
             squash = RootSquash(
                 self, "RootSquash", file_system_id=self.file_system_id, root_squash=settings.root_squash, key=key
             )
-            squash.node.add_dependency(*links[-1:])
+            squash.wait_for(*links[-1:])
 
     @property
     def file_system_id(self) -> str:
@@ -171,7 +171,7 @@ def _association(link: S3Link, bucket_name: str) -> dict[str, Any]:
     given = {name: {"events": _events(events)} for name, events in policies.items() if events}
     return {
         "file_system_path": link.path,
-        "data_repository_path": f"s3://{bucket_name}/{link.prefix}",
+        "data_repository_path": f"s3://{bucket_name}/{link.prefix}".rstrip("/"),
         "batch_import_meta_data_on_create": bool(link.import_events),
         **({"s3": given} if given else {}),
     }
@@ -195,14 +195,13 @@ def _let_links_use_key(bucket: s3.IBucket) -> None:
     arn = f"arn:{stack.partition}"
     key.add_to_resource_policy(
         iam.PolicyStatement(
-            sid="LustreLinks",
             principals=[iam.AccountRootPrincipal()],
             actions=["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"],
             resources=["*"],
             conditions={
                 "StringEquals": {
                     "kms:CallerAccount": stack.account,
-                    "kms:ViaService": f"s3.{stack.region}.{Aws.URL_SUFFIX}",
+                    "kms:ViaService": f"s3.{stack.region}.amazonaws.com",
                 },
                 "ArnLike": {"aws:PrincipalArn": f"{arn}:iam::{stack.account}:role/{LINK_ROLE}"},
                 "StringLike": {"kms:EncryptionContext:aws:s3:arn": f"{arn}:s3:::{bucket_prefix(bucket)}-*"},

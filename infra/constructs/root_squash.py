@@ -9,19 +9,18 @@ from infra.constructs.acknowledgements import acknowledge
 from infra.constructs.functions import InlineResource
 
 
-class RootSquash(Construct):
+class RootSquash(InlineResource):
     """Turns root of the clients into `root_squash`, a UID:GID. Taking it away again leaves the setting as it is.
 
     Deployed only when the setting is in force. To switch it off, set 0:0.
     """
 
     def __init__(self, scope: Construct, id: str, *, file_system_id: str, root_squash: str, key: kms.IKey) -> None:
-        super().__init__(scope, id)
-        stack = Stack.of(self)
+        stack = Stack.of(scope)
         arn = f"arn:{stack.partition}:fsx:{stack.region}:{stack.account}:file-system/{file_system_id}"
-        resource = InlineResource(
-            self,
-            "Setting",
+        super().__init__(
+            scope,
+            id,
             handler="root_squash",
             resource_type="Custom::LustreRootSquash",
             properties={"FileSystemId": file_system_id, "RootSquash": root_squash},
@@ -33,4 +32,4 @@ class RootSquash(Construct):
             timeout=Duration.minutes(10),
         )
         reason = "IAM lets no policy narrow fsx:DescribeFileSystems, a read-only action, to a resource."
-        acknowledge(resource, {"AwsSolutions-IAM5[Resource::*]": reason})
+        acknowledge(self, {"AwsSolutions-IAM5[Resource::*]": reason})

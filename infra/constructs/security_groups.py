@@ -5,6 +5,8 @@ from typing import NamedTuple
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from infra.constructs.acknowledgements import acknowledge
+
 
 class Ports(NamedTuple):
     """What a rule lets through: a protocol and its range of ports."""
@@ -15,6 +17,11 @@ class Ports(NamedTuple):
 
 
 ALL_TRAFFIC = Ports("-1")
+
+ACCEPTED = {
+    "NIST.800.53.R5-EC2RestrictedCommonPorts": "Open to the members of one security group, not to addresses. EFA "
+    "needs all traffic among its members, and Slurm and MPI choose their ports freely."
+}
 
 
 def member_group(scope: Construct, id: str, *, vpc: ec2.IVpc, description: str) -> ec2.SecurityGroup:
@@ -59,7 +66,7 @@ def allow(
         to_port=ports.end,
         description=description,
     )
-    ec2.CfnSecurityGroupIngress(
+    ingress = ec2.CfnSecurityGroupIngress(
         rules,
         "Ingress",
         group_id=target.security_group_id,
@@ -69,3 +76,5 @@ def allow(
         to_port=ports.end,
         description=description,
     )
+    if ports == ALL_TRAFFIC:
+        acknowledge(ingress, ACCEPTED)

@@ -1,0 +1,67 @@
+"""The Grafana workspace: who signs in how, and what it may do."""
+
+import pytest
+from aws_cdk.assertions import Match
+
+from infra.config.observability import Grafana, Observability
+from infra.constructs.grafana import GrafanaWorkspace, _authentication
+from infra.constructs.keys import DataKey
+from infra.constructs.metrics import MetricsWorkspace
+
+
+@pytest.fixture(scope="module")
+def template(synth):
+    def fill(stack):
+        key = DataKey(stack, "Key", description="Metrics").key
+        metrics = MetricsWorkspace(stack, "Metrics", settings=Observability(), key=key)
+        GrafanaWorkspace(stack, "Grafana", settings=Grafana(), metrics=metrics)
+
+    return synth(fill)
+
+
+def test_it_runs_grafana_12_and_can_add_the_plugin_that_reads_prometheus(template):
+    expected = {"GrafanaVersion": Match.string_like_regexp(r"^12\.\d+$"), "PluginAdminEnabled": True}
+    template.has_resource_properties("AWS::Grafana::Workspace", expected)
+
+
+def test_people_sign_in_with_identity_center_in_this_account(template):
+    expected = {
+        "AccountAccessType": "CURRENT_ACCOUNT",
+        "AuthenticationProviders": ["AWS_SSO"],
+        "PermissionType": "CUSTOMER_MANAGED",
+    }
+    template.has_resource_properties("AWS::Grafana::Workspace", expected)
+
+
+def test_its_role_queries_one_workspace_and_does_nothing_else(template):
+    (workspace,) = template.find_resources("AWS::APS::Workspace")
+    (policy,) = template.find_resources("AWS::IAM::ManagedPolicy").values()
+    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert statement["Action"] == ["aps:GetLabels", "aps:GetMetricMetadata", "aps:GetSeries", "aps:QueryMetrics"]
+    assert statement["Resource"] == {"Fn::GetAtt": [workspace, "Arn"]}
+    template.resource_count_is("AWS::IAM::Policy", 0)
+
+
+def test_only_workspaces_of_this_account_may_take_the_role(template):
+    trust = {
+        "Principal": {"Service": "grafana.amazonaws.com"},
+        "Condition": {
+            "StringEquals": {"aws:SourceAccount": "111122223333"},
+            "StringLike": {"aws:SourceArn": "arn:aws:grafana:us-east-2:111122223333:/workspaces/*"},
+        },
+    }
+    document = Match.object_like({"Statement": [Match.object_like(trust)]})
+    template.has_resource_properties("AWS::IAM::Role", {"AssumeRolePolicyDocument": document})
+
+
+def test_saml_takes_the_identity_provider_s_metadata():
+    settings = Grafana(auth="saml", saml_metadata_url="https://idp.example.com/metadata")
+    assert _authentication(settings) == {
+        "authentication_providers": ["SAML"],
+        "saml_configuration": {"idpMetadata": {"url": "https://idp.example.com/metadata"}},
+    }
+
+
+def test_no_authentication_means_no_workspace():
+    with pytest.raises(ValueError, match="auth is none"):
+        _authentication(Grafana(auth="none"))

@@ -1,0 +1,85 @@
+"""What cdk-nag's packs say of the constructs of network, storage and observability."""
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+
+from infra.config.network import CreateNetwork, Network
+from infra.config.observability import Grafana, Observability
+from infra.config.storage import Bucket, Lustre, S3Link
+from infra.constructs.buckets import TrainingBucket
+from infra.constructs.grafana import GrafanaWorkspace
+from infra.constructs.keys import DataKey
+from infra.constructs.lustre import TrainingFileSystem
+from infra.constructs.metrics import MetricsWorkspace
+from infra.constructs.network import ClusterNetwork
+from tests.constructs.nag import Finding, open_findings
+
+LUSTRE = Lustre(
+    capacity_gib=9600,
+    throughput_mbps_per_tib=500,
+    efa=True,
+    root_squash="65534:65534",
+    links=(S3Link(path="/datasets", bucket="datasets", import_events=("new",)),),
+)
+
+
+def build(app):
+    """Everything at once, in one stack."""
+    stack = cdk.Stack(app, "all", env=cdk.Environment(account="111122223333", region="us-east-2"))
+    settings = Network(create=CreateNetwork(nat_gateways=2))
+    network = ClusterNetwork(stack, "Network", settings=settings, zone="us-east-2b")
+    key = DataKey(stack, "Key", description="Data").key
+    bucket = TrainingBucket(stack, "datasets", settings=Bucket(), key=key).bucket
+    TrainingFileSystem(
+        stack,
+        "Lustre",
+        settings=LUSTRE,
+        vpc=network.vpc,
+        subnet=network.node_subnet,
+        clients=network.cluster_security_group,
+        efa_clients=network.efa_security_group,
+        buckets={"datasets": bucket},
+        key=key,
+    )
+    metrics = MetricsWorkspace(stack, "Metrics", settings=Observability(), key=key)
+    GrafanaWorkspace(stack, "Grafana", settings=Grafana(), metrics=metrics)
+    return stack
+
+
+def add_faults(app):
+    """The same beside things that break rules which the constructs acknowledge for themselves, and others."""
+    stack = build(app)
+    s3.Bucket(stack, "Open")
+    ec2.CfnVPC(stack, "Unwatched", cidr_block="10.1.0.0/16")
+    wide = iam.PolicyStatement(actions=["fsx:DescribeFileSystems"], resources=["*"])
+    iam.ManagedPolicy(stack, "Wide", statements=[wide])
+
+
+@pytest.fixture(scope="module")
+def faults():
+    return open_findings(add_faults)
+
+
+def test_nothing_is_left_open():
+    assert open_findings(build) == []
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [
+        Finding("AwsSolutions-S10", "all/Open/Resource"),
+        Finding("NIST.800.53.R5-S3BucketReplicationEnabled", "all/Open/Resource"),
+        Finding("NIST.800.53.R5-VPCDefaultSecurityGroupClosed", "all/Unwatched"),
+        Finding("AwsSolutions-VPC7", "all/Unwatched"),
+        Finding("AwsSolutions-IAM5[Resource::*]", "all/Wide/Resource"),
+    ],
+)
+def test_an_acknowledgement_covers_its_construct_and_nothing_beside_it(faults, finding):
+    assert finding in faults
+
+
+def test_faults_are_found_only_where_they_are(faults):
+    assert {finding.construct.split("/")[1] for finding in faults} == {"Open", "Unwatched", "Wide"}
