@@ -1,0 +1,127 @@
+"""What the services added to moto share: registration, input checked against botocore's model, refusals."""
+
+import base64
+import re
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from moto import backend_index
+from moto.core.base_backend import BackendDict, BaseBackend
+from moto.core.exceptions import ServiceException
+from moto.core.responses import ActionResult, BaseResponse
+from moto.core.utils import get_service_model
+
+
+class Refusal(ServiceException):  # type: ignore[misc]  # moto is untyped
+    """AWS's no: an error code of the service's model, a message, and the members that the model gives that error."""
+
+    def __init__(self, code: str, message: str, **members: Any) -> None:
+        super().__init__(code, message)
+        self.__dict__.update(members)
+
+
+class CheckedInput(BaseResponse):  # type: ignore[misc]
+    """A moto response class whose `params` are parsed, and checked beyond what botocore's client checks, by the model.
+
+    The client already knows types and required members. The service has to know enumerations, patterns and ranges.
+    """
+
+    invalid: ClassVar[str] = "ValidationException"
+
+    def setup_class(self, *args: Any, **kwargs: Any) -> None:
+        """Let moto parse the request by the model: the action is looked up first, for its URI parameters."""
+        self.automated_parameter_parsing = True
+        super().setup_class(*args, **kwargs)
+
+    def call_action(self) -> Any:
+        """Refuse malformed input as AWS does, or run the action."""
+        shape = get_service_model(self.boto3_service_name).operation_model(self._get_action()).input_shape
+        found = next(problems(shape, self.params, ""), None)
+        if found is None:
+            return super().call_action()
+        refusal = Refusal(self.invalid, f"1 validation error detected: {found}", reason="fieldValidationFailed")
+        status, headers, body = self.serialized(ActionResult(refusal))
+        return status, *self._enrich_response({**headers, "status": status}, body)
+
+    def page(self, name: str, items: list[dict[str, Any]]) -> ActionResult:
+        """One page of a list as the request wants it; the token is where the next page starts."""
+        start = int(base64.b64decode(self.params.get("nextToken") or b"MA=="))
+        end = start + (self.params.get("maxResults") or 100)
+        token = base64.b64encode(str(end).encode()).decode() if end < len(items) else None
+        return ActionResult({name: items[start:end], "nextToken": token})
+
+
+class Backend(BaseBackend):  # type: ignore[misc]
+    """One region's state of an added service; `urls` says which class answers which path."""
+
+    urls_of: ClassVar[Any]
+
+    def __init__(self, region_name: str, account_id: str) -> None:
+        super().__init__(region_name, account_id)
+        self.tags: dict[str, dict[str, str]] = {}
+
+    @property
+    def _url_module(self) -> Any:
+        return self.urls_of
+
+    def arn(self, service: str, resource: str) -> str:
+        """The ARN of `resource` in this account and region."""
+        return f"arn:{self.partition}:{service}:{self.region_name}:{self.account_id}:{resource}"
+
+
+def add_service(name: str, backend: type[Backend], responses: type[BaseResponse], paths: tuple[str, ...]) -> Any:
+    """Make moto answer `boto3.client(name)`, in process and in its server; gives the backends by account and region.
+
+    boto3 knows no regions for some of the services, so EC2's are taken; where a resource type is sold is the registry's
+    business, not moto's.
+    """
+    backend.urls_of = types.SimpleNamespace(
+        url_bases=[rf"https?://{name}\.(.+)\.amazonaws\.com"],
+        url_paths={f"{{0}}{path}$": responses.dispatch for path in paths},
+    )
+    module = types.ModuleType(f"moto.{name}")
+    backends = BackendDict(backend, "ec2")
+    setattr(module, f"{name}_backends", backends)
+    sys.modules[module.__name__] = module
+    pattern = re.compile(backend.urls_of.url_bases[0])
+    backend_index.backend_url_patterns.insert(0, (name, pattern))
+    return backends
+
+
+def problems(shape: Any, value: Any, path: str) -> Iterator[str]:
+    """What `value` breaks of its botocore shape: enumerations, patterns, lengths and ranges, in AWS's words."""
+    if value is None or shape is None:
+        return
+    limits: Mapping[str, Any] = shape.metadata
+    where = f"Value '{value}' at '{path}' failed to satisfy constraint: Member must"
+    match shape.type_name:
+        case "structure":
+            for name, member in shape.members.items():
+                yield from problems(member, value.get(name), f"{path}.{name}" if path else name)
+        case "list":
+            yield from _size(len(value), limits, f"{where} have length")
+            for index, item in enumerate(value):
+                yield from problems(shape.member, item, f"{path}.{index + 1}.member")
+        case "map":
+            for name, item in value.items():
+                yield from problems(shape.key, name, f"{path}.key")
+                yield from problems(shape.value, item, f"{path}.{name}.value")
+        case "string":
+            if (allowed := limits.get("enum")) and value not in allowed:
+                yield f"{where} satisfy enum value set: [{', '.join(allowed)}]"
+            yield from _size(len(value), limits, f"{where} have length")
+            pattern = limits.get("pattern", "")
+            # Python's re knows no \p classes; AWS uses them in tags only.
+            if pattern and r"\p" not in pattern and not re.fullmatch(pattern, value):
+                yield f"{where} satisfy regular expression pattern: {pattern}"
+        case "integer" | "long":
+            yield from _size(value, limits, f"{where} have value")
+
+
+def _size(size: int, limits: Mapping[str, Any], where: str) -> Iterator[str]:
+    if "min" in limits and size < limits["min"]:
+        yield f"{where} greater than or equal to {limits['min']}"
+    if "max" in limits and size > limits["max"]:
+        yield f"{where} less than or equal to {limits['max']}"
