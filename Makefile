@@ -64,7 +64,7 @@ bench: install ## Measure the speed that docs/performance.md promises
 	python -m benchmarks
 
 ##@ Change it
-.PHONY: format lock schema snapshots clean
+.PHONY: format lock schema docs snapshots clean
 format: install ## Format the code and fix what can be fixed by itself
 	ruff format
 	ruff check --fix
@@ -76,6 +76,9 @@ lock: install ## Export requirements.txt and package-lock.json anew, keeping loc
 schema: install ## Write the JSON Schema of the environment file
 	mkdir -p schema
 	ultracluster schema >.venv/schema.json && mv .venv/schema.json schema/environment.schema.json
+
+docs: install ## Write the reports of refused test files and the examples of docs/errors.md
+	python -m scripts.errors_doc
 
 snapshots: install ## Accept the present templates as the new snapshots
 	pytest tests/snapshots --snapshot-update

@@ -103,7 +103,7 @@ def _length(value: Any, context: dict[str, Any]) -> tuple[str, str]:
     if "max_length" in context:
         return f"{there}; allowed are at most {context['max_length']}", "shorten it"
     least = context["min_length"]
-    return f"{there}; needed {'is' if least == 1 else 'are'} at least {least}", f"add {one if least == 1 else many}"
+    return f"{there}; needed {'is' if least == 1 else 'are'} at least {least}", f"add {'one' if least == 1 else many}"
 
 
 def _type(path: Path, key: str, value: Any, shown: str, context: dict[str, Any], kind: str) -> tuple[str, str]:

@@ -1,0 +1,46 @@
+"""docs/errors.md, the codes and the refused test files tell the same."""
+
+import re
+
+import pytest
+
+from infra.catalog import pcs
+from scripts.errors_doc import DOC, example
+from tests.bad_files import CODES, NAMES, code_of
+
+SECTIONS = dict(re.findall(r"(?ms)^## (\S+)\n(.*?)(?=^## |\Z)", DOC.read_text("utf-8")))
+
+
+def test_codes_are_kebab_case_and_distinct():
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", code) for code in CODES)
+    assert len(set(CODES)) == len(CODES)
+
+
+def test_every_code_is_documented_and_no_other():
+    assert list(SECTIONS) == list(CODES)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_section_explains_before_its_example(code):
+    words = SECTIONS[code].partition("```")[0].strip()
+    assert len(words) > 60
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_example_is_the_file_named_after_the_code(code):
+    assert code in NAMES
+    assert example(code) in SECTIONS[code]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_index_links_every_section(code):
+    assert f"[{code}](#{code})" in DOC.read_text("utf-8").partition("\n## ")[0]
+
+
+def test_every_refused_file_is_named_after_a_code():
+    assert {code_of(name) for name in NAMES} == set(CODES)
+
+
+@pytest.mark.parametrize("setting", sorted(pcs.CLUSTER_SETTINGS | pcs.QUEUE_SETTINGS))
+def test_settings_that_pcs_allows_are_listed(setting):
+    assert f"`{setting}`" in SECTIONS["slurm-setting-not-allowed"]

@@ -1,0 +1,97 @@
+"""Each floor imports only floors below it, and nothing below `constructs` imports the CDK. Proven from the imports."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+INFRA = ROOT / "infra"
+
+BELOW = {
+    "catalog": set(),
+    "config": {"catalog"},
+    "planning": {"catalog", "config"},
+    "telemetry": {"catalog", "config"},
+    "constructs": {"catalog", "config", "planning", "telemetry"},
+    "account": {"catalog", "config", "planning", "telemetry"},
+    "localaws": {"catalog", "config", "planning", "telemetry"},
+    "stacks": {"catalog", "config", "planning", "telemetry", "constructs"},
+    "cli": {"catalog", "config", "planning", "telemetry", "constructs", "account", "localaws", "stacks"},
+}
+"""What each floor may import, beside itself."""
+
+CDK = {"aws_cdk", "jsii", "constructs", "cdk_nag"}
+WITHOUT_CDK = {"catalog", "config", "planning", "telemetry", "account", "localaws", "cli"}
+HEAVY = {"aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint"}
+
+MODULES = sorted(INFRA.rglob("*.py"))
+FLOORS = sorted(path.name for path in INFRA.iterdir() if path.is_dir() and any(path.rglob("*.py")))
+
+
+def imports(source: str) -> Iterator[str]:
+    """Every module that is imported anywhere in a source, in functions and under TYPE_CHECKING too."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield node.module or ""
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+def floor(module: Path) -> str | None:
+    parts = module.relative_to(INFRA).parts
+    return parts[0] if len(parts) > 1 else None
+
+
+def climbs(name: str, source: str) -> set[str]:
+    """Floors that a source of floor `name` imports and may not."""
+    found = {
+        parts[1] for parts in (module.split(".") for module in imports(source)) if parts[0] == "infra" and parts[1:]
+    }
+    return (found & set(BELOW)) - BELOW[name] - {name}
+
+
+def test_every_floor_is_known():
+    assert set(FLOORS) <= set(BELOW)
+    assert {"catalog", "config", "cli"} <= set(FLOORS)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
+def test_imports_lead_downwards(module):
+    if (name := floor(module)) is not None:
+        assert climbs(name, module.read_text("utf-8")) == set()
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
+def test_cdk_stays_on_its_floors(module):
+    if (name := floor(module)) is None or name in WITHOUT_CDK:
+        assert {found.split(".")[0] for found in imports(module.read_text("utf-8"))}.isdisjoint(CDK)
+
+
+@pytest.mark.parametrize(
+    "line", ["from infra.config import loader", "import infra.config.loader", "from infra import config"]
+)
+def test_a_climbing_import_would_be_seen(line):
+    assert climbs("catalog", f"def f():\n    {line}\n") == {"config"}
+
+
+def test_importing_the_lower_floors_loads_nothing_heavy():
+    modules = [
+        ".".join(module.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for module in MODULES
+        if floor(module) in ("catalog", "config", "planning", "telemetry")
+    ]
+    check = "import sys; " + "; ".join(f"import {module}" for module in modules) + "; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout.split()
+    assert {name.split(".")[0] for name in loaded}.isdisjoint(HEAVY)
+
+
+def test_no_folder_shadows_the_package_constructs():
+    """A top-level `constructs` would hide the PyPI package that aws-cdk-lib imports."""
+    assert not (ROOT / "constructs").exists()
+    assert not (ROOT / "constructs.py").exists()

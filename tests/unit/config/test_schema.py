@@ -1,0 +1,65 @@
+"""The committed JSON Schema is what the models give, accepts the shipped files, and helps with every key."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from infra.config.schema import environment_schema
+from infra.config.source import parse
+
+ROOT = Path(__file__).parents[3]
+SCHEMA = json.loads((ROOT / "schema" / "environment.schema.json").read_text("utf-8"))
+SHIPPED = sorted([*ROOT.glob("environments/*.yaml"), *ROOT.glob("examples/*.yaml")])
+SECTIONS = {"Environment": SCHEMA, **SCHEMA["$defs"]}
+
+
+def refusals(text: str) -> list[str]:
+    return [error.message for error in jsonschema.Draft202012Validator(SCHEMA).iter_errors(parse(text).data)]
+
+
+def test_the_committed_schema_is_current():
+    assert environment_schema() == SCHEMA, "run `make schema`"
+
+
+def test_it_is_a_valid_schema():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["$schema"].endswith("2020-12/schema")
+    assert SCHEMA["title"]
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.name)
+def test_shipped_files_are_accepted(file):
+    assert refusals(file.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.name)
+def test_shipped_files_name_their_schema(file):
+    head, reference = file.read_text("utf-8").splitlines()[0].split("$schema=")
+    assert head == "# yaml-language-server: "
+    assert (file.parent / reference).resolve() == ROOT / "schema" / "environment.schema.json"
+
+
+def test_there_are_shipped_files():
+    assert len(SHIPPED) >= 3
+
+
+@pytest.mark.parametrize(("section", "key"), [(name, key) for name in SECTIONS for key in SECTIONS[name]["properties"]])
+def test_every_key_has_help(section, key):
+    assert len(SECTIONS[section]["properties"][key]["description"]) > 10
+
+
+@pytest.mark.parametrize(
+    ("sound", "broken"),
+    [
+        ("name: test", "name: Test"),
+        ("count: 2", "count: two"),
+        ("type: pcs", "type: slurm"),
+        ("region: us-east-2", "regoin: us-east-2"),
+    ],
+)
+def test_an_editor_sees_what_is_misshapen(sound, broken):
+    text = (ROOT / "tests" / "unit" / "config" / "minimal.yaml").read_text("utf-8")
+    assert refusals(text) == []
+    assert refusals(text.replace(sound, broken))
