@@ -10,11 +10,13 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_pcs as pcs
+from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.catalog.pcs import IMAGE_PARAMETER, smallest_size
 from infra.config.node_groups import PurchaseType
 from infra.config.pcs import Pcs, Queue, SlurmSettings
+from infra.constructs.acknowledgements import acknowledge
 from infra.constructs.keys import plain_arn
 
 PurchaseOption = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK", "INTERRUPTIBLE_CAPACITY_RESERVATION"]
@@ -39,6 +41,9 @@ SESSION_MANAGER_ACTIONS = (
     "ssmmessages:OpenDataChannel",
 )
 """What Session Manager needs on a node (Systems Manager User Guide, "minimal Session Manager permissions")."""
+
+
+OBJECT_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
 
 
 class LaunchTemplate(Protocol):
@@ -126,12 +131,12 @@ class PcsCluster(Construct):
 
 
 class PcsNodeRole(Construct):
-    """What nodes may do: register with their cluster and be reached through Session Manager.
+    """What nodes may do: register with their cluster, be reached through Session Manager, and use the given buckets.
 
-    Add what your jobs need with `allow`.
+    Jobs read and write `buckets`; deleting is left to people. Grant more on `role`.
     """
 
-    def __init__(self, scope: Construct, id: str) -> None:
+    def __init__(self, scope: Construct, id: str, *, buckets: Sequence[s3.IBucket] = ()) -> None:
         super().__init__(scope, id)
         self.role = iam.Role(
             self,
@@ -140,14 +145,13 @@ class PcsNodeRole(Construct):
             path=ROLE_PATH,
             description="Nodes of a PCS cluster",
         )
-        self.policy = iam.ManagedPolicy(self, "Policy", roles=[self.role])
-        self.allow(["pcs:RegisterComputeNodeGroupInstance"], ["*"])
-        self.allow(SESSION_MANAGER_ACTIONS, ["*"])
+        actions = ["pcs:RegisterComputeNodeGroupInstance", *SESSION_MANAGER_ACTIONS]
+        node = iam.ManagedPolicy(self, "Policy", roles=[self.role], statements=[_allow(actions, ["*"])])
+        acknowledge(node, {"AwsSolutions-IAM5[Resource::*]": "these actions take no resource"})
+        if buckets:
+            data = iam.ManagedPolicy(self, "Buckets", roles=[self.role], statements=_bucket_statements(buckets))
+            acknowledge(data, {"AwsSolutions-IAM5": "objects of the environment's own buckets, whose keys jobs choose"})
         self._profile = iam.InstanceProfile(self, "Profile", role=self.role, path=ROLE_PATH)
-
-    def allow(self, actions: Sequence[str], resources: Sequence[str]) -> None:
-        """Lets nodes do `actions` on `resources` (ARNs)."""
-        self.policy.add_statements(iam.PolicyStatement(actions=list(actions), resources=list(resources)))
 
     @property
     def instance_profile_arn(self) -> str:
@@ -235,6 +239,19 @@ def one_after_another(constructs: Sequence[Construct]) -> None:
 def node_group_name(name: str, instance_type: str) -> str:
     """`name` with six characters that stand for the instance type: at most 25 for a name of up to 18."""
     return f"{name}-{hashlib.sha256(instance_type.encode()).hexdigest()[:6]}"
+
+
+def _bucket_statements(buckets: Sequence[s3.IBucket]) -> list[iam.PolicyStatement]:
+    keys = list(dict.fromkeys(bucket.encryption_key.key_arn for bucket in buckets if bucket.encryption_key))
+    return [
+        _allow(["s3:ListBucket"], [bucket.bucket_arn for bucket in buckets]),
+        _allow(OBJECT_ACTIONS, [bucket.arn_for_objects("*") for bucket in buckets]),
+        *([_allow(["kms:Decrypt", "kms:GenerateDataKey"], keys)] if keys else []),
+    ]
+
+
+def _allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=list(actions), resources=list(resources))
 
 
 def _size(settings: Pcs, nodes: int) -> str:

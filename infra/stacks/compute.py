@@ -1,9 +1,7 @@
 """`<env>-compute`: the nodes."""
 
 import re
-from collections.abc import Mapping
 
-from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.config.environment import Environment
@@ -34,8 +32,7 @@ class ComputeStack(EnvironmentStack):
     ) -> None:
         super().__init__(scope, "compute", environment)
         self._environment, self._network, self._storage, self._cluster = environment, network, storage, cluster
-        self._role = PcsNodeRole(self, "Nodes")
-        _allow_buckets(self._role, storage.buckets)
+        self._role = PcsNodeRole(self, "Nodes", buckets=list(storage.buckets.values()))
         login = self._login_group()
         groups = {group.name: self._node_group(group) for group in environment.launched_groups}
         parts = {group.name: [groups[part.name] for part in group.blocks()] for group in environment.node_groups}
@@ -121,16 +118,6 @@ class ComputeStack(EnvironmentStack):
             "ultracluster:environment": environment.name,
             "ultracluster:node-group": group,
         }
-
-
-def _allow_buckets(role: PcsNodeRole, buckets: Mapping[str, s3.IBucket]) -> None:
-    """Jobs read and write the environment's buckets; deleting is left to people."""
-    for bucket in buckets.values():
-        role.allow(["s3:ListBucket"], [bucket.bucket_arn])
-        objects = ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"]
-        role.allow(objects, [bucket.arn_for_objects("*")])
-    if keys := sorted({bucket.encryption_key.key_arn for bucket in buckets.values() if bucket.encryption_key}):
-        role.allow(["kms:Decrypt", "kms:GenerateDataKey"], keys)
 
 
 def _architecture(instance_type: str) -> str:

@@ -1,0 +1,65 @@
+"""The second nets over every shipped environment: cdk-nag, cfn-lint and CDK's own validation find nothing open."""
+
+import json
+import os
+import subprocess
+import sys
+from itertools import chain
+
+import pytest
+from aws_cdk import aws_s3 as s3
+from cfnlint.api import lint
+from cfnlint.config import ManualArgs
+
+from infra.config.loader import load
+from infra.stacks import build_app
+from tests.constructs.nag import Finding, open_findings
+from tests.synthesis import FILES, ROOT, templates
+
+IGNORED = {
+    "E3628": "its list of instance types lacks P5e, P6 and P6e in regions that sell them; the catalogue checks types",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_cdk_nag_finds_nothing_open(name):
+    assert open_findings(lambda app: build_app(load(FILES[name]), app=app)) == []
+
+
+def test_cdk_nag_still_finds_what_nobody_acknowledged():
+    def with_a_bare_bucket(app):
+        build_app(load(FILES["dev"]), app=app)
+        s3.CfnBucket(app.node.find_child("dev-storage"), "Bare")
+
+    found = open_findings(with_a_bare_bucket)
+    assert Finding("AwsSolutions-S1", "dev-storage/Bare") in found
+    assert {finding.construct for finding in found} == {"dev-storage/Bare"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_cfn_lint_finds_nothing(name):
+    region = load(FILES[name]).region
+    config = ManualArgs(regions=[region], ignore_checks=list(IGNORED))
+    matches = chain.from_iterable(lint(json.dumps(template), None, config) for template in templates(name).values())
+    assert [f"{match.rule.id} {match.message} {match.path_string}" for match in matches] == []
+
+
+def test_cdk_validation_finds_nothing_in_any_environment(tmp_path):
+    """Own process with the engine on and its findings as errors: it is off everywhere else for its seconds."""
+    script = f"""
+import json, sys
+sys.path.insert(0, {str(ROOT)!r})
+import aws_cdk as cdk
+from infra.config.loader import load
+from infra.stacks import build_app
+from tests.synthesis import FILES, flags
+for name, file in FILES.items():
+    context = {{**flags(), "@aws-cdk/core:validateAgainstDefaultRules": True}}
+    app = cdk.App(outdir={str(tmp_path)!r} + "/" + name, context=context, analytics_reporting=False)
+    build_app(load(file), app=app).synth()
+"""
+    environment = {**os.environ, "CDK_VALIDATION": "true"}
+    run = subprocess.run([sys.executable, "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    reports = [json.loads((tmp_path / name / "validation-report.json").read_text()) for name in FILES]
+    assert [plugin for report in reports for plugin in report["pluginReports"] if plugin["violations"]] == []
