@@ -1,13 +1,14 @@
 """The CloudFormation API of the embedded AWS, in place of moto's: requests in, answers of botocore's shapes out."""
 
 import logging
+import sys
 import threading
+import types
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, ClassVar, cast
 
-from moto.cloudformation import urls
 from moto.core.responses import ActionResult, EmptyResult
 
 from infra.localaws.changesets import changes_outputs, plan, version_of
@@ -15,7 +16,7 @@ from infra.localaws.engine import OnFailure, Operation, Verb
 from infra.localaws.intrinsics import TemplateError
 from infra.localaws.queries import Queries, Refused, invalid, refusals
 from infra.localaws.resources import client, require
-from infra.localaws.stacks import ChangeSet, Stack, Version
+from infra.localaws.stacks import ChangeSet, Stack, StackBackend, Version, stack_backends
 from infra.localaws.templates import required_capabilities
 
 logger = logging.getLogger(__name__)
@@ -47,8 +48,16 @@ UPDATABLE = frozenset(
 
 
 def install() -> None:
-    """Let moto, in process and in its server, answer CloudFormation with this class."""
-    urls.url_paths = {"{0}/$": CloudFormation.dispatch}
+    """Let moto, in process and in its server, answer CloudFormation with this class.
+
+    Moto's own package stays unimported, and with it the dozens of services that it knows by name.
+    """
+    module = types.ModuleType("moto.cloudformation")
+    module.__dict__["cloudformation_backends"] = stack_backends
+    sys.modules[module.__name__] = module
+    StackBackend.urls_of = types.SimpleNamespace(
+        url_bases=[r"https?://cloudformation\.(.+)\.amazonaws\.com"], url_paths={"{0}/$": CloudFormation.dispatch}
+    )
 
 
 class CloudFormation(Queries):

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from moto.core.base_backend import BackendDict, BaseBackend
 
@@ -174,10 +174,16 @@ class Stack:
 class StackBackend(BaseBackend):  # type: ignore[misc]
     """The stacks of one account and region."""
 
+    urls_of: ClassVar[Any]  # where moto looks for the paths of the API and what answers them
+
     def __init__(self, region_name: str, account_id: str) -> None:
         super().__init__(region_name, account_id)
         self.stacks: dict[str, Stack] = {}  # by id, deleted ones too
         self.lock = threading.RLock()  # one operation at a time
+
+    @property
+    def _url_module(self) -> Any:
+        return self.urls_of
 
     def live(self) -> Iterator[Stack]:
         """Stacks that are not deleted."""
