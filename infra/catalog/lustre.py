@@ -16,6 +16,7 @@ SMALL_CAPACITIES_GIB: tuple[int, ...] = tuple(_LUSTRE["capacity_gib"]["small"])
 EFA_STEP_GIB: dict[int, int] = {int(tier): step for tier, step in _LUSTRE["efa_step_gib"].items()}
 THROUGHPUT_CAPACITY_STEP_MBPS: int = _LUSTRE["throughput_capacity_mbps"]["step"]
 THROUGHPUT_CAPACITY_MAXIMUM_MBPS: int = _LUSTRE["throughput_capacity_mbps"]["maximum"]
+_IOPS_PER_METADATA_SERVER: int = _LUSTRE["iops_per_metadata_server"]
 MAXIMUM_LINKS: int = _LUSTRE["maximum_links"]
 MAXIMUM_EFA_CONNECTIONS: int = _LUSTRE["maximum_efa_connections"]
 INTELLIGENT_TIERING_METADATA_IOPS: tuple[int, ...] = tuple(_LUSTRE["metadata_iops"]["intelligent_tiering"])
@@ -31,11 +32,12 @@ def efa_interfaces_per_client(instance_type: str) -> int:
     return count
 
 
-def file_servers(capacity_gib: int, tier: int | None, *, efa: bool) -> int:
+def file_servers(capacity_gib: int, tier: int | None, *, efa: bool, metadata_iops: int | None = None) -> int:
     """Object and metadata servers of an SSD file system: each takes one address of the subnet.
 
-    One object server for each 2,400 GiB, or for each EFA step; metadata servers are counted at the most that
-    automatic metadata gives (12,000 IOPS for each 24,000 GiB, one server for each 12,000).
+    One object server for each 2,400 GiB, or for each EFA step. One metadata server for each 12,000 IOPS; automatic
+    metadata (None) gives 12,000 for each 24,000 GiB.
     """
-    step = EFA_STEP_GIB[tier] if efa and tier else CAPACITY_STEP_GIB
-    return -(-capacity_gib // step) + max(1, capacity_gib // 24_000)
+    step = EFA_STEP_GIB.get(tier or 0, CAPACITY_STEP_GIB) if efa else CAPACITY_STEP_GIB
+    metadata = -(-metadata_iops // _IOPS_PER_METADATA_SERVER) if metadata_iops else max(1, capacity_gib // 24_000)
+    return -(-capacity_gib // step) + metadata

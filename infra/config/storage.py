@@ -108,7 +108,9 @@ class Lustre(Settings):
     def file_servers(self) -> int:
         """Servers, hence addresses in the node subnet, that the file system takes."""
         if self.ssd:
-            return lustre.file_servers(self.capacity_gib or 0, self.throughput_mbps_per_tib, efa=self.efa)
+            iops = None if self.metadata_iops == "automatic" else self.metadata_iops
+            tier = self.throughput_mbps_per_tib
+            return lustre.file_servers(self.capacity_gib or 0, tier, efa=self.efa, metadata_iops=iops)
         return -(-(self.throughput_capacity_mbps or 0) // lustre.THROUGHPUT_CAPACITY_STEP_MBPS) + 1
 
     @rule
