@@ -10,7 +10,6 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_pcs as pcs
-from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.catalog.pcs import IMAGE_PARAMETER, smallest_size
@@ -41,9 +40,6 @@ SESSION_MANAGER_ACTIONS = (
     "ssmmessages:OpenDataChannel",
 )
 """What Session Manager needs on a node (Systems Manager User Guide, "minimal Session Manager permissions")."""
-
-
-OBJECT_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
 
 
 class LaunchTemplate(Protocol):
@@ -131,27 +127,27 @@ class PcsCluster(Construct):
 
 
 class PcsNodeRole(Construct):
-    """What nodes may do: register with their cluster, be reached through Session Manager, and use the given buckets.
+    """What nodes may do: register with their cluster, be reached through Session Manager, and what `policies` add."""
 
-    Jobs read and write `buckets`; deleting is left to people. Grant more on `role`.
-    """
-
-    def __init__(self, scope: Construct, id: str, *, buckets: Sequence[s3.IBucket] = ()) -> None:
+    def __init__(self, scope: Construct, id: str, *, policies: Sequence[iam.IManagedPolicy] = ()) -> None:
         super().__init__(scope, id)
-        self.role = iam.Role(
+        actions = ["pcs:RegisterComputeNodeGroupInstance", *SESSION_MANAGER_ACTIONS]
+        own = iam.ManagedPolicy(self, "Policy", statements=[iam.PolicyStatement(actions=actions, resources=["*"])])
+        acknowledge(own, {"AwsSolutions-IAM5[Resource::*]": "these actions take no resource"})
+        self._role = iam.Role(
             self,
             "Role",
             assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
             path=ROLE_PATH,
             description="Nodes of a PCS cluster",
+            managed_policies=[own, *policies],
         )
-        actions = ["pcs:RegisterComputeNodeGroupInstance", *SESSION_MANAGER_ACTIONS]
-        node = iam.ManagedPolicy(self, "Policy", roles=[self.role], statements=[_allow(actions, ["*"])])
-        acknowledge(node, {"AwsSolutions-IAM5[Resource::*]": "these actions take no resource"})
-        if buckets:
-            data = iam.ManagedPolicy(self, "Buckets", roles=[self.role], statements=_bucket_statements(buckets))
-            acknowledge(data, {"AwsSolutions-IAM5": "objects of the environment's own buckets, whose keys jobs choose"})
-        self._profile = iam.InstanceProfile(self, "Profile", role=self.role, path=ROLE_PATH)
+        self._profile = iam.InstanceProfile(self, "Profile", role=self._role, path=ROLE_PATH)
+
+    @property
+    def role(self) -> iam.IRole:
+        """The role, to grant more on."""
+        return self._role
 
     @property
     def instance_profile_arn(self) -> str:
@@ -200,8 +196,6 @@ class PcsNodeGroup(Construct):
             scaling_configuration={"minInstanceCount": min_count, "maxInstanceCount": max_count},
             subnet_ids=[subnet.subnet_id],
         )
-        # the role's rights must be there before the first node asks to register
-        self._group.node.add_dependency(role)
 
     @property
     def node_group_id(self) -> str:
@@ -239,19 +233,6 @@ def one_after_another(constructs: Sequence[Construct]) -> None:
 def node_group_name(name: str, instance_type: str) -> str:
     """`name` with six characters that stand for the instance type: at most 25 for a name of up to 18."""
     return f"{name}-{hashlib.sha256(instance_type.encode()).hexdigest()[:6]}"
-
-
-def _bucket_statements(buckets: Sequence[s3.IBucket]) -> list[iam.PolicyStatement]:
-    keys = list(dict.fromkeys(bucket.encryption_key.key_arn for bucket in buckets if bucket.encryption_key))
-    return [
-        _allow(["s3:ListBucket"], [bucket.bucket_arn for bucket in buckets]),
-        _allow(OBJECT_ACTIONS, [bucket.arn_for_objects("*") for bucket in buckets]),
-        *([_allow(["kms:Decrypt", "kms:GenerateDataKey"], keys)] if keys else []),
-    ]
-
-
-def _allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:
-    return iam.PolicyStatement(actions=list(actions), resources=list(resources))
 
 
 def _size(settings: Pcs, nodes: int) -> str:

@@ -32,7 +32,7 @@ class ComputeStack(EnvironmentStack):
     ) -> None:
         super().__init__(scope, "compute", environment)
         self._environment, self._network, self._storage, self._cluster = environment, network, storage, cluster
-        self._role = PcsNodeRole(self, "Nodes", buckets=list(storage.buckets.values()))
+        self._role = PcsNodeRole(self, "Nodes", policies=storage.job_policies)
         login = self._login_group()
         groups = {group.name: self._node_group(group) for group in environment.launched_groups}
         parts = {group.name: [groups[part.name] for part in group.blocks()] for group in environment.node_groups}

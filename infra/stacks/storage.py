@@ -3,6 +3,7 @@
 from constructs import Construct
 
 from infra.config.environment import Environment
+from infra.constructs.bucket_access import BucketAccess
 from infra.constructs.buckets import TrainingBucket
 from infra.constructs.keys import DataKey
 from infra.constructs.lustre import TrainingFileSystem
@@ -21,6 +22,8 @@ class StorageStack(EnvironmentStack):
             name: TrainingBucket(self, f"Bucket-{name}", settings=bucket, key=self.key.key).bucket
             for name, bucket in settings.buckets.items()
         }
+        access = BucketAccess(self, "BucketAccess", buckets=list(self.buckets.values())) if self.buckets else None
+        self.job_policies = [access.policy] if access else []
         self.file_system = settings.lustre and TrainingFileSystem(
             self,
             "FileSystem",

@@ -40,7 +40,7 @@ def test_cdk_nag_still_finds_what_nobody_acknowledged():
 def test_cfn_lint_finds_nothing(name):
     region = load(FILES[name]).region
     config = ManualArgs(regions=[region], ignore_checks=list(IGNORED))
-    matches = chain.from_iterable(lint(json.dumps(template), None, config) for template in templates(name).values())
+    matches = chain.from_iterable(lint(json.dumps(template), config=config) for template in templates(name).values())
     assert [f"{match.rule.id} {match.message} {match.path_string}" for match in matches] == []
 
 

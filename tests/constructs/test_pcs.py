@@ -4,7 +4,6 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Match, Template
 
 from infra.config.node_groups import PurchaseType
@@ -127,14 +126,6 @@ def test_the_node_role_has_the_path_that_pcs_asks_for_and_no_more_than_it_needs(
     (statement,) = policy["PolicyDocument"]["Statement"]
     assert statement["Action"][0] == "pcs:RegisterComputeNodeGroupInstance"
     assert not any("*" in action for action in statement["Action"])
-
-
-def test_nodes_read_and_write_the_given_buckets_but_delete_nothing():
-    stack = Deployed(settings())
-    PcsNodeRole(stack, "Nodes", buckets=[s3.Bucket.from_bucket_name(stack, "Data", "data")])
-    actions = str([policy["PolicyDocument"] for policy in stack.properties("AWS::IAM::ManagedPolicy")])
-    assert "s3:PutObject" in actions
-    assert "Delete" not in actions
 
 
 def test_another_instance_type_makes_another_name():
