@@ -1,0 +1,20 @@
+"""Fixtures of the embedded AWS's tests."""
+
+from collections.abc import Iterator
+
+import pytest
+from stack_parts import QUEUE, TOPIC, Fake, FakeQueue, FakeTopic, Stacks
+
+from infra.localaws import local_aws
+from infra.localaws.resources import HANDLERS
+
+
+@pytest.fixture
+def stacks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stacks]:
+    """An empty embedded AWS in this process, with two fake resource types."""
+    with local_aws():
+        monkeypatch.setitem(HANDLERS, TOPIC, FakeTopic())
+        monkeypatch.setitem(HANDLERS, QUEUE, FakeQueue())
+        Fake.there.clear()
+        Fake.calls.clear()
+        yield Stacks()
