@@ -1,16 +1,9 @@
 """Stacks that several tests look at, each synthesised once."""
 
-import os
-import sys
 from collections.abc import Callable
-from pathlib import Path
-
-import pytest
-
-# jsii takes the first Node it finds: the one of the virtual environment
-os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 import aws_cdk as cdk
+import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
 

@@ -241,6 +241,12 @@ def test_root_squash_comes_after_the_last_link(template):
     assert squash["DependsOn"] == [links(template)["/archive"][0]]
 
 
+def test_root_squash_needs_no_links(synth, place):
+    template = synth(lambda stack: file_system(stack, place, **SSD, root_squash="0:0"))
+    (squash,) = template.find_resources("Custom::LustreRootSquash").values()
+    assert "DependsOn" not in squash
+
+
 def test_the_function_changes_only_this_file_system(template):
     (file_system_id,) = template.find_resources("AWS::FSx::FileSystem")
     arn = ["arn:aws:fsx:us-east-2:111122223333:file-system/", {"Ref": file_system_id}]

@@ -1,5 +1,8 @@
 """The VPC of a cluster, its ways out, and the private ways to AWS's services."""
 
+import json
+
+import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Match
 
@@ -7,6 +10,7 @@ from infra.catalog.s3_endpoint import aws_owned_buckets
 from infra.config.network import CreateNetwork, ExistingNetwork, Network
 from infra.constructs.endpoints import INTERFACE_SERVICES
 from infra.constructs.network import ClusterNetwork
+from tests.synthesis import flags
 
 LOCAL_ZONE = "us-east-1-dfw-2a"
 EXISTING = ExistingNetwork(
@@ -117,6 +121,13 @@ def test_two_nat_gateways_serve_a_zone_each_and_nodes_the_first(redundant):
 @pytest.mark.parametrize("kind", ["NatGateway", "InternetGateway", "Route", "EIP"])
 def test_no_nat_gateway_means_no_way_out(closed, kind):
     closed.resource_count_is(f"AWS::EC2::{kind}", 0)
+
+
+def test_nothing_is_looked_up_even_where_account_and_region_are_known(tmp_path):
+    app = cdk.App(outdir=str(tmp_path), context=flags(), analytics_reporting=False)
+    network(cdk.Stack(app, "prod-part", env=cdk.Environment(account="111122223333", region="us-east-2")))
+    app.synth()
+    assert "missing" not in json.loads((tmp_path / "manifest.json").read_text())
 
 
 def test_flow_logs_see_all_traffic_and_are_encrypted(template):
