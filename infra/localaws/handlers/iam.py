@@ -166,7 +166,7 @@ class ManagedPolicy(Handler):
         iam = context.client("iam")
         if old["PolicyDocument"] != new["PolicyDocument"]:
             others = self._other_versions(context, physical_id)
-            for version in others[: len(others) + 2 - MAX_POLICY_VERSIONS]:
+            for version in others[: max(0, len(others) + 2 - MAX_POLICY_VERSIONS)]:
                 iam.delete_policy_version(PolicyArn=physical_id, VersionId=version)
             document = json_text(new["PolicyDocument"])
             iam.create_policy_version(PolicyArn=physical_id, PolicyDocument=document, SetAsDefault=True)
@@ -237,8 +237,6 @@ class InstanceProfile(Handler):
         context.client("iam").delete_instance_profile(InstanceProfileName=physical_id)
 
     def _role(self, context: Context, properties: Properties) -> str:
-        if len(properties["Roles"]) != 1:
-            raise HandlerError("an instance profile holds exactly one role")
         require_role(context, properties["Roles"][0])
         return str(properties["Roles"][0])
 

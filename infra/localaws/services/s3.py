@@ -37,6 +37,8 @@ def _set_lifecycle(original: Any, self: Any, rules: list[dict[str, Any]]) -> Non
 
 def _get_lifecycle(original: Any, self: Any) -> Any:
     rules = self.backend.get_bucket_lifecycle(self.bucket_name)
+    if not rules:
+        return original(self)
     answering = self.serialized
 
     def whole(answer: Any) -> Any:
