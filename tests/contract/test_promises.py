@@ -1,0 +1,97 @@
+"""What users of the package rely on: public names, logical IDs, exports, and that stateful resources stay."""
+
+import importlib
+import inspect
+import json
+import pkgutil
+import tarfile
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import aws_cdk
+import pytest
+from constructs import Construct
+from syrupy.extensions.json import JSONSnapshotExtension
+
+import infra.constructs
+from tests.synthesis import FILES, STATEFUL, flags, templates
+
+SHIPPED = ("dev", "prod", "b300")
+
+
+@cache
+def registry(kind):
+    """The CloudFormation registry's schema of a type, as cfn-lint bundles it."""
+    folder = files("cfnlint.data.schemas")
+    schemas = json.loads(folder.joinpath("providers/us-east-1.json").read_text())
+    return json.loads(folder.joinpath(f"resources/{schemas[kind]}.json").read_text())
+
+
+def create_only(resource):
+    """Values of the properties that CloudFormation cannot change without replacing the resource."""
+    found = {}
+    for pointer in registry(resource["Type"]).get("createOnlyProperties", ()):
+        value = resource.get("Properties", {})
+        for key in pointer.split("/")[2:]:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is not None:
+            found[pointer.removeprefix("/properties/")] = value
+    return found
+
+
+def stateful(name):
+    for part, template in templates(name).items():
+        for logical_id, resource in template["Resources"].items():
+            if resource["Type"] in STATEFUL:
+                yield f"{part}/{logical_id}", resource
+
+
+def test_public_constructs_and_their_arguments(snapshot):
+    public = {}
+    for found in pkgutil.iter_modules(infra.constructs.__path__, "infra.constructs."):
+        module = importlib.import_module(found.name)
+        for name, member in vars(module).items():
+            own = inspect.isclass(member) and member.__module__ == found.name and not name.startswith("_")
+            if own and issubclass(member, Construct):
+                public[f"{found.name}.{name}"] = list(inspect.signature(member).parameters)
+    assert public == snapshot(extension_class=JSONSnapshotExtension)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_logical_ids(name, snapshot):
+    ids = {
+        part: {logical_id: resource["Type"] for logical_id, resource in template["Resources"].items()}
+        for part, template in templates(name).items()
+    }
+    assert ids == snapshot(extension_class=JSONSnapshotExtension)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_would_replace_a_stateful_resource_has_not_changed(name, snapshot):
+    kept = {place: create_only(resource) for place, resource in stateful(name)}
+    assert kept == snapshot(extension_class=JSONSnapshotExtension)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_stateful_resources_are_retained_on_delete_and_on_replacement(name):
+    gone = [
+        place
+        for place, resource in stateful(name)
+        if (resource.get("DeletionPolicy"), resource.get("UpdateReplacePolicy")) != ("Retain", "Retain")
+    ]
+    assert gone == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_same_file_gives_the_same_templates(name):
+    first = json.dumps(templates(name), sort_keys=True)
+    assert json.dumps(templates.__wrapped__(name), sort_keys=True) == first
+
+
+def test_every_feature_flag_of_the_cdk_is_set():
+    (bundle,) = Path(aws_cdk.__file__).parent.glob("_jsii/aws-cdk-lib@*.jsii.tgz")
+    with tarfile.open(bundle) as archive:
+        recommended = archive.extractfile("package/recommended-feature-flags.json")
+        assert recommended
+        assert set(json.load(recommended)) <= set(flags())

@@ -1,0 +1,76 @@
+"""The embedded AWS for deployment tests: in this process, and behind a server for the real CDK CLI."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+import yaml
+
+from infra.config.loader import check
+from infra.config.source import parse
+from infra.localaws import server
+from tests.synthesis import FILES, ROOT, flags
+
+CDK = [str(ROOT / "node_modules/.bin/cdk"), "--no-notices", "--progress", "events"]
+
+
+def changed(name: str, change) -> Any:
+    """A shipped environment with a change made to its data, as a user would edit the file."""
+    data = yaml.safe_load(FILES[name].read_text())
+    change(data)
+    reading = check(parse(json.dumps(data)))
+    assert reading.environment, reading.errors
+    return reading.environment
+
+
+@dataclass
+class Cli:
+    """The real CDK CLI, led to an embedded AWS."""
+
+    running: server.Server
+    region: str
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
+        own = server.environment(self.running.port, self.region)
+        self.variables = {**kept, **own, "CDK_VALIDATION": "false", "CI": "true"}
+
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [*CDK, *arguments]
+        return subprocess.run(command, env=self.variables, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+    def client(self, service: str) -> Any:
+        return boto3.client(service, region_name=self.region, **self.running.connection("123456789012"))
+
+
+def assembly(environment: Any, folder: Path) -> str:
+    """Synthesises an environment into a folder, for `cdk --app`."""
+    import aws_cdk as cdk
+
+    from infra.stacks import build_app
+
+    app = cdk.App(outdir=str(folder), context=flags(), analytics_reporting=False)
+    build_app(environment, app=app).synth()
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    """A server of its own, bootstrapped, and the CLI that is led to it."""
+    folder = tmp_path_factory.mktemp("localaws")
+    region = "us-east-2"
+    running = server.start(region, folder=folder)
+    cli = Cli(running, region)
+    try:
+        bootstrapped = cli("bootstrap", f"aws://123456789012/{region}")
+        assert bootstrapped.returncode == 0, bootstrapped.stderr
+        yield cli
+    finally:
+        server.stop(folder)

@@ -1,0 +1,169 @@
+"""The life of an environment with the real CDK CLI: deploy, change nothing, grow, fail and roll back, recover, destroy.
+
+The tests of this file are one story and run in order.
+"""
+
+import pytest
+
+from tests.deployment.conftest import assembly, changed
+from tests.synthesis import FILES, ROOT
+
+STACKS = ["dev-network", "dev-storage", "dev-control-plane", "dev-observability", "dev-compute"]
+DEPLOY = ("deploy", "--all", "--require-approval", "never")
+
+
+def grown(data):
+    data["node_groups"][0]["count"] = {"min": 0, "max": 5}
+
+
+def widened(data):
+    grown(data)
+    data["node_groups"].append(
+        {"name": "more", "instance_type": "p5.48xlarge", "count": 2, "purchase": {"type": "on_demand"}}
+    )
+    data["control_plane"]["queues"][0]["node_groups"].append("more")
+    data["storage"]["buckets"]["results"] = {}
+    data["storage"]["lustre"]["links"].append({"path": "/results", "bucket": "results"})
+
+
+@pytest.fixture(scope="module")
+def dev(cli, tmp_path_factory):
+    """The shipped dev environment, synthesised by the CLI from app.py."""
+    folder = str(tmp_path_factory.mktemp("dev"))
+    synthesised = cli("synth", "--quiet", "-c", "env=dev", "--output", folder)
+    assert synthesised.returncode == 0, synthesised.stderr
+    assert "warning" not in synthesised.stderr.lower()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def dev_grown(tmp_path_factory):
+    return assembly(changed("dev", grown), tmp_path_factory.mktemp("grown"))
+
+
+@pytest.fixture(scope="module")
+def dev_widened(tmp_path_factory):
+    return assembly(changed("dev", widened), tmp_path_factory.mktemp("widened"))
+
+
+def stack_statuses(cli):
+    stacks = cli.client("cloudformation").describe_stacks()["Stacks"]
+    return {stack["StackName"]: stack["StackStatus"] for stack in stacks if stack["StackName"] in STACKS}
+
+
+def resources(cli, stack):
+    return {
+        resource["LogicalResourceId"]: resource["PhysicalResourceId"]
+        for resource in cli.client("cloudformation").describe_stack_resources(StackName=stack)["StackResources"]
+    }
+
+
+def node_groups(cli):
+    pcs = cli.client("pcs")
+    (cluster,) = pcs.list_clusters()["clusters"]
+    names = {
+        group["name"]: group["id"]
+        for group in pcs.list_compute_node_groups(clusterIdentifier=cluster["id"])["computeNodeGroups"]
+    }
+    return {
+        name.rpartition("-")[0]: pcs.get_compute_node_group(
+            clusterIdentifier=cluster["id"], computeNodeGroupIdentifier=identifier
+        )["computeNodeGroup"]
+        for name, identifier in names.items()
+    }
+
+
+def test_deploy_makes_every_stack(cli, dev):
+    deployed = cli("--app", dev, *DEPLOY)
+    assert deployed.returncode == 0, deployed.stderr
+    assert stack_statuses(cli) == dict.fromkeys(STACKS, "CREATE_COMPLETE")
+    assert node_groups(cli)["train"]["scalingConfiguration"] == {"minInstanceCount": 0, "maxInstanceCount": 2}
+
+
+def test_a_second_deploy_changes_nothing(cli, dev):
+    before = {stack: resources(cli, stack) for stack in STACKS}
+    again = cli("--app", dev, *DEPLOY)
+    assert again.returncode == 0, again.stderr
+    assert again.stderr.count("(no changes)") + again.stdout.count("(no changes)") == len(STACKS)
+    assert {stack: resources(cli, stack) for stack in STACKS} == before
+
+
+def test_diff_sees_no_difference(cli, dev):
+    compared = cli("--app", dev, "diff", "--fail")
+    assert compared.returncode == 0, compared.stdout + compared.stderr
+
+
+def test_diff_shows_a_group_that_grows_and_no_replacement(cli, dev_grown):
+    compared = cli("--app", dev_grown, "diff")
+    shown = compared.stdout + compared.stderr
+    assert "MaxInstanceCount" in shown
+    assert "replace" not in shown.lower()
+
+
+def test_growing_a_group_changes_it_in_place(cli, dev_grown):
+    before = node_groups(cli)["train"]
+    deployed = cli("--app", dev_grown, *DEPLOY)
+    assert deployed.returncode == 0, deployed.stderr
+    after = node_groups(cli)["train"]
+    assert after["id"] == before["id"]
+    assert after["scalingConfiguration"]["maxInstanceCount"] == 5
+    assert stack_statuses(cli)["dev-compute"] == "UPDATE_COMPLETE"
+
+
+def test_insufficient_capacity_rolls_back_and_leaves_storage_alone(cli, dev_widened):
+    storage, compute = resources(cli, "dev-storage"), resources(cli, "dev-compute")
+    cli.running.inject("insufficient-capacity", "AWS::PCS::ComputeNodeGroup", operations=["create"])
+    failed = cli("--app", dev_widened, "deploy", "dev-compute", "--exclusively", "--require-approval", "never")
+    assert failed.returncode != 0
+    assert "capacity" in (failed.stdout + failed.stderr).lower()
+    assert stack_statuses(cli)["dev-compute"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert resources(cli, "dev-compute") == compute
+    assert resources(cli, "dev-storage") == storage
+    assert set(node_groups(cli)) == {"login", "train"}
+
+
+def test_the_next_deploy_recovers(cli, dev_widened):
+    file_system = cli.client("fsx").describe_file_systems()["FileSystems"][0]["FileSystemId"]
+    deployed = cli("--app", dev_widened, *DEPLOY)
+    assert deployed.returncode == 0, deployed.stderr
+    assert set(node_groups(cli)) == {"login", "train", "more"}
+    fsx = cli.client("fsx")
+    assert [system["FileSystemId"] for system in fsx.describe_file_systems()["FileSystems"]] == [file_system]
+    links = fsx.describe_data_repository_associations()["Associations"]
+    assert {link["FileSystemPath"] for link in links} == {"/datasets", "/checkpoints", "/results"}
+
+
+def test_destroy_is_refused_while_stacks_are_protected(cli, dev_widened):
+    refused = cli("--app", dev_widened, "destroy", "dev-storage", "--exclusively", "--force")
+    assert refused.returncode != 0
+    assert "protect" in (refused.stdout + refused.stderr).lower()
+
+
+def test_destroy_leaves_only_what_is_retained(cli, dev_widened):
+    cloudformation = cli.client("cloudformation")
+    for stack in STACKS:
+        cloudformation.update_termination_protection(StackName=stack, EnableTerminationProtection=False)
+    destroyed = cli("--app", dev_widened, "destroy", "--all", "--force")
+    assert destroyed.returncode == 0, destroyed.stdout + destroyed.stderr
+    assert stack_statuses(cli) == {}
+    assert len(cli.client("fsx").describe_file_systems()["FileSystems"]) == 1
+    assert len(cli.client("pcs").list_clusters()["clusters"]) == 1
+    kept = [bucket["Name"] for bucket in cli.client("s3").list_buckets()["Buckets"]]
+    assert any("datasets" in name for name in kept)
+    assert any("checkpoints" in name for name in kept)
+    assert cli.client("amp").list_workspaces()["workspaces"]
+    assert not cli.client("grafana").list_workspaces()["workspaces"]
+    assert not cli.client("ec2").describe_launch_templates()["LaunchTemplates"]
+
+
+def test_a_refused_file_stops_the_cli_with_the_report_and_no_traceback(cli, tmp_path):
+    bad = FILES["dev"].read_text().replace("p5.4xlarge", "p5.4xlrage")
+    file = ROOT / "environments" / f"{tmp_path.name}.yaml"
+    file.write_text(bad)
+    try:
+        refused = cli("synth", "-c", f"env={file.stem}")
+    finally:
+        file.unlink()
+    assert refused.returncode != 0
+    assert "[unknown-instance-type]" in refused.stderr
+    assert "Traceback" not in refused.stderr
