@@ -3,9 +3,7 @@
 import json
 from typing import Any, ClassVar
 
-import boto3
-
-from infra.localaws.resources import Context, Handler, HandlerError, Properties, Resource
+from infra.localaws.resources import Context, Handler, HandlerError, Properties, Resource, client
 
 REGION = "us-east-2"
 TOPIC = "AWS::SNS::Topic"  # TopicName is create-only
@@ -60,7 +58,7 @@ class Stacks:
     """CloudFormation through boto3, with templates as dicts of resources."""
 
     def __init__(self) -> None:
-        self.api: Any = boto3.client("cloudformation", REGION)
+        self.api: Any = client("cloudformation", REGION)
 
     def create(self, resources: dict[str, Any], name: str = "stack", **options: Any) -> str:
         return self._deploy(self.api.create_stack, resources, name, options)
