@@ -126,7 +126,7 @@ class TrainingFileSystem(Construct):
         for link in links:
             association = fsx.CfnDataRepositoryAssociation(
                 self,
-                f"Link{link.path.title().replace('/', '')}",
+                f"Link{link.path}",
                 file_system_id=self.file_system_id,
                 **_association(link, buckets[link.bucket].bucket_name),
             )

@@ -203,6 +203,12 @@ def test_links_are_made_one_after_the_other(template):
     assert archive[1]["DependsOn"] == [checkpoints[0]]
 
 
+def test_links_whose_paths_look_alike_are_different_resources(synth, place):
+    paths = ("/a/b", "/ab", "/aB", "/a-b")
+    alike = tuple(S3Link(path=path, bucket="datasets", prefix=str(i)) for i, path in enumerate(paths))
+    assert set(links(synth(lambda stack: file_system(stack, place, **SSD, links=alike)))) == set(paths)
+
+
 def test_the_role_of_the_links_may_use_the_key_for_our_buckets_alone(template):
     statements = [each for each in one(template, "AWS::KMS::Key")["KeyPolicy"]["Statement"] if "FSx" in str(each)]
     assert statements == [
