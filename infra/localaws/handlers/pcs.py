@@ -3,6 +3,7 @@
 import time
 from typing import Any, ClassVar
 
+from infra.localaws.handlers.common import undone_on_failure
 from infra.localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, lower_first
 
 _LISTS = ("SlurmCustomSettings", "SlurmdbdCustomSettings", "CgroupCustomSettings", "GresCustomSettings")
@@ -33,7 +34,9 @@ class _PcsHandler(Handler):
         parameters[f"{self.member}Name"] = properties.get("Name") or context.physical_name(self.name_limit)
         parameters["tags"] = {**(properties.get("Tags") or {}), **context.tags}
         answer = getattr(context.client("pcs"), f"create_{self.kind}")(**parameters)
-        return self._settled(context, answer[self.member]["arn"])
+        arn = answer[self.member]["arn"]
+        with undone_on_failure(lambda: self.delete(context, arn, properties)):
+            return self._settled(context, arn)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
         parameters = self._changes(old, new)

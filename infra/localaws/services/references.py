@@ -86,6 +86,14 @@ class References(NamedTuple):
         )
         return None if elsewhere else key
 
+    def default_key_arn(self, alias: str) -> str:
+        """The ARN of the key that AWS keeps for a service (alias/aws/...), made when it is first used."""
+        if self.key(alias) is None:
+            kms = self.backend("kms")
+            made = kms.create_key(None, "ENCRYPT_DECRYPT", "SYMMETRIC_DEFAULT", f"The key of {alias}", None)
+            kms.create_alias(made.id, alias)
+        return str(self.key(alias).arn)
+
     def bucket(self, name: str) -> Any:
         """The bucket of this name, whichever its region."""
         return _found(lambda: self.backend("s3").get_bucket(name))

@@ -29,6 +29,7 @@ class CheckedInput(BaseResponse):  # type: ignore[misc]
     """
 
     invalid: ClassVar[str] = "ValidationException"
+    paging: ClassVar[tuple[str, str]] = ("nextToken", "maxResults")
 
     def setup_class(self, *args: Any, **kwargs: Any) -> None:
         """Let moto parse the request by the model: the action is looked up first, for its URI parameters."""
@@ -47,10 +48,11 @@ class CheckedInput(BaseResponse):  # type: ignore[misc]
 
     def page(self, name: str, items: list[dict[str, Any]]) -> ActionResult:
         """One page of a list as the request wants it; the token is where the next page starts."""
-        start = int(base64.b64decode(self.params.get("nextToken") or b"MA=="))
-        end = start + (self.params.get("maxResults") or 100)
+        token_name, size_name = self.paging
+        start = int(base64.b64decode(self.params.get(token_name) or b"MA=="))
+        end = start + (self.params.get(size_name) or 100)
         token = base64.b64encode(str(end).encode()).decode() if end < len(items) else None
-        return ActionResult({name: items[start:end], "nextToken": token})
+        return ActionResult({name: items[start:end], token_name: token})
 
 
 class Backend(BaseBackend):  # type: ignore[misc]

@@ -15,6 +15,7 @@ NOT_GIVEN = {
     "AWS::EC2::VPC": {"VpcEncryptionControl"},
     "AWS::EC2::Subnet": {"BlockPublicAccessStates"},
     "AWS::EC2::NatGateway": {"AutoProvisionZones", "AutoScalingIps", "RouteTableId"},
+    "AWS::FSx::FileSystem": {"RootVolumeId"},  # of OpenZFS
     "AWS::Logs::DeliverySource": {"Status", "StatusReason"},
     "AWS::S3::Bucket": {"MetadataTableConfiguration", "MetadataConfiguration"},
 }
