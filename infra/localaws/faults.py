@@ -1,9 +1,8 @@
 """Failures on demand: the next operations on a resource type or logical id answer as AWS does on a bad day."""
 
-import re
 import threading
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from botocore.exceptions import ClientError
 
@@ -69,14 +68,31 @@ def _meets(fault: Fault, context: Context, operation: Operation) -> bool:
     return fault.on in (context.type, context.logical_id) and operation in fault.operations
 
 
-def _error(name: Name, context: Context, operation: Operation) -> ClientError:
-    """The error that the service behind the type answers with.
+class _Codes(NamedTuple):
+    """The error codes of a service for faults that every service knows."""
 
-    Codes: EC2 API Reference, "Error codes"; PCS and FSx API references, errors of their create operations.
-    """
-    _, service, resource = (
-        context.type.split("::") if context.type.count("::") == 2 else ("", "CloudFormation", "Resource")
-    )
+    throttling: str = "ThrottlingException"
+    quota: str = "ServiceQuotaExceededException"
+    denied: str = "AccessDeniedException"
+
+
+# API references: "Error codes" of EC2, S3 and IAM, "Errors" of the create operations of the others.
+_SERVICES = {
+    "EC2": _Codes("RequestLimitExceeded", "{resource}LimitExceeded", "UnauthorizedOperation"),
+    "FSx": _Codes(quota="ServiceLimitExceeded"),
+    "IAM": _Codes("Throttling", "LimitExceeded", "AccessDenied"),
+    "KMS": _Codes(quota="LimitExceededException"),
+    "Lambda": _Codes("TooManyRequestsException", "CodeStorageExceededException"),
+    "Logs": _Codes(quota="LimitExceededException"),
+    "S3": _Codes("SlowDown", "TooManyBuckets", "AccessDenied"),
+}
+_EC2_NAMES = {"EIP": "Address", "Instance": "Vcpu", "VPC": "Vpc", "VPCEndpoint": "VpcEndpoint"}
+
+
+def _error(name: Name, context: Context, operation: Operation) -> ClientError:
+    """The error that the service behind the type answers with."""
+    service, resource = context.type.split("::")[-2:]
+    codes = _SERVICES.get(service, _Codes())
     action = f"{operation.capitalize()}{resource}"
     code, message = {
         "insufficient-capacity": (
@@ -84,22 +100,15 @@ def _error(name: Name, context: Context, operation: Operation) -> ClientError:
             "We currently do not have sufficient capacity in the Availability Zone you requested. Our system will be "
             "working on provisioning additional capacity.",
         ),
-        "throttling": (
-            "RequestLimitExceeded" if service == "EC2" else "ThrottlingException",
-            "Request limit exceeded." if service == "EC2" else "Rate exceeded",
-        ),
+        "throttling": (codes.throttling, "Rate exceeded"),
         "quota-exceeded": (
-            f"{resource}LimitExceeded" if service == "EC2" else "ServiceQuotaExceededException",
-            f"You have reached the quota for {_words(resource)} in this account and region.",
+            codes.quota.format(resource=_EC2_NAMES.get(resource, resource)),
+            f"You have reached the quota for {resource} in this account and region.",
         ),
         "access-denied": (
-            "UnauthorizedOperation" if service == "EC2" else "AccessDeniedException",
+            codes.denied,
             f"User: arn:{context.partition}:sts::{context.account}:assumed-role/deploy/AWSCloudFormation is not "
             f"authorized to perform: {service.lower()}:{action} because no identity-based policy allows the action",
         ),
     }[name]
     return ClientError({"Error": {"Code": code, "Message": message}}, action)
-
-
-def _words(resource: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", resource).lower() + "s"

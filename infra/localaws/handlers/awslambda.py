@@ -70,7 +70,8 @@ class Function(Handler):
         """Put code, configuration, concurrency and tags anew."""
         require_role(context, new["Role"])
         lambdas = context.client("lambda")
-        lambdas.update_function_code(FunctionName=physical_id, **_code(new), **pick(new, "Architectures"))
+        architectures = new.get("Architectures", ["x86_64"])
+        lambdas.update_function_code(FunctionName=physical_id, Architectures=architectures, **_code(new))
         settings = {**DEFAULTS, **pick(new, *CONFIGURATION)}
         made = lambdas.update_function_configuration(
             FunctionName=physical_id, **settings, **(_key(new) or {"KMSKeyArn": ""})

@@ -118,12 +118,13 @@ def _environment(function: Any, answer: Answer) -> Iterator[None]:
         "AWS_ACCESS_KEY_ID": accounts.access_key(function.account_id),
         "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true",
     }
-    with (
-        patch.dict(os.environ, variables),
-        patch.dict(sys.modules, {"cfnresponse": _response_module(answer)}),
-        patch.object(boto3, "DEFAULT_SESSION", None),
-    ):
-        yield
+    # Not patch.dict for sys.modules: it would also forget the services that moto imports while the function runs.
+    sys.modules["cfnresponse"] = _response_module(answer)
+    try:
+        with patch.dict(os.environ, variables), patch.object(boto3, "DEFAULT_SESSION", None):
+            yield
+    finally:
+        del sys.modules["cfnresponse"]
 
 
 def _response_module(answer: Answer) -> types.ModuleType:

@@ -12,6 +12,7 @@ def activate() -> None:
 
     mend(LambdaFunction, "get_configuration", _get_configuration)
     mend(LambdaFunction, "update_configuration", _update_configuration)
+    mend(LambdaFunction, "update_function_code", _update_function_code)
     mend(LambdaFunction, "__init__", _init)
 
 
@@ -35,4 +36,9 @@ def _update_configuration(
     self.tracing_config = updates.get("TracingConfig", self.tracing_config)
     self.kms_key_arn = updates.get("KMSKeyArn", self.kms_key_arn) or None
     self.ephemeral_storage = updates.get("EphemeralStorage", {"Size": self.ephemeral_storage})["Size"]
+    return original(self, updates)
+
+
+def _update_function_code(original: Callable[..., Any], self: Any, updates: dict[str, Any]) -> Any:
+    self.architectures = updates.get("Architectures", self.architectures)
     return original(self, updates)

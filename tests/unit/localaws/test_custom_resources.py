@@ -1,0 +1,159 @@
+"""Functions, and the custom resources that they make."""
+
+from typing import Any
+
+import pytest
+from stack_parts import REGION, Stacks
+
+from infra.localaws import local_aws
+from infra.localaws.resources import client
+
+TRUST = {
+    "Statement": [{"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}]
+}
+IAM = {"Capabilities": ["CAPABILITY_IAM"]}
+CODE = """
+import boto3, cfnresponse, os
+def handler(event, context):
+    properties = event["ResourceProperties"]
+    ssm = boto3.client("ssm")
+    name = "/made/" + properties["Name"]
+    if event["RequestType"] == "Delete":
+        ssm.delete_parameter(Name=name)
+    else:
+        value = event["RequestType"] + " " + properties["Count"] + " " + os.environ["WHO"]
+        ssm.put_parameter(Name=name, Value=value, Type="String", Overwrite=True)
+    cfnresponse.send(event, context, cfnresponse.SUCCESS, {"Path": name}, physicalResourceId=name)
+"""
+
+
+@pytest.fixture
+def stacks() -> Any:
+    with local_aws():
+        yield Stacks()
+
+
+def resources(code: str = CODE, runtime: str = "python3.13", **properties: Any) -> dict[str, Any]:
+    function = {
+        "Code": {"ZipFile": code},
+        "Handler": "index.handler",
+        "Runtime": runtime,
+        "Role": {"Fn::GetAtt": ["Role", "Arn"]},
+        "Environment": {"Variables": {"WHO": "me"}},
+    }
+    return {
+        "Role": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}},
+        "Function": {"Type": "AWS::Lambda::Function", "Properties": function},
+        "Thing": {
+            "Type": "Custom::Thing",
+            "Properties": {"ServiceToken": {"Fn::GetAtt": ["Function", "Arn"]}, **properties},
+        },
+    }
+
+
+def parameters() -> dict[str, str]:
+    ssm = client("ssm", REGION)
+    found = ssm.describe_parameters()["Parameters"]
+    return {row["Name"]: ssm.get_parameter(Name=row["Name"])["Parameter"]["Value"] for row in found}
+
+
+def test_function_runs_for_each_request_and_its_data_are_attributes(stacks: Stacks) -> None:
+    outputs = {"Path": {"Value": {"Fn::GetAtt": ["Thing", "Path"]}}, "Id": {"Value": {"Ref": "Thing"}}}
+    assert stacks.create(resources(Name="a", Count=3), Outputs=outputs, **IAM) == "CREATE_COMPLETE"
+    assert stacks.outputs() == {"Path": "/made/a", "Id": "/made/a"}
+    assert parameters() == {"/made/a": "Create 3 me"}
+    assert stacks.update(resources(Name="a", Count=4), Outputs=outputs, **IAM) == "UPDATE_COMPLETE"
+    assert parameters() == {"/made/a": "Update 4 me"}
+    assert stacks.delete() == "DELETE_COMPLETE"
+    assert parameters() == {}
+
+
+def test_new_physical_id_in_an_update_deletes_the_old_one(stacks: Stacks) -> None:
+    code = CODE.replace('"/made/" + properties["Name"]', '"/made/" + event["ResourceProperties"]["Name"]').replace(
+        "ssm.delete_parameter(Name=name)", 'ssm.delete_parameter(Name=event["PhysicalResourceId"])'
+    )
+    stacks.create(resources(code, Name="a", Count=1), **IAM)
+    assert stacks.update(resources(code, Name="b", Count=1), **IAM) == "UPDATE_COMPLETE"
+    assert parameters() == {"/made/b": "Update 1 me"}
+    assert stacks.ids()["Thing"] == "/made/b"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (
+            "import cfnresponse\ndef handler(e, c):\n    cfnresponse.send(e, c, 'FAILED', {}, reason='no luck')",
+            "Message returned: no luck",
+        ),
+        ("def handler(e, c):\n    raise KeyError('x')", "raised KeyError('x')"),
+        ("def handler(e, c):\n    pass", "ended without cfnresponse.send"),
+        ("def other(e, c):\n    pass", "has no attribute 'handler'"),
+        ("def handler(e, c) pass", "SyntaxError"),
+    ],
+    ids=["failed", "raised", "silent", "missing", "syntax"],
+)
+def test_success_is_never_faked(stacks: Stacks, code: str, words: str) -> None:
+    assert stacks.create(resources(code), **IAM) == "ROLLBACK_COMPLETE"
+    assert words in stacks.event_reason("Thing", "CREATE_FAILED")
+
+
+def test_other_languages_fail_by_name(stacks: Stacks) -> None:
+    stacks.create(resources("exports.handler = () => {}", "nodejs24.x"), **IAM)
+    assert "runs only inline Python (Code.ZipFile)" in stacks.event_reason("Thing", "CREATE_FAILED")
+
+
+def test_service_token_must_be_a_function_that_exists(stacks: Stacks) -> None:
+    missing = f"arn:aws:lambda:{REGION}:123456789012:function:nobody"
+    stacks.create({"Thing": {"Type": "Custom::Thing", "Properties": {"ServiceToken": missing}}})
+    assert "nobody" in stacks.event_reason("Thing", "CREATE_FAILED")
+    topic = f"arn:aws:sns:{REGION}:123456789012:topic"
+    stacks.create({"Thing": {"Type": "Custom::Thing", "Properties": {"ServiceToken": topic}}}, "other")
+    assert "in Lambda functions only" in stacks.event_reason("Thing", "CREATE_FAILED", "other")
+
+
+def test_function_settings_are_read_back_and_updated(stacks: Stacks) -> None:
+    settings = {
+        "Architectures": ["arm64"],
+        "Description": "one",
+        "EphemeralStorage": {"Size": 1024},
+        "LoggingConfig": {"LogFormat": "JSON", "LogGroup": "own"},
+        "MemorySize": 256,
+        "Timeout": 30,
+        "TracingConfig": {"Mode": "Active"},
+    }
+    parts = resources()
+    del parts["Thing"]
+    function = parts["Function"]["Properties"]
+    plain = {**parts, "Function": {**parts["Function"], "Properties": dict(function)}}
+    function.update(settings, ReservedConcurrentExecutions=1, Tags=[{"Key": "a", "Value": "b"}])
+    stacks.create(parts, **IAM)
+    lambdas, name = client("lambda", REGION), stacks.ids()["Function"]
+    found = lambdas.get_function(FunctionName=name)
+    assert {key: found["Configuration"][key] for key in settings} == settings
+    assert (found["Concurrency"], found["Tags"]) == ({"ReservedConcurrentExecutions": 1}, {"a": "b"})
+    stacks.update(plain, **IAM)
+    found = lambdas.get_function(FunctionName=name)
+    assert found["Configuration"]["TracingConfig"] == {"Mode": "PassThrough"}
+    assert found["Configuration"]["LoggingConfig"] == {"LogFormat": "Text", "LogGroup": f"/aws/lambda/{name}"}
+    assert found["Configuration"]["EphemeralStorage"] == {"Size": 512}
+    assert found["Configuration"]["Architectures"] == ["x86_64"]
+    assert (found["Configuration"]["MemorySize"], found["Configuration"]["Timeout"]) == (128, 3)
+    assert "Concurrency" not in found
+    assert found.get("Tags", {}) == {}
+
+
+def test_permission_is_a_statement_of_the_function(stacks: Stacks) -> None:
+    parts = resources()
+    parts["Thing"] = {
+        "Type": "AWS::Lambda::Permission",
+        "Properties": {
+            "Action": "lambda:InvokeFunction",
+            "FunctionName": {"Ref": "Function"},
+            "Principal": "events.amazonaws.com",
+            "SourceArn": "arn:aws:events:us-east-2:123456789012:rule/x",
+        },
+    }
+    assert stacks.create(parts, **IAM) == "CREATE_COMPLETE"
+    policy = client("lambda", REGION).get_policy(FunctionName=stacks.ids()["Function"])["Policy"]
+    assert "rule/x" in policy
+    assert stacks.delete() == "DELETE_COMPLETE"
