@@ -1,0 +1,72 @@
+"""What is measured, and the goal of each measurement."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from benchmarks.timing import ROOT, interleaved, run
+
+HEAVY = ("aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint")
+"""What `ultracluster validate` must not import."""
+
+PROCESSES = 3
+"""Processes in which the further environments are measured: each takes many seconds."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the table: `measured` meets the goal when it is at most `goal`."""
+
+    what: str
+    goal: float
+    measured: float
+    unit: str
+    details: str
+
+    @property
+    def met(self) -> bool:
+        """Whether the goal is met."""
+        return self.measured <= self.goal
+
+
+def validate(rounds: int) -> Iterator[Result]:
+    """`ultracluster validate` against a Python that does nothing."""
+    command = [str(Path(sys.executable).with_name("ultracluster")), "validate", "environments/prod.yaml"]
+    nothing, whole = interleaved([partial(run, [sys.executable, "-c", "pass"]), partial(run, command)], rounds)
+    details = f"validate {whole:.2f} s, python -c pass {nothing:.2f} s"
+    yield Result("validate prod.yaml, more than python -c pass", 0.6, whole - nothing, "s", details)
+    imported = json.loads(run([sys.executable, "-m", "benchmarks.imports", *HEAVY]))
+    yield Result("  heavy packages it imports", 0, len(imported), "", f"of {', '.join(HEAVY)}: {imported or 'none'}")
+
+
+def synth(rounds: int) -> Iterator[Result]:
+    """The whole of prod against an empty App; both import the CDK, start Node and synthesise."""
+    context = {**json.loads((ROOT / "cdk.json").read_text())["context"], "env": "prod"}
+    variables = {"CDK_CONTEXT_JSON": json.dumps(context)}
+    empty, whole = interleaved(
+        [partial(run, [sys.executable, file], variables) for file in ("benchmarks/empty_app.py", "app.py")], rounds
+    )
+    details = f"prod {whole:.2f} s, empty App {empty:.2f} s"
+    yield Result("synth of prod, times an empty App", 2.0, whole / empty, "x", details)
+
+
+def further_environments(rounds: int) -> Iterator[Result]:
+    """Every other shipped file after prod, in one process; the slowest file counts."""
+    runs: list[Mapping[str, float]] = [
+        json.loads(run([sys.executable, "-m", "benchmarks.further"])) for _ in range(rounds)
+    ]
+    seconds = {name: median(taken[name] for taken in runs) for name in runs[0]}
+    slowest = max(seconds, key=lambda name: seconds[name])
+    details = f"slowest of {len(seconds)} is {slowest}; median {median(seconds.values()):.2f} s"
+    yield Result("each further environment in the same process", 0.2, seconds[slowest], "s", details)
+
+
+def node_groups(rounds: int) -> Iterator[Result]:
+    """64 node groups against 4, in one process: at most 16 times the time is linear."""
+    few, many = json.loads(run([sys.executable, "-m", "benchmarks.node_groups", str(rounds)]))
+    details = f"64 groups {many:.2f} s, 4 groups {few:.2f} s: {(many - few) / 60 * 1000:.0f} ms a group"
+    yield Result("64 node groups, times 4 node groups", 16, many / few, "x", details)

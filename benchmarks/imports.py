@@ -1,0 +1,14 @@
+"""Which of the packages named as arguments `ultracluster validate environments/prod.yaml` imports, as a JSON list."""
+
+import contextlib
+import io
+import json
+import sys
+
+from infra.cli import main
+
+heavy = sys.argv[1:]
+sys.argv = ["ultracluster", "validate", "environments/prod.yaml"]
+with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO())), contextlib.suppress(SystemExit):
+    main()
+print(json.dumps([name for name in heavy if name in sys.modules]))

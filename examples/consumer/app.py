@@ -1,0 +1,22 @@
+"""A CDK app of your own: a Lustre scratch space that GPU nodes reach over EFA, in a network made for them."""
+
+import aws_cdk as cdk
+
+from infra.config.network import CreateNetwork, Network
+from infra.config.storage import Lustre
+from infra.constructs.keys import DataKey
+from infra.constructs.lustre import TrainingFileSystem
+from infra.constructs.network import ClusterNetwork
+
+app = cdk.App()
+stack = cdk.Stack(app, "research", env=cdk.Environment(region="us-east-2"))
+addresses = Network(create=CreateNetwork(cidr="10.30.0.0/20"))
+network = ClusterNetwork(stack, "Network", settings=addresses, zone="us-east-2b")
+clients = {"clients": network.cluster_security_group, "efa_clients": network.efa_security_group}
+space = Lustre(capacity_gib=4800, throughput_mbps_per_tib=1000, efa=True)
+key = DataKey(stack, "Key", description="Scratch space").key
+scratch = TrainingFileSystem(
+    stack, "Scratch", settings=space, vpc=network.vpc, subnet=network.node_subnet, buckets={}, key=key, **clients
+)
+cdk.CfnOutput(stack, "MountFrom", value=f"{scratch.dns_name}@tcp:/{scratch.mount_name}")
+app.synth()
