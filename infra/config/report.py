@@ -17,7 +17,7 @@ _OF_THE_FILE = ("file-unreadable", "empty-file")
 def report(reading: "Reading") -> str:
     """The file, then each finding with its path, what is wrong, what to do, and its code at the right."""
     entries = [_entry(finding) for finding in reading.findings] or ["  fine"]
-    return _printable("\n".join([reading.file, *entries]))
+    return "\n".join([_printable(reading.file), *entries])
 
 
 def report_json(readings: Sequence["Reading"]) -> str:
@@ -34,7 +34,7 @@ def _entry(finding: "Finding") -> str:
     warning = "warning: " if finding.severity == "warning" else ""
     hint = finding.hint[0].upper() + finding.hint[1:]
     stop = "" if hint.endswith(("?", "...")) else "."
-    text = f"{warning}{place}{finding.message}.  {hint}{stop}"
+    text = _printable(f"{warning}{place}{finding.message}.  {hint}{stop}")
     lines = wrap(
         text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
@@ -48,4 +48,4 @@ def _entry(finding: "Finding") -> str:
 
 def _printable(text: str) -> str:
     """`text` without characters that a terminal would obey."""
-    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

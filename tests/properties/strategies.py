@@ -1,0 +1,288 @@
+"""Hypothesis strategies: valid environments as plain data, and environments with one thing broken."""
+
+import json
+from copy import deepcopy
+from typing import Any
+
+from hypothesis import strategies as st
+
+from infra.catalog import catalog, lustre, pcs, ultraservers
+
+Data = dict[str, Any]
+
+HEX = "0123456789abcdef"
+PLACES = {
+    "p6-b300.48xlarge": ("us-west-2", "us-west-2b"),
+    "p6e-gb200.36xlarge": ("us-east-1", "us-east-1-dfw-2a"),
+}
+ORDINARY = [name for name, entry in catalog.items() if not entry.ultraserver_only]
+ULTRASERVER_BLOCKS = 2
+
+names = st.text("abcdefghijklmnopqrstuvwxyz", min_size=3, max_size=8)
+reservations = st.text(HEX, min_size=17, max_size=17).map(lambda digits: f"cr-{digits}")
+events = st.lists(st.sampled_from(["new", "changed", "deleted"]), unique=True)
+
+
+def as_yaml(data: Any) -> str:
+    """Data as text that YAML reads back to the same: JSON is YAML."""
+    return json.dumps(data, indent=1)
+
+
+def _some(required: Data, optional: Data) -> st.SearchStrategy[Data]:
+    return st.fixed_dictionaries(required, optional=optional)
+
+
+images = st.one_of(
+    st.just("auto"),
+    st.text(HEX, min_size=17, max_size=17).map(lambda digits: f"ami-{digits}"),
+    st.just("ssm:/golden/image"),
+)
+
+
+@st.composite
+def purchases(draw: st.DrawFn) -> Data:
+    """How instances that are not UltraServers are bought."""
+    kind = draw(st.sampled_from(["on_demand", "spot", "reservation", "group", "capacity_block", "interruptible"]))
+    match kind:
+        case "on_demand" | "spot":
+            return {"type": kind}
+        case "group":
+            arn = "arn:aws:resource-groups:us-east-2:111122223333:group/train"
+            return {"type": "reservation", "reservation_group_arn": arn}
+        case "interruptible":
+            return {"type": "interruptible_reservation", "reservation_id": draw(reservations)}
+        case _:
+            return {"type": kind, "reservation_id": draw(reservations)}
+
+
+@st.composite
+def _node_group(draw: st.DrawFn, name: str, instance_type: str) -> Data:
+    purchase: Data
+    count: int | Data
+    if catalog[instance_type].ultraserver_only:
+        bought = draw(st.sampled_from(sorted(ultraservers)))
+        ids = draw(st.lists(reservations, min_size=1, max_size=ULTRASERVER_BLOCKS, unique=True))
+        purchase = {"type": "capacity_block", "ultraserver": bought, "reservation_ids": ids}
+        count = ultraservers[bought].instances * len(ids)
+    else:
+        purchase = draw(purchases())
+        most = draw(st.integers(1, 64))
+        count = draw(st.one_of(st.just(most), st.integers(0, most).map(lambda least: {"min": least, "max": most})))
+    placements: list[Any] = ["auto", "none"]
+    if purchase["type"] != "capacity_block":
+        placements.append({"existing": "my-group"})
+    return draw(
+        _some(
+            {
+                "name": st.just(name),
+                "instance_type": st.just(instance_type),
+                "count": st.just(count),
+                "purchase": st.just(purchase),
+            },
+            {
+                "placement": st.sampled_from(placements),
+                "interfaces": st.sampled_from(["auto", "fewest_ips", "max_bandwidth", "efa_with_ip"]),
+                "local_storage": st.sampled_from(["raid0", "none"]),
+                "root_volume_gib": st.integers(100, 16384),
+                "image": images,
+            },
+        )
+    )
+
+
+@st.composite
+def _lustre(draw: st.DrawFn, buckets: list[str]) -> Data:
+    deployment = draw(st.sampled_from(["persistent_2", "scratch_2", "intelligent_tiering"]))
+    settings: Data = {"deployment": deployment}
+    match deployment:
+        case "persistent_2":
+            tier, efa = draw(st.sampled_from(lustre.THROUGHPUT_TIERS)), draw(st.booleans())
+            step = lustre.EFA_STEP_GIB[tier] if efa else lustre.CAPACITY_STEP_GIB
+            settings |= {"throughput_mbps_per_tib": tier, "efa": efa, "capacity_gib": step * draw(st.integers(1, 20))}
+            if draw(st.booleans()):
+                settings["metadata_iops"] = draw(st.sampled_from(["automatic", *lustre.METADATA_IOPS]))
+        case "scratch_2":
+            settings["capacity_gib"] = draw(st.sampled_from([1200, 2400, 4800, 7200]))
+        case _:
+            settings["throughput_capacity_mbps"] = lustre.THROUGHPUT_CAPACITY_STEP_MBPS * draw(st.integers(1, 10))
+            settings["metadata_iops"] = draw(st.sampled_from(lustre.INTELLIGENT_TIERING_METADATA_IOPS))
+            settings["efa"] = draw(st.booleans())
+    if buckets and deployment != "intelligent_tiering":
+        paths = draw(st.lists(names, max_size=lustre.MAXIMUM_LINKS, unique=True))
+        settings["links"] = [
+            {
+                "path": f"/{path}",
+                "bucket": draw(st.sampled_from(buckets)),
+                "prefix": path,
+                "import_events": draw(events),
+                "export_events": draw(events),
+            }
+            for path in paths
+        ]
+    others = {
+        "compression": st.sampled_from(["lz4", "none"]),
+        "mount_path": st.sampled_from(["/fsx", "/data/shared"]),
+        "root_squash": st.just("65534:65534"),
+    }
+    return settings | draw(_some({}, others))
+
+
+@st.composite
+def _storage(draw: st.DrawFn) -> Data:
+    keys = draw(st.lists(names, max_size=3, unique=True))
+    bucket = st.one_of(
+        _some({}, {"lifecycle": st.integers(1, 999).map(lambda days: {"noncurrent_days": days})}),
+        st.just({"existing": "my-bucket"}),
+    )
+    storage: Data = {"buckets": {key: draw(bucket) for key in keys}}
+    if draw(st.booleans()):
+        storage["lustre"] = draw(_lustre(keys))
+    return storage
+
+
+def _queues(groups: list[Data]) -> list[Data]:
+    """UltraServers in a queue of their own, everything else in another."""
+    ultra = [group["name"] for group in groups if catalog[group["instance_type"]].ultraserver_only]
+    others = [group["name"] for group in groups if group["name"] not in ultra]
+    queues = [{"name": "ultra", "node_groups": ultra}, {"name": "train", "node_groups": others}]
+    return [queue for queue in queues if queue["node_groups"]]
+
+
+networks = st.one_of(
+    _some(
+        {"cidr": st.sampled_from(["10.0.0.0/16", "172.16.0.0/16"])},
+        {"nat_gateways": st.integers(0, 2), "private_endpoints": st.booleans(), "flow_logs": st.booleans()},
+    ).map(lambda settings: {"create": settings}),
+    st.just(
+        {
+            "existing": {
+                "vpc_id": "vpc-0123456789abcdef0",
+                "node_subnet_id": "subnet-0123456789abcdef0",
+                "control_plane_subnet_ids": ["subnet-0123456789abcdef1"],
+            }
+        }
+    ),
+)
+
+observability = _some(
+    {},
+    {
+        "retention_days": st.integers(1, 1095),
+        "grafana": st.sampled_from(
+            [
+                {"auth": "identity_center"},
+                {"auth": "none"},
+                {"auth": "saml", "saml_metadata_url": "https://idp.example.com/metadata"},
+            ]
+        ),
+    },
+)
+
+
+@st.composite
+def environments(draw: st.DrawFn) -> Data:
+    """A valid environment, of any instance type, purchase and storage: no rule refuses it."""
+    first = draw(st.sampled_from(list(catalog)))
+    region, zone = PLACES.get(first, ("us-east-2", "us-east-2b"))
+    types = [first, *draw(st.lists(st.sampled_from(ORDINARY), max_size=2))]
+    group_names = draw(st.lists(names, min_size=len(types), max_size=len(types), unique=True))
+    groups = [draw(_node_group(name, kind)) for name, kind in zip(group_names, types, strict=True)]
+    nodes = sum(group["count"] if isinstance(group["count"], int) else group["count"]["max"] for group in groups)
+    login = draw(st.integers(1, 2))
+    plane = _some(
+        {
+            "type": st.just("pcs"),
+            "slurm_version": st.just(list(pcs.SLURM_VERSIONS)[-1]),
+            "login": _some({"count": st.just(login)}, {"instance_type": st.just("m7i.large"), "image": images}),
+            "queues": st.just(_queues(groups)),
+        },
+        {
+            "size": st.sampled_from(["auto", *(size for size, most in pcs.SIZES.items() if nodes + login <= most)]),
+            "accounting": st.booleans(),
+            "slurm_settings": st.just({"SchedulerParameters": "bf_continue", "MinJobAge": 300}),
+        },
+    )
+    required = {
+        "schema_version": st.just(1),
+        "name": names,
+        "region": st.just(region),
+        "availability_zone": st.just(zone),
+        "network": networks,
+        "node_groups": st.just(groups),
+        "control_plane": plane,
+    }
+    optional = {
+        "account": st.just("111122223333"),
+        "tags": st.dictionaries(names, names, max_size=2),
+        "permissions_boundary": st.just("arn:aws:iam::111122223333:policy/boundary"),
+        "storage": _storage(),
+        "observability": observability,
+    }
+    return draw(_some(required, optional))
+
+
+values = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([0, -1, 1, 2, 64, 65, 4096, 10**30, 1e308, 0.5]),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=20),
+    st.sampled_from(["auto", "none", "p5.48xlarge", "p6e-gb200.36xlarge", "u-p6e-gb200x72", "spot", "<text>", "[key]"]),
+    st.just([]),
+    st.just({}),
+    st.lists(st.text(max_size=3), max_size=2),
+    st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+)
+"""What may stand where something else belongs."""
+
+
+@st.composite
+def mutations(draw: st.DrawFn) -> Data:
+    """A valid environment with one to three things dropped, replaced, duplicated, added or swapped."""
+    data: Data = deepcopy(draw(environments()))
+    for _ in range(draw(st.integers(1, 3))):
+        holder = draw(st.sampled_from(list(_collections(data))))
+        if isinstance(holder, list):
+            _mutate_list(draw, holder)
+        else:
+            _mutate_mapping(draw, holder)
+    return data
+
+
+def _collections(value: Any) -> Any:
+    if isinstance(value, dict | list):
+        yield value
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _collections(item)
+
+
+def _mutate_mapping(draw: st.DrawFn, mapping: Data) -> None:
+    how = draw(st.sampled_from(["drop", "replace", "replace", "add", "rename"]))
+    if not mapping or how == "add":
+        mapping[draw(st.text(max_size=8))] = draw(values)
+        return
+    key = draw(st.sampled_from(sorted(mapping)))
+    if how == "replace":
+        mapping[key] = draw(values)
+        return
+    value = mapping.pop(key)
+    if how == "rename":
+        mapping[f"{key}s"] = value
+
+
+def _mutate_list(draw: st.DrawFn, items: list[Any]) -> None:
+    how = draw(st.sampled_from(["drop", "replace", "duplicate", "swap"]))
+    if not items:
+        items.append(draw(values))
+        return
+    index = draw(st.integers(0, len(items) - 1))
+    match how:
+        case "drop":
+            del items[index]
+        case "replace":
+            items[index] = draw(values)
+        case "duplicate":
+            items.append(deepcopy(items[index]))
+        case _:
+            items.reverse()

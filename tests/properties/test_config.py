@@ -1,0 +1,95 @@
+"""Every valid environment is accepted, and every broken one is refused with codes, never with an exception."""
+
+import json
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from infra.config.environment import Environment
+from infra.config.loader import Reading, check, read
+from infra.config.report import report, report_json
+from infra.config.source import parse
+from tests.bad_files import CODES, FOLDER, ReadingDay
+from tests.properties.strategies import as_yaml, environments, mutations
+
+quick = settings(
+    max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+SOUND = (FOLDER / "minimal.yaml").read_text("utf-8")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _reading_day():
+    with patch("infra.config.pcs.date", ReadingDay):
+        yield
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("read") / "environment.yaml"
+
+
+def is_told_in_full(reading: Reading, text: str) -> None:
+    """Refused if and only if there are errors; each finding has a known code, a place in the file, and words."""
+    assert (reading.environment is None) == bool(reading.errors)
+    lines = text.splitlines() or [""]
+    for finding in reading.findings:
+        assert finding.code in CODES
+        assert 1 <= finding.line <= len(lines) + 1
+        assert finding.message
+        assert finding.hint
+    assert [(f.line, f.column) for f in reading.findings] == sorted((f.line, f.column) for f in reading.findings)
+    assert all(len(line) <= 108 or " " not in line.strip() for line in report(reading).splitlines()[1:])
+    assert len(json.loads(report_json([reading]))) == len(reading.findings)
+
+
+@quick
+@given(environments())
+def test_a_valid_environment_is_accepted(data):
+    reading = check(parse(as_yaml(data)))
+    assert reading.errors == ()
+    assert reading.environment is not None
+
+
+@quick
+@given(environments())
+def test_an_environment_survives_being_written_and_read(data):
+    environment = check(parse(as_yaml(data))).environment
+    assert environment is not None
+    again = check(parse(as_yaml(environment.model_dump(mode="json", exclude_none=True)))).environment
+    assert again == environment
+
+
+@quick
+@given(environments())
+def test_the_api_accepts_what_the_file_accepts(data):
+    assert Environment.model_validate(data) == check(parse(as_yaml(data))).environment
+
+
+@settings(quick, max_examples=150)
+@given(mutations())
+def test_a_broken_environment_is_valid_or_refused_with_codes(scratch, data):
+    scratch.write_text(as_yaml(data), "utf-8")
+    is_told_in_full(read(scratch), as_yaml(data))
+
+
+@quick
+@given(st.integers(0, len(SOUND)), st.integers(0, 12), st.text(max_size=6))
+@example(0, len(SOUND), "")
+@example(3, 0, "\ufeff")
+@example(3, 0, "\x85")
+def test_a_slip_of_the_keyboard_is_valid_or_refused_with_codes(scratch, at, cut, typed):
+    text = SOUND[:at] + typed + SOUND[at + cut :]
+    scratch.write_bytes(text.encode("utf-8", "surrogatepass"))
+    is_told_in_full(read(scratch), text)
+
+
+@quick
+@given(st.binary(max_size=200))
+def test_any_bytes_are_refused_with_codes(scratch, content):
+    scratch.write_bytes(content)
+    reading = read(scratch)
+    assert reading.environment is None
+    is_told_in_full(reading, content.decode("utf-8", "replace"))
