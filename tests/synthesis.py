@@ -1,14 +1,10 @@
 """Synthesises each shipped environment once per run, for every test that looks at templates."""
 
 import json
-import os
 import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-# the validation engine costs seconds in each process; test_gates.py switches it on for itself
-os.environ.setdefault("CDK_VALIDATION", "false")
 
 ROOT = Path(__file__).parent.parent
 FILES = {file.stem: file for folder in ("environments", "examples") for file in sorted((ROOT / folder).glob("*.yaml"))}

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+from aws_cdk import RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from infra.config.network import ExistingNetwork, Network
+from infra.constructs.acknowledgements import acknowledge
 from infra.constructs.endpoints import InterfaceEndpoints, S3Endpoint
 from infra.constructs.keys import DataKey
 from infra.constructs.security_groups import member_group
@@ -35,6 +37,8 @@ class ClusterNetwork(Construct):
         self._cluster_group = member_group(
             self, "ClusterGroup", vpc=self.vpc, description="Controller, login nodes and compute nodes"
         )
+        # a retained cluster's controller keeps it
+        self._cluster_group.apply_removal_policy(RemovalPolicy.RETAIN)
         self._efa_group = member_group(self, "EfaGroup", vpc=self.vpc, description="Nodes that talk over EFA")
         if settings.create:
             S3Endpoint(
@@ -92,4 +96,6 @@ class ClusterNetwork(Construct):
             ec2.Subnet.from_subnet_attributes(self, f"ControlPlane{i}", subnet_id=subnet_id)
             for i, subnet_id in enumerate(settings.control_plane_subnet_ids)
         )
+        for subnet in (nodes, *control_plane):
+            acknowledge(subnet, {"Annotation::@aws-cdk/aws-ec2:noSubnetRouteTableId": "Its routes are its owner's."})
         return vpc, nodes, control_plane

@@ -210,6 +210,7 @@ class PcsQueue(Construct):
         self, scope: Construct, id: str, *, settings: Queue, cluster: PcsCluster, node_groups: Sequence[PcsNodeGroup]
     ) -> None:
         super().__init__(scope, id)
+        self.node_groups = tuple(node_groups)
         parameters = _custom_settings(settings.slurm_settings)
         pcs.CfnQueue(
             self,
@@ -221,13 +222,15 @@ class PcsQueue(Construct):
         )
 
 
-def one_after_another(constructs: Sequence[Construct]) -> None:
-    """Orders the constructs: PCS takes one change of a cluster at a time, with everything else active.
+def one_after_another(changes: Sequence[PcsNodeGroup | PcsQueue]) -> None:
+    """Orders node groups, then queues: PCS takes one change of a cluster at a time, with everything else active.
 
     Source: AWS PCS User Guide, "Updating a cluster" (2026).
     """
-    for earlier, later in pairwise(constructs):
-        later.node.add_dependency(earlier)
+    for earlier, later in pairwise(changes):
+        # a queue waits for the groups that it names without being told
+        if not (isinstance(later, PcsQueue) and earlier in later.node_groups):
+            later.node.add_dependency(earlier)
 
 
 def node_group_name(name: str, instance_type: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Network
 from typing import cast
 
-from aws_cdk import CfnTag, Duration, Fn, Stack
+from aws_cdk import CfnTag, Duration, Fn, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -22,6 +22,9 @@ class ClusterVpc(Construct):
     Which two zones those are, CloudFormation knows: nothing is looked up. They are Availability Zones, never Local
     Zones, since PCS's controller cannot live in one. Public subnets and the internet gateway come only with NAT
     gateways; nothing in them has a public address but those. The node subnet leaves through the first NAT gateway.
+
+    The VPC and its private subnets are retained: a retained file system or cluster has its interfaces in them, and AWS
+    deletes no subnet in use.
     """
 
     def __init__(self, scope: Construct, id: str, *, settings: CreateNetwork, zone: str, key: kms.IKey) -> None:
@@ -36,6 +39,7 @@ class ClusterVpc(Construct):
             enable_dns_support=True,
             tags=[CfnTag(key="Name", value=self.node.path)],
         )
+        self._vpc.apply_removal_policy(RemovalPolicy.RETAIN)
         self.vpc: ec2.IVpc = ec2.Vpc.from_vpc_attributes(
             self, "Vpc", vpc_id=self._vpc.ref, availability_zones=first_zones, vpc_cidr_block=settings.cidr
         )
@@ -51,7 +55,7 @@ class ClusterVpc(Construct):
         self._close_default_security_group(key)
 
     def _subnet(self, id: str, block: IPv4Network, zone: str) -> ec2.Subnet:
-        return ec2.PrivateSubnet(
+        subnet = ec2.PrivateSubnet(
             self,
             id,
             vpc_id=self._vpc.ref,
@@ -59,6 +63,8 @@ class ClusterVpc(Construct):
             availability_zone=zone,
             map_public_ip_on_launch=False,
         )
+        cast("ec2.CfnSubnet", subnet.node.find_child("Subnet")).apply_removal_policy(RemovalPolicy.RETAIN)
+        return subnet
 
     def _ways_out(self, count: int, blocks: Sequence[IPv4Network], zones: Sequence[str]) -> None:
         gateway = ec2.CfnInternetGateway(self, "InternetGateway")
