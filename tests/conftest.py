@@ -1,4 +1,4 @@
-"""What every test relies on, set before anything starts Node: CDK's own JavaScript runs in one process for all tests."""
+"""What every test relies on, set before anything starts Node: one process of it serves all tests."""
 
 import os
 import sys
