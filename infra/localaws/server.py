@@ -8,13 +8,12 @@ import json
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -115,7 +114,7 @@ def stop(folder: Path = FOLDER) -> bool:
     server = status(folder)
     if server:
         os.kill(server.pid, signal.SIGTERM)
-        if not any(status(folder) is None for _ in _ticks(STOP_SECONDS)):
+        if not any(_ended(server.pid) for _ in _ticks(STOP_SECONDS)):
             raise ServerError(f"the embedded AWS (process {server.pid}) does not stop")
     for name in ("env", "pid", "port"):
         (folder / name).unlink(missing_ok=True)
@@ -142,24 +141,38 @@ def environment(port: int, region: str, account: str = accounts.DEFAULT) -> dict
 def _launch(folder: Path) -> Server:
     for name in ("pid", "port"):
         (folder / name).unlink(missing_ok=True)
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-m", "infra.localaws.serve", str(folder.resolve())],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            env=_clean(os.environ),
-        )
+    log = str(folder / "log")
+    pid = os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-m", "infra.localaws.serve", str(folder.resolve())],
+        _clean(os.environ),
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,  # it outlives the terminal that started it
+    )
     for _ in _ticks(START_SECONDS):
         if server := status(folder):
             return server
-        if process.poll() is not None:
+        if os.waitpid(pid, os.WNOHANG) != (0, 0):
             break
     else:
-        process.kill()
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
     tail = (folder / "log").read_text(errors="replace").splitlines()[-15:]
-    raise ServerError("\n".join([f"the embedded AWS did not start; the end of {folder / 'log'}:", *tail]))
+    raise ServerError("\n".join([f"the embedded AWS did not start; the end of {log}:", *tail]))
+
+
+def _ended(pid: int) -> bool:
+    with suppress(ChildProcessError):  # another process than this may have started it
+        os.waitpid(pid, os.WNOHANG)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
 
 
 def _clean(variables: Mapping[str, str]) -> dict[str, str]:

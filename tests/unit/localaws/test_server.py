@@ -1,0 +1,170 @@
+"""The embedded AWS as a background process."""
+
+import json
+import os
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from infra.localaws import accounts, serve, server
+from infra.localaws.faults import Fault
+
+REGION = "us-east-2"
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[server.Server]:
+    folder = tmp_path_factory.mktemp("localaws")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_PROFILE", "real")
+        patch.setenv("AWS_SESSION_TOKEN", "real-and-secret")
+        started = server.start(REGION, folder=folder)
+    yield started
+    server.stop(folder)
+
+
+def client(running: server.Server, service: str, region: str = REGION, account: str = accounts.DEFAULT) -> Any:
+    return boto3.client(
+        service,
+        region_name=region,
+        endpoint_url=running.url,
+        aws_access_key_id=accounts.access_key(account),
+        aws_secret_access_key=accounts.SECRET,
+    )
+
+
+def deploy(running: server.Server, name: str, **properties: Any) -> str:
+    cloudformation = client(running, "cloudformation")
+    resource = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v", **properties}}
+    cloudformation.create_stack(StackName=name, TemplateBody=json.dumps({"Resources": {"P": resource}}))
+    return str(cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"])
+
+
+def test_what_a_stack_makes_is_read_back_at_the_same_endpoint(running: server.Server) -> None:
+    assert deploy(running, "made", Name="/made") == "CREATE_COMPLETE"
+    assert client(running, "ssm").get_parameter(Name="/made")["Parameter"]["Value"] == "v"
+
+
+def test_account_is_the_one_of_the_key(running: server.Server) -> None:
+    identity = client(running, "sts", account="111122223333").get_caller_identity()
+    assert identity["Account"] == "111122223333"
+    assert client(running, "cloudformation", account="111122223333").describe_stacks()["Stacks"] == []
+
+
+def test_role_is_assumed_in_its_own_account(running: server.Server) -> None:
+    trust = json.dumps({"Version": "2012-10-17", "Statement": []})
+    arn = client(running, "iam", account="111122223333").create_role(RoleName="r", AssumeRolePolicyDocument=trust)
+    role = client(running, "sts").assume_role(RoleArn=arn["Role"]["Arn"], RoleSessionName="session")["Credentials"]
+    sts = boto3.client(
+        "sts",
+        region_name=REGION,
+        endpoint_url=running.url,
+        aws_access_key_id=role["AccessKeyId"],
+        aws_secret_access_key=role["SecretAccessKey"],
+        aws_session_token=role["SessionToken"],
+    )
+    assert sts.get_caller_identity()["Account"] == "111122223333"
+
+
+def test_starting_again_keeps_the_server_and_writes_the_exports_anew(running: server.Server) -> None:
+    again = server.start("eu-west-1", "111122223333", running.folder)
+    assert again == running
+    shown = subprocess.run(
+        ["sh", "-c", '. "$0"; env', running.folder / "env"], capture_output=True, text=True, check=True, env={}
+    ).stdout.splitlines()
+    assert f"AWS_ENDPOINT_URL=http://localhost:{running.port}" in shown
+    assert "AWS_REGION=eu-west-1" in shown
+    assert "AWS_ACCESS_KEY_ID=LOCALAWS111122223333" in shown
+    assert f"AWS_CONFIG_FILE={os.devnull}" in shown
+
+
+def test_it_listens_on_loopback_only(running: server.Server) -> None:
+    port = f":{running.port:04X}"
+    listening = [line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines() if line.split()[3] == "0A"]
+    assert [address for address in listening if address.endswith(port)] == [f"0100007F{port}"]
+
+
+def test_it_knows_no_real_credentials(running: server.Server) -> None:
+    environment = Path(f"/proc/{running.pid}/environ").read_text().split("\0")
+    aws = {line for line in environment if line.startswith("AWS_")}
+    assert aws == {
+        f"AWS_CONFIG_FILE={os.devnull}",
+        f"AWS_SHARED_CREDENTIALS_FILE={os.devnull}",
+        "AWS_EC2_METADATA_DISABLED=true",
+    }
+
+
+@pytest.mark.parametrize("host", ["attacker.example", "localhost.attacker.example", "192.168.1.5:5000"])
+def test_it_answers_no_other_name(running: server.Server, host: str) -> None:
+    request = urllib.request.Request(f"http://127.0.0.1:{running.port}/_localaws/health", headers={"Host": host})
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        urllib.request.urlopen(request, timeout=5)  # noqa: S310
+    raised.value.close()
+    assert raised.value.code == 403
+
+
+@pytest.mark.parametrize("host", ["localhost:1", "127.0.0.1:1", "bucket.localhost:1"])
+def test_names_of_this_machine(host: str) -> None:
+    assert serve.is_local(host)
+
+
+def test_fault_is_injected_listed_and_cleared_over_http(running: server.Server) -> None:
+    running.inject("throttling", "AWS::SSM::Parameter", times=2)
+    assert deploy(running, "struck") == "ROLLBACK_COMPLETE"
+    waiting = [Fault(**{**fault, "operations": tuple(fault["operations"])}) for fault in running.faults()]
+    assert waiting == [Fault("throttling", "AWS::SSM::Parameter", 1)]
+    running.clear_faults()
+    assert deploy(running, "spared") == "CREATE_COMPLETE"
+
+
+def test_unknown_fault_is_refused_over_http(running: server.Server) -> None:
+    with pytest.raises(server.ServerError, match="no fault is named 'earthquake'"):
+        running.inject("earthquake", "A")
+
+
+def test_unknown_action_fails_at_once(running: server.Server) -> None:
+    with pytest.raises(ClientError, match="NotImplemented"):
+        client(running, "cloudformation").detect_stack_drift(StackName="x")
+
+
+def test_stop_ends_it_and_forgets_it(tmp_path: Path) -> None:
+    started = server.start(REGION, folder=tmp_path)
+    assert server.status(tmp_path) == started
+    assert server.stop(tmp_path)
+    assert server.status(tmp_path) is None
+    assert not server.stop(tmp_path)
+    assert not (tmp_path / "env").exists()
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", started.port)) != 0
+
+
+def test_left_over_state_of_a_dead_server_is_no_server(tmp_path: Path) -> None:
+    (tmp_path / "pid").write_text(str(os.getpid()))
+    (tmp_path / "port").write_text("9")
+    assert server.status(tmp_path) is None
+
+
+def test_port_that_is_another_server_by_now_is_no_server(running: server.Server, tmp_path: Path) -> None:
+    (tmp_path / "pid").write_text(str(os.getpid()))
+    (tmp_path / "port").write_text(str(running.port))
+    assert server.status(tmp_path) is None
+
+
+def test_failing_start_shows_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server.sys, "executable", "/bin/false")
+    with pytest.raises(server.ServerError, match="did not start"):
+        server.start(REGION, folder=tmp_path)
+
+
+@pytest.mark.parametrize("account", ["", "12345", "1234567890123", "12345678901x"])
+def test_account_must_have_twelve_digits(account: str) -> None:
+    with pytest.raises(ValueError, match="12 digits"):
+        accounts.access_key(account)
