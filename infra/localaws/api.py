@@ -25,7 +25,6 @@ NO_CHANGES = "The submitted information didn't contain changes. Submit different
 NO_UPDATES = "No updates are to be performed."
 UNSUPPORTED = (
     "DeploymentMode",
-    "ImportExistingResources",
     "NotificationARNs",
     "ResourceTypes",
     "ResourcesToImport",
@@ -277,7 +276,10 @@ def _acknowledged(capability: str, version: Version) -> bool:
 
 
 def _ignored(params: dict[str, Any]) -> Iterator[str]:
-    """What a request asks for that would be dropped in silence."""
+    """What a request asks for that would be dropped in silence.
+
+    ImportExistingResources is not: with nothing to import it means nothing, and otherwise "already exists" says it.
+    """
     yield from (name for name in UNSUPPORTED if params.get(name))
     if (params.get("RollbackConfiguration") or {}).get("RollbackTriggers"):
         yield "RollbackConfiguration.RollbackTriggers"
