@@ -229,8 +229,8 @@ values = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
     st.text(max_size=20),
     st.sampled_from(["auto", "none", "p5.48xlarge", "p6e-gb200.36xlarge", "u-p6e-gb200x72", "spot", "<text>", "[key]"]),
-    st.just([]),
-    st.just({}),
+    st.builds(list),
+    st.builds(dict),
     st.lists(st.text(max_size=3), max_size=2),
     st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
 )
