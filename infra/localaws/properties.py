@@ -38,7 +38,8 @@ def desired(declaration: Declaration, scope: Scope, tags: Mapping[str, str], reg
 
 def _merge_tags(own: Any, tags: Mapping[str, str], type_name: str, name: str, region: str) -> Any:
     shape = schemas.schema(type_name, region)["properties"][name]
-    if shape.get("type") == "object":
+    # some of the registry's maps have no type, but none of its lists is without
+    if shape.get("type") != "array":
         return {**tags, **(own or {})}
     taken = {tag["Key"] for tag in own or ()}
     return [*(own or ()), *({"Key": key, "Value": value} for key, value in tags.items() if key not in taken)]
