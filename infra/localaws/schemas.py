@@ -46,6 +46,12 @@ def tag_property(type_name: str, region: str) -> str | None:
     return None
 
 
+def is_list(type_name: str, name: str, region: str) -> bool:
+    """Whether a top-level property is a list. Some that are maps have no type in their schema."""
+    root = schema(type_name, region)
+    return bool(_follow(root["properties"][name], root).get("type") == "array")
+
+
 def values_at(properties: Mapping[str, Any], pointer: str) -> list[Any]:
     """The values that `pointer` (`/properties/A/*/B`) reaches, none if it reaches nothing."""
     values: list[Any] = [properties]

@@ -111,3 +111,10 @@ def test_create_only_properties_ask_for_a_replacement(type_name: str, old: Any, 
 )
 def test_where_a_type_takes_tags(type_name: str, name: str | None) -> None:
     assert schemas.tag_property(type_name, REGION) == name
+
+
+@pytest.mark.parametrize(
+    ("type_name", "is_list"), [("AWS::S3::Bucket", True), ("AWS::SSM::Parameter", False), ("AWS::PCS::Cluster", False)]
+)
+def test_tags_are_a_list_or_a_map(type_name: str, is_list: bool) -> None:
+    assert schemas.is_list(type_name, "Tags", REGION) is is_list
