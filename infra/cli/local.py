@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 REGION = "us-east-1"
 BOOTSTRAP_STACK = "CDKToolkit"
-WIDTH = 140
+WIDTH = 120
 
 app = typer.Typer(help="The embedded AWS on this machine: try an environment without an account.", no_args_is_help=True)
 
@@ -87,14 +87,16 @@ def _print(title: str, found: "list[Found]") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
-    for column in ("Region", "What", "Name", "Details"):
-        table.add_column(column, no_wrap=True)
-    for before, row in zip([None, *found], found, strict=False):
-        region = row.region if before is None or before.region != row.region else ""
-        kind = row.kind if region or before is None or before.kind != row.kind else ""
-        table.add_row(region, kind, row.name, row.details)
     # a pipe has no width, and a table squeezed below its own width cannot be read
     console = Console(highlight=False, emoji=False, markup=False)
     console.width = max(console.width, WIDTH)
-    console.print(table)
+    console.print(title, style="bold")
+    for region in dict.fromkeys(row.region for row in found):
+        table = Table(title=region, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
+        table.add_column("What", no_wrap=True)
+        table.add_column("Name", overflow="fold")
+        table.add_column("Details", overflow="fold")
+        rows = [row for row in found if row.region == region]
+        for before, row in zip([None, *rows], rows, strict=False):
+            table.add_row("" if before and before.kind == row.kind else row.kind, row.name, row.details)
+        console.print(table)

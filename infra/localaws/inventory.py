@@ -59,7 +59,7 @@ def _rules(group: dict[str, Any]) -> str:
 
 def _placement(clients: Clients) -> Iterator[Row]:
     for group in clients["ec2"].describe_placement_groups()["PlacementGroups"]:
-        yield "Placement group", group["GroupName"], group["Strategy"]
+        yield "Placement group", group["GroupName"], f"{group['Strategy']} strategy, {group['State']}"
 
 
 def _launch_templates(clients: Clients) -> Iterator[Row]:
@@ -71,8 +71,10 @@ def _launch_templates(clients: Clients) -> Iterator[Row]:
         data = latest["LaunchTemplateData"]
         interfaces = data.get("NetworkInterfaces", [])
         efa = sum(interface.get("InterfaceType", "").startswith("efa") for interface in interfaces)
-        what = f"{data.get('InstanceType', 'any type')}, {efa} EFA of {max(len(interfaces), 1)} interfaces"
-        yield "Launch template", template["LaunchTemplateName"], f"{what}, version {latest['VersionNumber']}"
+        tags = {tag["Key"]: tag["Value"] for spec in data["TagSpecifications"] for tag in spec["Tags"]}
+        wiring = f"{efa} EFA interfaces" if interfaces else "one interface, no EFA"
+        what = f"{tags['Name']}: {data.get('InstanceType', 'any type')}, {wiring}, version {latest['VersionNumber']}"
+        yield "Launch template", template["LaunchTemplateId"], what
 
 
 def _buckets(clients: Clients) -> Iterator[Row]:
@@ -110,7 +112,8 @@ def _pcs(clients: Clients) -> Iterator[Row]:
                 "computeNodeGroup"
             ]
             scaling, (config, *_) = group["scalingConfiguration"], group["instanceConfigs"]
-            counts = f"{scaling['minInstanceCount']} to {scaling['maxInstanceCount']}"
+            least, most = scaling["minInstanceCount"], scaling["maxInstanceCount"]
+            counts = str(most) if least == most else f"{least} to {most}"
             yield "Node group", group["name"], f"{counts} x {config['instanceType']}, {group['purchaseOption'].lower()}"
         for found in pcs.list_queues(clusterIdentifier=cluster["id"])["queues"]:
             queue = pcs.get_queue(clusterIdentifier=cluster["id"], queueIdentifier=found["id"])["queue"]
@@ -120,6 +123,6 @@ def _pcs(clients: Clients) -> Iterator[Row]:
 
 def _workspaces(clients: Clients) -> Iterator[Row]:
     for workspace in clients["amp"].list_workspaces()["workspaces"]:
-        yield "Prometheus", workspace["workspaceId"], workspace.get("alias", "")
+        yield "AMP workspace", workspace["workspaceId"], workspace.get("alias", "")
     for workspace in clients["grafana"].list_workspaces()["workspaces"]:
-        yield "Grafana", workspace["id"], f"version {workspace['grafanaVersion']}"
+        yield "Grafana workspace", workspace["id"], f"version {workspace['grafanaVersion']}"
