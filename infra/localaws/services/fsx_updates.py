@@ -119,7 +119,7 @@ def _set_metadata(new: dict[str, Any], change: dict[str, Any]) -> bool:
     if wanted["Iops"] < current["Iops"]:
         raise rules.bad(f"Metadata IOPS can only grow: {wanted['Iops']} is less than {current['Iops']}.")
     new["LustreConfiguration"]["MetadataConfiguration"] = wanted
-    return wanted != current
+    return bool(wanted != current)
 
 
 def _upgrade(new: dict[str, Any], version: str) -> None:
