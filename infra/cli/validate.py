@@ -6,7 +6,7 @@ import typer
 
 
 def validate(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Environment files.", show_default=False)],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Environment files.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as a JSON list.")] = False,  # noqa: FBT002
 ) -> None:
     """Check environment files, and report every error and warning at once. Warnings leave the exit code at 0."""
