@@ -3,6 +3,7 @@
 import functools
 import secrets
 import string
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -145,17 +146,23 @@ def client(service: str, region: str, account: str = accounts.DEFAULT) -> Any:
 
     if not botocore_stubber.enabled:
         raise RuntimeError("the embedded AWS is not active in this process")
-    return _client(service, region, account)
+    with _making_clients:
+        return _client(service, region, account)
+
+
+_making_clients = threading.Lock()  # clients may be shared between threads, the session that makes them may not
 
 
 @functools.cache
 def _client(service: str, region: str, account: str) -> Any:
-    session = boto3.Session(
-        aws_access_key_id=accounts.access_key(account), aws_secret_access_key=accounts.SECRET, region_name=region
-    )
     # No retries: an answer of the embedded AWS never changes by waiting.
     config = Config(retries={"total_max_attempts": 1}, ignore_configured_endpoint_urls=True)
-    return session.client(service, config=config)
+    return _session(account).client(service, region_name=region, config=config)
+
+
+@functools.cache
+def _session(account: str) -> boto3.Session:
+    return boto3.Session(aws_access_key_id=accounts.access_key(account), aws_secret_access_key=accounts.SECRET)
 
 
 def require(found: Callable[[], Any], message: str) -> Any:
