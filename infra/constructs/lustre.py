@@ -50,8 +50,10 @@ class TrainingFileSystem(Construct):
     ) -> None:
         super().__init__(scope, id)
         self._mount_path = settings.mount_path
-        self._security_group = self._access(vpc, clients, efa_clients if settings.efa else None)
+        self._security_group, rules = self._access(vpc, clients, efa_clients if settings.efa else None)
         self._file_system = self._create(settings, subnet, key)
+        # FSx looks at the rules when it creates a file system, and refuses one whose ports are closed
+        self._file_system.node.add_dependency(*rules)
         links = self._link(settings.links, buckets)
         if settings.root_squash:
             squash = RootSquash(
@@ -86,19 +88,28 @@ class TrainingFileSystem(Construct):
 
     def _access(
         self, vpc: ec2.IVpc, clients: ec2.ISecurityGroup, efa_clients: ec2.ISecurityGroup | None
-    ) -> ec2.SecurityGroup:
+    ) -> tuple[ec2.SecurityGroup, list[Construct]]:
         """Source: FSx for Lustre User Guide, "File System Access Control with Amazon VPC" (2026)."""
         group = ec2.SecurityGroup(self, "Access", vpc=vpc, description="FSx for Lustre", allow_all_outbound=False)
         group.apply_removal_policy(RemovalPolicy.RETAIN)
+        rules = []
         for name, ports in LUSTRE_PORTS.items():
-            allow(self, f"{name}In", source=clients, target=group, ports=ports, description="Lustre clients")
-            allow(self, f"{name}Out", source=group, target=clients, ports=ports, description="Lustre clients")
-            allow(self, f"{name}Servers", source=group, target=group, ports=ports, description="Among file servers")
+            rules += [
+                allow(self, f"{name}In", source=clients, target=group, ports=ports, description="Lustre clients"),
+                allow(self, f"{name}Out", source=group, target=clients, ports=ports, description="Lustre clients"),
+                allow(
+                    self, f"{name}Servers", source=group, target=group, ports=ports, description="Among file servers"
+                ),
+            ]
         if efa_clients:
-            allow(self, "EfaIn", source=efa_clients, target=group, ports=ALL_TRAFFIC, description="EFA clients")
-            allow(self, "EfaOut", source=group, target=efa_clients, ports=ALL_TRAFFIC, description="EFA clients")
-            allow(self, "EfaServers", source=group, target=group, ports=ALL_TRAFFIC, description="Among file servers")
-        return group
+            rules += [
+                allow(self, "EfaIn", source=efa_clients, target=group, ports=ALL_TRAFFIC, description="EFA clients"),
+                allow(self, "EfaOut", source=group, target=efa_clients, ports=ALL_TRAFFIC, description="EFA clients"),
+                allow(
+                    self, "EfaServers", source=group, target=group, ports=ALL_TRAFFIC, description="Among file servers"
+                ),
+            ]
+        return group, rules
 
     def _create(self, settings: Lustre, subnet: ec2.ISubnet, key: kms.IKey) -> fsx.CfnFileSystem:
         properties = _properties(settings)

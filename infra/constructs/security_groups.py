@@ -53,8 +53,11 @@ def allow(
     target: ec2.ISecurityGroup,
     ports: Ports,
     description: str,
-) -> None:
-    """Lets `source` open connections to `target`: an egress rule of the one and an ingress rule of the other."""
+) -> Construct:
+    """Lets `source` open connections to `target`: an egress rule of the one and an ingress rule of the other.
+
+    Returns both rules as one construct, for what has to wait for them.
+    """
     rules = Construct(scope, id)
     ec2.CfnSecurityGroupEgress(
         rules,
@@ -78,3 +81,4 @@ def allow(
     )
     if ports == ALL_TRAFFIC:
         acknowledge(ingress, ACCEPTED)
+    return rules

@@ -265,3 +265,13 @@ def test_the_function_changes_only_this_file_system(template):
 
 def test_without_root_squash_there_is_no_function(plain):
     plain.resource_count_is("AWS::Lambda::Function", 0)
+
+
+def test_the_file_system_waits_for_the_rules_that_fsx_looks_at(template):
+    (system,) = template.find_resources("AWS::FSx::FileSystem").values()
+    rules = {
+        *template.find_resources("AWS::EC2::SecurityGroupIngress"),
+        *template.find_resources("AWS::EC2::SecurityGroupEgress"),
+    }
+    assert rules
+    assert rules <= set(system["DependsOn"])

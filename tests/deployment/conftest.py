@@ -17,7 +17,7 @@ from infra.config.source import parse
 from infra.localaws import server
 from tests.synthesis import FILES, ROOT, flags
 
-CDK = [str(ROOT / "node_modules/.bin/cdk"), "--no-notices", "--progress", "events"]
+CDK = [str(ROOT / "node_modules/.bin/cdk"), "--no-notices"]
 
 
 def changed(name: str, change) -> Any:
