@@ -3,6 +3,7 @@
 Each command imports what it needs when it runs, so that `validate` and `--help` answer at once.
 """
 
+import gc
 import os
 import sys
 
@@ -24,6 +25,8 @@ app.add_typer(local.app, name="local")
 
 def main() -> None:
     """Runs the command that the arguments name, and exits."""
+    # importing pydantic's models sets the collector off again and again, and a command is over before it finds anything
+    gc.disable()
     # a file name or value that the terminal cannot show is shown escaped
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
