@@ -279,7 +279,12 @@ def _get_azs(argument: Any, scope: Scope) -> list[str]:
 
 
 def _get_stack_output(argument: Any, scope: Scope) -> str:
+    if not isinstance(argument, Mapping) or not {"StackName", "OutputName"} <= argument.keys() <= _STACK_OUTPUT:
+        raise TemplateError(f"Template error: Fn::GetStackOutput takes {sorted(_STACK_OUTPUT)}, not {argument!r}")
     return scope.outside.stack_output(argument["StackName"], argument["OutputName"], argument.get("Region"))
+
+
+_STACK_OUTPUT = {"StackName", "OutputName", "Region"}  # a role for another account's stacks is not supported
 
 
 def _arguments(name: str, argument: Any, count: int) -> list[Any]:

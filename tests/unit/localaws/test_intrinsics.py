@@ -90,6 +90,7 @@ def test_functions(value: Any, result: Any) -> None:
         ({"Fn::Cidr": ["10.0.0.0/24", 2, "8"]}, "cannot cut 2 blocks"),
         ({"Fn::Transform": {"Name": "AWS::Include"}}, "Fn::Transform is not supported"),
         ({"Fn::Join": ["-", "text"]}, "list of strings"),
+        ({"Fn::GetStackOutput": {"StackName": "s", "OutputName": "o", "RoleArn": "r"}}, "Fn::GetStackOutput takes"),
         ("{{resolve:secretsmanager:a:SecretString}}", "only {{resolve:ssm:...}} is"),
     ],
 )

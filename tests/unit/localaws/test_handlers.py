@@ -1,0 +1,33 @@
+"""What every handler owes to the engine."""
+
+import pytest
+
+from infra.localaws import handlers, schemas
+from infra.localaws.properties import ANY
+from infra.localaws.resources import HANDLERS
+
+REGION = "us-east-2"
+TYPES = sorted(name for name, handler in HANDLERS.items() if ANY not in handler.honours)
+
+
+def test_there_are_handlers() -> None:
+    assert handlers.__doc__
+    assert len(TYPES) > 30
+
+
+@pytest.mark.parametrize("type_name", TYPES)
+def test_handler_honours_only_what_the_registry_knows(type_name: str) -> None:
+    known = schemas.schema(type_name, REGION)
+    read_only = {pointer.split("/")[2] for pointer in known.get("readOnlyProperties", ()) if pointer.count("/") == 2}
+    assert HANDLERS[type_name].honours <= known["properties"].keys() - read_only
+
+
+@pytest.mark.parametrize("type_name", TYPES)
+def test_handler_takes_the_stacks_tags_where_its_type_does(type_name: str) -> None:
+    name = schemas.tag_property(type_name, REGION)
+    assert name is None or name in HANDLERS[type_name].honours
+
+
+@pytest.mark.parametrize("type_name", TYPES)
+def test_handler_honours_what_the_registry_requires(type_name: str) -> None:
+    assert set(schemas.schema(type_name, REGION).get("required", ())) <= HANDLERS[type_name].honours
