@@ -155,6 +155,8 @@ def test_delivery_of_scheduler_logs_is_read_back(stack):
     stack.update(DELIVERY, delivery, old, new)
     shown = logs.get_delivery(id=delivery)["delivery"]
     assert (shown["recordFields"], shown["tags"]) == (["event"], {"c": "d"})
+    stack.update(DELIVERY, delivery, new, {**asked, "RecordFields": ["event"]})
+    assert "tags" not in logs.get_delivery(id=delivery)["delivery"]
     stack.update(SOURCE, "scheduler", source, {**source, "Tags": tags(c="d")})
     stack.update(DESTINATION, "group", destination, {**destination, "Tags": tags(c="d")})
     assert logs.get_delivery_source(name="scheduler")["deliverySource"]["tags"] == {"c": "d"}

@@ -82,6 +82,25 @@ def test_revoking_a_rule_needs_no_description(ec2):
     assert ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissions"] == []
 
 
+def test_rule_to_a_prefix_list_is_described_anew(ec2):
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    group = ec2.create_security_group(GroupName="g", Description="g", VpcId=vpc)["GroupId"]
+    prefix_list = ec2.describe_managed_prefix_lists()["PrefixLists"][0]["PrefixListId"]
+    rule = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443}
+    for description, call in (
+        ("old", ec2.authorize_security_group_egress),
+        ("new", ec2.update_security_group_rule_descriptions_egress),
+    ):
+        lists = [{"PrefixListId": prefix_list, "Description": description}]
+        call(GroupId=group, IpPermissions=[{**rule, "PrefixListIds": lists}])
+        found = ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissionsEgress"][-1]
+        assert found["PrefixListIds"] == lists
+
+
+def test_regions_start_without_images(ec2):
+    assert ec2.describe_images()["Images"] == []
+
+
 def test_pcs_ready_images_have_a_name_in_every_region(ec2):
     name = "/aws/service/pcs/ami/dlami-base-ubuntu2404/{}/latest/ami-id"
     found = {
