@@ -77,8 +77,10 @@ schema: install ## Write the JSON Schema of the environment file
 	mkdir -p schema
 	ultracluster schema >.venv/schema.json && mv .venv/schema.json schema/environment.schema.json
 
-docs: install ## Write the reports of refused test files and the examples of docs/errors.md
+docs: install ## Write what the docs take from the code: examples of errors, keys of the environment file, the picture
 	python -m scripts.errors_doc
+	python -m scripts.environment_doc
+	python -m scripts.architecture_svg
 
 snapshots: install ## Accept the present templates as the new snapshots
 	pytest tests/snapshots --snapshot-update

@@ -1,6 +1,4 @@
-"""Draws docs/architecture.svg from the synthesised templates of environments/prod.yaml.
-
-usage: python -m scripts.architecture_svg >docs/architecture.svg
+"""Draws docs/architecture.svg from the synthesised templates of environments/prod.yaml: `make docs`.
 
 Every figure in the picture is read from the templates; what they no longer hold stops the drawing with a KeyError.
 Colours follow the reader's light or dark setting, on a background of the picture's own.
@@ -12,9 +10,10 @@ from xml.sax.saxutils import escape
 
 from infra.catalog import catalog
 from infra.config.loader import load
-from tests.synthesis import FILES, templates
+from tests.synthesis import FILES, ROOT, templates
 
 WIDTH, HEIGHT = 1280, 790
+SVG = ROOT / "docs" / "architecture.svg"
 FILE = load(FILES["prod"])
 TIMES = "\N{MULTIPLICATION SIGN}"
 PARTS = ("network", "storage", "control-plane", "compute", "observability")
@@ -313,4 +312,4 @@ def colours(palette: dict[str, tuple[str, str]]) -> str:
 
 
 if __name__ == "__main__":
-    print(picture(), end="")  # noqa: T201
+    SVG.write_text(picture(), "utf-8")

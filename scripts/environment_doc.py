@@ -1,0 +1,177 @@
+"""Writes docs/environment-file.md from the models and the catalogue: `make docs`."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from infra.catalog import catalog, lustre, pcs, ultraservers
+from infra.config.problems import Settings
+from infra.config.schema import environment_schema
+
+DOC = Path(__file__).parent.parent / "docs" / "environment-file.md"
+
+HEAD = """# The environment file, key by key
+
+One YAML file describes one environment. Unknown keys are refused, so is anything that AWS would ignore in silence.
+`ultracluster validate FILE` reports every problem at once; [errors.md](errors.md) explains each code. Editors complete
+and check the file when its first line names the schema, as in `environments/`:
+
+```text
+# yaml-language-server: $schema=../schema/environment.schema.json
+```
+
+YAML is read by the core schema of version 1.2: only `true` and `false` are booleans, and nothing is a date. Account
+numbers and Slurm versions are text and need quotes. This page is written by `make docs` from the models in
+`infra/config`.
+"""
+
+SECTIONS = {
+    "Environment": "The file",
+    "Network": "network",
+    "CreateNetwork": "network.create",
+    "ExistingNetwork": "network.existing",
+    "Storage": "storage",
+    "Bucket": "storage.buckets.NAME",
+    "Lifecycle": "storage.buckets.NAME.lifecycle",
+    "Lustre": "storage.lustre",
+    "S3Link": "storage.lustre.links[]",
+    "NodeGroup": "node_groups[]",
+    "Scale": "node_groups[].count",
+    "Purchase": "node_groups[].purchase",
+    "ExistingPlacementGroup": "node_groups[].placement",
+    "Pcs": "control_plane",
+    "Login": "control_plane.login",
+    "Queue": "control_plane.queues[]",
+    "Observability": "observability",
+    "Grafana": "observability.grafana",
+}
+"""Models in the order of the file, with the place where each stands."""
+
+
+def figures(numbers: Any) -> str:
+    """A list of numbers or names in words."""
+    return ", ".join(f"`{number}`" for number in numbers)
+
+
+ALLOWED = {
+    ("Environment", "availability_zone"): "a zone of the region, `us-east-2b` or `us-east-1-dfw-2a`",
+    ("Lustre", "capacity_gib"): f"{figures(lustre.SMALL_CAPACITIES_GIB)} and multiples of {lustre.CAPACITY_STEP_GIB}; "
+    "with `efa` multiples of "
+    + ", ".join(f"{step} at tier {tier}" for tier, step in sorted(lustre.EFA_STEP_GIB.items())),
+    ("Lustre", "throughput_mbps_per_tib"): figures(lustre.THROUGHPUT_TIERS),
+    ("Lustre", "throughput_capacity_mbps"): f"multiples of {lustre.THROUGHPUT_CAPACITY_STEP_MBPS} up to "
+    f"{lustre.THROUGHPUT_CAPACITY_MAXIMUM_MBPS}",
+    (
+        "Lustre",
+        "metadata_iops",
+    ): f"`automatic`, {figures(n for n in lustre.METADATA_IOPS if n <= 12_000)}, multiples of "
+    f"12000 up to {max(lustre.METADATA_IOPS)}; {figures(lustre.INTELLIGENT_TIERING_METADATA_IOPS)} for "
+    "`intelligent_tiering`",
+    ("Lustre", "links"): f"up to {lustre.MAXIMUM_LINKS} of [storage.lustre.links](#storagelustrelinks)",
+    ("NodeGroup", "instance_type"): figures(catalog),
+    ("Purchase", "reservation_id"): "`cr-0123456789abcdef0`",
+    ("Purchase", "reservation_group_arn"): "`arn:aws:resource-groups:us-east-2:111122223333:group/name`",
+    ("Purchase", "ultraserver"): figures(ultraservers),
+    ("Purchase", "reservation_ids"): "list of `cr-0123456789abcdef0`",
+    ("Pcs", "slurm_version"): figures(pcs.SLURM_VERSIONS),
+    ("Pcs", "slurm_settings"): f"{figures(sorted(pcs.CLUSTER_SETTINGS))}; values are text or whole numbers",
+    ("Queue", "slurm_settings"): f"{figures(sorted(pcs.QUEUE_SETTINGS))}; values are text or whole numbers",
+    ("Queue", "node_groups"): "list of names under `node_groups`",
+    ("S3Link", "bucket"): "a name under `storage.buckets`",
+}
+"""What is allowed where a rule or the catalogue decides, which the schema does not say."""
+
+
+def main() -> None:
+    """Rewrites the page."""
+    DOC.write_text(page(), "utf-8")
+
+
+def page() -> str:
+    """The whole page."""
+    schema = environment_schema()
+    models = {model.__name__: model for model in _below(Settings)}
+    definitions = {"Environment": schema, **schema["$defs"]}
+    parts = [part for name in SECTIONS for part in section(name, models[name], definitions[name])]
+    return HEAD + "\n" + "\n".join(parts).rstrip() + "\n"
+
+
+def section(name: str, model: type[Settings], definition: dict[str, Any]) -> Iterator[str]:
+    """A heading, what the section is, its keys, and the rules that hold among them."""
+    yield f"## {SECTIONS[name]}\n"
+    yield f"{inspect.getdoc(model)}\n"
+    yield "| key | meaning | allowed | default |\n| --- | --- | --- | --- |"
+    for key, about in definition["properties"].items():
+        meaning = about["description"].split(" Looks like: ")[0]
+        default = "required" if key in definition.get("required", ()) else _default(about)
+        yield f"| `{key}` | {meaning} | {ALLOWED.get((name, key)) or allowed(about)} | {default} |"
+    yield ""
+    if rules := list(_sourced_rules(model)):
+        yield "Rules and their sources:\n"
+        yield from (f"- {words}" for words in rules)
+        yield ""
+
+
+def allowed(about: dict[str, Any]) -> str:
+    """What the schema allows, in words."""
+    if sides := about.get("anyOf") or about.get("oneOf"):
+        return " or ".join(allowed(side) for side in sides if side != {"type": "null"})
+    if "$ref" in about:
+        title = SECTIONS[about["$ref"].rsplit("/", 1)[-1]]
+        return f"[{title.removesuffix('[]')}](#{re.sub(r'[^a-z_-]', '', title.lower())})"
+    if "enum" in about or "const" in about:
+        return figures(about.get("enum") or [about["const"]])
+    looks_like = about.get("description", "").partition("Looks like: ")[2]
+    if looks_like:
+        return str(looks_like).rstrip(".")
+    match about["type"]:
+        case "array":
+            return f"list of {allowed(about['items'])}"
+        case "boolean":
+            return "`true`, `false`"
+        case "integer":
+            return _range(about)
+        case "object":
+            return _mapping(about)
+    return "text"
+
+
+def _range(about: dict[str, Any]) -> str:
+    low, high = about.get("minimum", about.get("exclusiveMinimum")), about.get("maximum")
+    return f"{low} to {high}" if high is not None else f"whole number from {low}"
+
+
+def _mapping(about: dict[str, Any]) -> str:
+    if "patternProperties" in about:
+        (item,) = about["patternProperties"].values()
+        return f"mapping of names to {allowed(item)}"
+    return "mapping of text to text"
+
+
+def _default(about: dict[str, Any]) -> str:
+    value = about.get("default")
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if value in (None, "", []) or isinstance(value, dict):
+        return "its own defaults" if isinstance(value, dict) else "none"
+    return f"`{value}`"
+
+
+def _sourced_rules(model: type[Settings]) -> Iterator[str]:
+    """What the rules of a model say that name where they come from; the others speak for themselves."""
+    for member in vars(model).values():
+        words = " ".join((inspect.getdoc(member) or "").split()) if getattr(member, "is_rule", False) else ""
+        if "Source:" in words or words.endswith(")."):
+            yield words
+
+
+def _below(base: type[Settings]) -> Iterator[type[Settings]]:
+    for model in base.__subclasses__():
+        yield model
+        yield from _below(model)
+
+
+if __name__ == "__main__":
+    main()
