@@ -23,15 +23,21 @@ def up(
 
     With FILE, clients are led to its account and region, and the reservations that it names exist.
     """
+    import boto3
+
     from infra.config.loader import RefusedEnvironment, load
     from infra.localaws import accounts, seeds, server
 
     try:
         environment = load(file) if file else None
-        account = environment.account if environment else None
-        running = server.start(environment.region if environment else REGION, account or accounts.DEFAULT)
-        for reservation in seeds.reservations(environment) if environment else ():
-            running.seed(reservation, account or accounts.DEFAULT)
+        region = environment.region if environment else REGION
+        account = (environment.account if environment else None) or accounts.DEFAULT
+        running = server.start(region, account)
+        if environment:
+            for reservation in seeds.reservations(environment):
+                running.seed(reservation, account)
+            groups = boto3.client("resource-groups", region_name=region, **running.connection(account))
+            seeds.make_reservation_groups(environment, groups)
     except (RefusedEnvironment, server.ServerError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None

@@ -1,7 +1,9 @@
-"""What an environment says was bought elsewhere: reservations that must exist before its templates name them."""
+"""What an environment says was bought elsewhere, and must exist before its templates name it."""
 
 from collections.abc import Iterator
 from typing import Any
+
+from botocore.exceptions import ClientError
 
 from infra.config.environment import Environment
 from infra.config.launch import decide
@@ -19,3 +21,15 @@ def reservations(environment: Environment) -> Iterator[dict[str, Any]]:
                 "count": group.max_count,
                 "kind": "capacity-block" if launch.market == "capacity-block" else "default",
             }
+
+
+def make_reservation_groups(environment: Environment, client: Any) -> None:
+    """Lets the resource groups that node groups launch through exist; `client` is boto3's of resource-groups."""
+    for group in environment.node_groups:
+        if arn := group.purchase.reservation_group_arn:
+            pool = [{"Type": "AWS::EC2::CapacityReservationPool"}]
+            try:
+                client.create_group(Name=arn.rpartition("/")[2], Configuration=pool)
+            except ClientError as error:
+                if "already exists" not in str(error):
+                    raise

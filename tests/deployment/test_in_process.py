@@ -7,7 +7,7 @@ import pytest
 
 from infra.catalog import interface_layout
 from infra.config.loader import load
-from infra.localaws import local_aws, seeds
+from infra.localaws import accounts, local_aws, seeds
 from infra.localaws.services.capacity import seed_reservation
 from tests.synthesis import FILES, templates
 
@@ -19,9 +19,11 @@ CREATED_HERE = [name for name in FILES if not load(FILES[name]).network.existing
 def deployed(request):
     """An environment that is deployed whole."""
     environment = load(FILES[request.param])
-    with local_aws():
+    account = environment.account or accounts.DEFAULT
+    with local_aws(account):
         for reservation in seeds.reservations(environment):
-            seed_reservation(**reservation)
+            seed_reservation(**reservation, account=account)
+        seeds.make_reservation_groups(environment, client(environment, "resource-groups"))
         boto3.client("ssm", region_name=environment.region).put_parameter(
             Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String"
         )

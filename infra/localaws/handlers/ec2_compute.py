@@ -117,8 +117,10 @@ def _check_capacity(context: Context, data: Properties) -> None:
     if block and data.get("Placement", {}).keys() & {"GroupName", "GroupId"}:
         raise HandlerError("a Capacity Block takes no placement group")
     if group := target.get("CapacityReservationResourceGroupArn"):
-        found = context.client("resource-groups")
-        require(lambda: found.get_group(Group=group), f"resource group {group} does not exist")
+        found, name = context.client("resource-groups"), group.rpartition("/")[2]
+        there = require(lambda: found.get_group(GroupName=name)["Group"], f"resource group {group} does not exist")
+        if there["GroupArn"] != group:
+            raise HandlerError(f"resource group {group} does not exist; there is {there['GroupArn']}")
     if reservation_id := target.get("CapacityReservationId"):
         ec2 = context.client("ec2")
         reservation = require(
