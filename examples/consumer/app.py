@@ -16,7 +16,7 @@ clients = {"clients": network.cluster_security_group, "efa_clients": network.efa
 space = Lustre(capacity_gib=4800, throughput_mbps_per_tib=1000, efa=True)
 key = DataKey(stack, "Key", description="Scratch space").key
 scratch = TrainingFileSystem(
-    stack, "Scratch", settings=space, vpc=network.vpc, subnet=network.node_subnet, buckets={}, key=key, **clients
+    stack, "Scratch", settings=space, vpc=network.vpc, subnet=network.node_subnet, key=key, **clients
 )
 cdk.CfnOutput(stack, "MountFrom", value=f"{scratch.dns_name}@tcp:/{scratch.mount_name}")
 app.synth()

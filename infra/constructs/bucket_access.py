@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from aws_cdk import Stack
+from aws_cdk import Stack, Token
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -14,29 +14,26 @@ OBJECT_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3
 
 
 class BucketAccess(Construct):
-    """A managed policy to read and write `buckets`, one or more; deleting is left to people.
+    """Lets `role` read and write `buckets`, one or more; deleting is left to people."""
 
-    It lives with the buckets, so that whatever runs the jobs only attaches it.
-    """
-
-    def __init__(self, scope: Construct, id: str, *, buckets: Sequence[s3.IBucket]) -> None:
+    def __init__(self, scope: Construct, id: str, *, buckets: Sequence[s3.IBucket], role: iam.IRole) -> None:
         super().__init__(scope, id)
-        objects = [bucket.arn_for_objects("*") for bucket in buckets]
-        statements = [
-            _allow(["s3:ListBucket"], [bucket.bucket_arn for bucket in buckets]),
-            _allow(OBJECT_ACTIONS, objects),
-        ]
+        arns = [_arn_in(self, bucket) for bucket in buckets]
+        objects = [f"{arn}/*" for arn in arns]
+        statements = [_allow(["s3:ListBucket"], arns), _allow(OBJECT_ACTIONS, objects)]
         if keys := list(dict.fromkeys(bucket.encryption_key.key_arn for bucket in buckets if bucket.encryption_key)):
             statements.append(_allow(["kms:Decrypt", "kms:GenerateDataKey"], keys))
-        self._policy = iam.ManagedPolicy(self, "Policy", statements=statements)
+        policy = iam.ManagedPolicy(self, "Policy", statements=statements, roles=[role])
         reason = "objects of the environment's own buckets, whose keys the jobs choose"
         findings = (f"AwsSolutions-IAM5[Resource::{_shown(Stack.of(self).resolve(arn))}]" for arn in objects)
-        acknowledge(self._policy, dict.fromkeys(findings, reason))
+        acknowledge(policy, dict.fromkeys(findings, reason))
 
-    @property
-    def policy(self) -> iam.IManagedPolicy:
-        """The policy."""
-        return self._policy
+
+def _arn_in(scope: Construct, bucket: s3.IBucket) -> str:
+    """The bucket's ARN as the template of `scope` will say it: an import, where another stack of the app made it."""
+    owner = Stack.of(bucket)
+    made_elsewhere = owner is not Stack.of(scope) and Token.is_unresolved(owner.resolve(bucket.bucket_name))
+    return owner.export_value(bucket.bucket_arn) if made_elsewhere else bucket.bucket_arn
 
 
 def _allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:
@@ -48,6 +45,8 @@ def _shown(value: Any) -> str:
     match value:
         case {"Fn::GetAtt": [str(name), str(attribute)]}:
             return f"<{name}.{attribute}>"
+        case {"Fn::ImportValue": str(name)}:
+            return name
         case {"Ref": str(name)}:
             return f"<{name}>"
         case {"Fn::Join": [str(separator), list(parts)]}:

@@ -1,19 +1,15 @@
 """FSx for Lustre, its links to S3, and who may talk to it."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.config.storage import Event, Lustre, S3Link
+from infra.config.storage import Lustre
 from infra.constructs.keys import log_group, plain_arn
-from infra.constructs.names import bucket_prefix
 from infra.constructs.root_squash import RootSquash
 from infra.constructs.security_groups import ALL_TRAFFIC, Ports, allow
 
@@ -23,16 +19,13 @@ LUSTRE_VERSION = "2.15"
 LUSTRE_PORTS = {"Lustre": Ports("tcp", 988, 988), "LustreClients": Ports("tcp", 1018, 1023)}
 """What Lustre's own network uses (FSx for Lustre User Guide, "File System Access Control with Amazon VPC")."""
 
-LINK_ROLE = "aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/AWSServiceRoleForFSxS3Access_*"
-"""The service-linked role of a file system's S3 links; its name ends with the file system's id."""
-
 
 class TrainingFileSystem(Construct):
-    """FSx for Lustre with its S3 links, its security group and the key grants that the links need.
+    """FSx for Lustre with its security group and its log.
 
     The file system and its security group are retained on delete and on replacement: nothing but a person deletes
-    data. `clients` is the group of all that mount it, `efa_clients` the group of those that do so over EFA. `buckets`
-    are those that `settings.links` name; the key of one that was created in this app learns to serve the links.
+    data. `clients` is the group of all that mount it, `efa_clients` the group of those that do so over EFA.
+    `settings.links` are made by `S3Links`.
     """
 
     def __init__(
@@ -45,7 +38,6 @@ class TrainingFileSystem(Construct):
         subnet: ec2.ISubnet,
         clients: ec2.ISecurityGroup,
         efa_clients: ec2.ISecurityGroup,
-        buckets: Mapping[str, s3.IBucket],
         key: kms.IKey,
     ) -> None:
         super().__init__(scope, id)
@@ -54,12 +46,10 @@ class TrainingFileSystem(Construct):
         self._file_system = self._create(settings, subnet, key)
         # FSx looks at the rules when it creates a file system, and refuses one whose ports are closed
         self._file_system.node.add_dependency(*rules)
-        links = self._link(settings.links, buckets)
         if settings.root_squash:
-            squash = RootSquash(
+            RootSquash(
                 self, "RootSquash", file_system_id=self.file_system_id, root_squash=settings.root_squash, key=key
             )
-            squash.wait_for(*links[-1:])
 
     @property
     def file_system_id(self) -> str:
@@ -129,25 +119,6 @@ class TrainingFileSystem(Construct):
         file_system.apply_removal_policy(RemovalPolicy.RETAIN)
         return file_system
 
-    def _link(
-        self, links: Sequence[S3Link], buckets: Mapping[str, s3.IBucket]
-    ) -> list[fsx.CfnDataRepositoryAssociation]:
-        """One association after the other: FSx queues them, and how many it takes at once is nowhere promised."""
-        made: list[fsx.CfnDataRepositoryAssociation] = []
-        for link in links:
-            association = fsx.CfnDataRepositoryAssociation(
-                self,
-                f"Link{link.path}",
-                file_system_id=self.file_system_id,
-                **_association(link, buckets[link.bucket].bucket_name),
-            )
-            if made:
-                association.add_resource_dependency(made[-1])
-            made.append(association)
-        for bucket in {link.bucket: buckets[link.bucket] for link in links}.values():
-            _let_links_use_key(bucket)
-        return made
-
 
 def _properties(settings: Lustre) -> dict[str, Any]:
     """What the settings say of the file system, as keyword arguments of CfnFileSystem."""
@@ -174,48 +145,3 @@ def _properties(settings: Lustre) -> dict[str, Any]:
 
 def _metadata(iops: int | str) -> dict[str, Any]:
     return {"mode": "AUTOMATIC"} if iops == "automatic" else {"mode": "USER_PROVISIONED", "iops": iops}
-
-
-def _association(link: S3Link, bucket_name: str) -> dict[str, Any]:
-    """What a link says of its association. Metadata is imported once, at creation, where events are imported later."""
-    policies = {"autoImportPolicy": link.import_events, "autoExportPolicy": link.export_events}
-    given = {name: {"events": _events(events)} for name, events in policies.items() if events}
-    return {
-        "file_system_path": link.path,
-        "data_repository_path": f"s3://{bucket_name}/{link.prefix}".rstrip("/"),
-        "batch_import_meta_data_on_create": bool(link.import_events),
-        **({"s3": given} if given else {}),
-    }
-
-
-def _events(events: Sequence[Event]) -> list[str]:
-    return [event.upper() for event in events]
-
-
-def _let_links_use_key(bucket: s3.IBucket) -> None:
-    """Lets the links' service-linked role use the key of `bucket`, for objects of this stack's buckets alone.
-
-    The role's name and the bucket's are patterns: both come after the key. An imported bucket's key is its owner's.
-
-    Source: FSx for Lustre User Guide, "Working with server-side encrypted Amazon S3 buckets" (2026).
-    """
-    key = bucket.encryption_key
-    if key is None:
-        return
-    stack = Stack.of(key)
-    arn = f"arn:{stack.partition}"
-    key.add_to_resource_policy(
-        iam.PolicyStatement(
-            principals=[iam.AccountRootPrincipal()],
-            actions=["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"],
-            resources=["*"],
-            conditions={
-                "StringEquals": {
-                    "kms:CallerAccount": stack.account,
-                    "kms:ViaService": f"s3.{stack.region}.amazonaws.com",
-                },
-                "ArnLike": {"aws:PrincipalArn": f"{arn}:iam::{stack.account}:role/{LINK_ROLE}"},
-                "StringLike": {"kms:EncryptionContext:aws:s3:arn": f"{arn}:s3:::{bucket_prefix(bucket)}-*"},
-            },
-        )
-    )

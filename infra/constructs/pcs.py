@@ -127,9 +127,9 @@ class PcsCluster(Construct):
 
 
 class PcsNodeRole(Construct):
-    """What nodes may do: register with their cluster, be reached through Session Manager, and what `policies` add."""
+    """What nodes may do: register with their cluster, and be reached through Session Manager. Grant more on `role`."""
 
-    def __init__(self, scope: Construct, id: str, *, policies: Sequence[iam.IManagedPolicy] = ()) -> None:
+    def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)
         actions = ["pcs:RegisterComputeNodeGroupInstance", *SESSION_MANAGER_ACTIONS]
         own = iam.ManagedPolicy(self, "Policy", statements=[iam.PolicyStatement(actions=actions, resources=["*"])])
@@ -140,13 +140,13 @@ class PcsNodeRole(Construct):
             assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
             path=ROLE_PATH,
             description="Nodes of a PCS cluster",
-            managed_policies=[own, *policies],
+            managed_policies=[own],
         )
         self._profile = iam.InstanceProfile(self, "Profile", role=self._role, path=ROLE_PATH)
 
     @property
     def role(self) -> iam.IRole:
-        """The role, to grant more on."""
+        """The role."""
         return self._role
 
     @property

@@ -8,10 +8,12 @@ from infra.config.environment import Environment
 from infra.config.launch import decide
 from infra.config.node_groups import NodeGroup
 from infra.constructs import user_data as boot
+from infra.constructs.bucket_access import BucketAccess
 from infra.constructs.compute import AcceleratedLaunchTemplate, LoginLaunchTemplate
 from infra.constructs.network import ClusterNetwork
-from infra.constructs.pcs import PcsCluster, PcsNodeGroup, PcsNodeRole, PcsQueue, one_after_another
+from infra.constructs.pcs import PcsNodeGroup, PcsQueue, one_after_another
 from infra.stacks.base import EnvironmentStack
+from infra.stacks.control_plane import ControlPlaneStack
 from infra.stacks.storage import StorageStack
 
 LOGIN_VOLUME_GIB = 100
@@ -28,12 +30,15 @@ class ComputeStack(EnvironmentStack):
         *,
         network: ClusterNetwork,
         storage: StorageStack,
-        cluster: PcsCluster,
+        control_plane: ControlPlaneStack,
     ) -> None:
         super().__init__(scope, "compute", environment)
-        self._environment, self._network, self._storage, self._cluster = environment, network, storage, cluster
-        self._role = PcsNodeRole(self, "Nodes", policies=storage.job_policies)
+        self._environment, self._network, self._storage = environment, network, storage
+        self._cluster, self._role = control_plane.cluster, control_plane.node_role
         login = self._login_group()
+        if storage.buckets:
+            access = BucketAccess(self, "BucketAccess", buckets=list(storage.buckets.values()), role=self._role.role)
+            login.node.add_dependency(access)
         groups = {group.name: self._node_group(group) for group in environment.launched_groups}
         parts = {group.name: [groups[part.name] for part in group.blocks()] for group in environment.node_groups}
         queues = [
@@ -41,7 +46,7 @@ class ComputeStack(EnvironmentStack):
                 self,
                 f"Queue-{queue.name}",
                 settings=queue,
-                cluster=cluster,
+                cluster=self._cluster,
                 node_groups=[part for name in queue.node_groups for part in parts[name]],
             )
             for queue in environment.control_plane.queues

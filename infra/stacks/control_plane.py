@@ -5,12 +5,12 @@ from constructs import Construct
 from infra.config.environment import Environment
 from infra.constructs.keys import DataKey, log_group
 from infra.constructs.network import ClusterNetwork
-from infra.constructs.pcs import PcsCluster
+from infra.constructs.pcs import PcsCluster, PcsNodeRole
 from infra.stacks.base import EnvironmentStack
 
 
 class ControlPlaneStack(EnvironmentStack):
-    """The PCS cluster, with its logs in CloudWatch."""
+    """The PCS cluster with its logs in CloudWatch, and the role of its nodes, which IAM takes a while to spread."""
 
     def __init__(self, scope: Construct, environment: Environment, *, network: ClusterNetwork) -> None:
         super().__init__(scope, "control-plane", environment, stateful=True)
@@ -24,5 +24,6 @@ class ControlPlaneStack(EnvironmentStack):
             subnet=network.control_plane_subnets[0],
             security_group=network.cluster_security_group,
         )
+        self.node_role = PcsNodeRole(self, "Nodes")
         key = DataKey(self, "Key", description=f"Scheduler logs of {environment.name}").key
         self.cluster.deliver_logs(log_group(self, "Logs", name="/aws/vendedlogs/pcs/cluster", key=key))

@@ -3,7 +3,6 @@
 from constructs import Construct
 
 from infra.config.environment import Environment
-from infra.constructs.bucket_access import BucketAccess
 from infra.constructs.buckets import TrainingBucket
 from infra.constructs.keys import DataKey
 from infra.constructs.lustre import TrainingFileSystem
@@ -12,7 +11,7 @@ from infra.stacks.base import EnvironmentStack
 
 
 class StorageStack(EnvironmentStack):
-    """Buckets, and the Lustre file system that is linked to them."""
+    """Buckets, and the Lustre file system."""
 
     def __init__(self, scope: Construct, environment: Environment, *, network: ClusterNetwork) -> None:
         super().__init__(scope, "storage", environment, stateful=True)
@@ -22,8 +21,6 @@ class StorageStack(EnvironmentStack):
             name: TrainingBucket(self, f"Bucket-{name}", settings=bucket, key=self.key.key).bucket
             for name, bucket in settings.buckets.items()
         }
-        access = BucketAccess(self, "BucketAccess", buckets=list(self.buckets.values())) if self.buckets else None
-        self.job_policies = [access.policy] if access else []
         self.file_system = settings.lustre and TrainingFileSystem(
             self,
             "FileSystem",
@@ -32,6 +29,5 @@ class StorageStack(EnvironmentStack):
             subnet=network.node_subnet,
             clients=network.cluster_security_group,
             efa_clients=network.efa_security_group,
-            buckets=self.buckets,
             key=self.key.key,
         )

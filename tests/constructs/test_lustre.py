@@ -6,7 +6,8 @@ from aws_cdk.assertions import Match
 from infra.config.storage import Bucket, Lustre, S3Link
 from infra.constructs.buckets import TrainingBucket
 from infra.constructs.keys import DataKey
-from infra.constructs.lustre import TrainingFileSystem, _association, _properties
+from infra.constructs.links import S3Links, _association
+from infra.constructs.lustre import TrainingFileSystem, _properties
 
 SSD = {"capacity_gib": 9600, "throughput_mbps_per_tib": 500}
 DATASETS = S3Link(path="/datasets", bucket="datasets", prefix="raw/v1", import_events=("new", "changed", "deleted"))
@@ -21,7 +22,8 @@ def file_system(stack, place, **settings):
     asked = {"datasets": Bucket(), "checkpoints": Bucket(), "theirs": Bucket(existing="their-bucket")}
     buckets = {name: TrainingBucket(stack, name, settings=each, key=key).bucket for name, each in asked.items()}
     lustre = Lustre(**settings)
-    return TrainingFileSystem(stack, "Lustre", settings=lustre, buckets=buckets, key=key, **place(stack))
+    made = TrainingFileSystem(stack, "Lustre", settings=lustre, key=key, **place(stack))
+    S3Links(stack, "Links", settings=lustre.links, file_system=made, buckets=buckets)
 
 
 @pytest.fixture(scope="module")
@@ -239,18 +241,11 @@ def test_without_links_the_key_serves_no_role(plain):
 # root squash
 
 
-def test_root_squash_comes_after_the_last_link(template):
-    (squash,) = template.find_resources("Custom::LustreRootSquash").values()
+def test_root_squash_is_set_on_the_file_system(template):
+    squash = one(template, "Custom::LustreRootSquash")
     (file_system_id,) = template.find_resources("AWS::FSx::FileSystem")
-    assert squash["Properties"]["RootSquash"] == "65534:65534"
-    assert squash["Properties"]["FileSystemId"] == {"Ref": file_system_id}
-    assert squash["DependsOn"] == [links(template)["/archive"][0]]
-
-
-def test_root_squash_needs_no_links(synth, place):
-    template = synth(lambda stack: file_system(stack, place, **SSD, root_squash="0:0"))
-    (squash,) = template.find_resources("Custom::LustreRootSquash").values()
-    assert "DependsOn" not in squash
+    assert squash["RootSquash"] == "65534:65534"
+    assert squash["FileSystemId"] == {"Ref": file_system_id}
 
 
 def test_the_function_changes_only_this_file_system(template):

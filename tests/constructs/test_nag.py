@@ -12,6 +12,7 @@ from infra.config.storage import Bucket, Lustre, S3Link
 from infra.constructs.buckets import TrainingBucket
 from infra.constructs.grafana import GrafanaWorkspace
 from infra.constructs.keys import DataKey
+from infra.constructs.links import S3Links
 from infra.constructs.lustre import TrainingFileSystem
 from infra.constructs.metrics import MetricsWorkspace
 from infra.constructs.network import ClusterNetwork
@@ -33,7 +34,7 @@ def build(app):
     network = ClusterNetwork(stack, "Network", settings=settings, zone="us-east-2b")
     key = DataKey(stack, "Key", description="Data").key
     bucket = TrainingBucket(stack, "datasets", settings=Bucket(), key=key).bucket
-    TrainingFileSystem(
+    file_system = TrainingFileSystem(
         stack,
         "Lustre",
         settings=LUSTRE,
@@ -41,9 +42,9 @@ def build(app):
         subnet=network.node_subnet,
         clients=network.cluster_security_group,
         efa_clients=network.efa_security_group,
-        buckets={"datasets": bucket},
         key=key,
     )
+    S3Links(stack, "Links", settings=LUSTRE.links, file_system=file_system, buckets={"datasets": bucket})
     metrics = MetricsWorkspace(stack, "Metrics", settings=Observability(), key=key)
     GrafanaWorkspace(stack, "Grafana", settings=Grafana(), metrics=metrics)
     return stack

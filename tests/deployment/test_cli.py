@@ -8,7 +8,7 @@ import pytest
 from tests.deployment.conftest import assembly, changed
 from tests.synthesis import FILES, ROOT
 
-STACKS = ["dev-network", "dev-storage", "dev-control-plane", "dev-observability", "dev-compute"]
+STACKS = ["dev-network", "dev-storage", "dev-control-plane", "dev-observability", "dev-compute", "dev-links"]
 DEPLOY = ("deploy", "--all", "--require-approval", "never")
 
 
