@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from aws_cdk import Stack, Token
+from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -32,7 +32,8 @@ class BucketAccess(Construct):
 def _arn_in(scope: Construct, bucket: s3.IBucket) -> str:
     """The bucket's ARN as the template of `scope` will say it: an import, where another stack of the app made it."""
     owner = Stack.of(bucket)
-    made_elsewhere = owner is not Stack.of(scope) and Token.is_unresolved(owner.resolve(bucket.bucket_name))
+    imported = isinstance(owner.resolve(bucket.bucket_name), str)
+    made_elsewhere = owner is not Stack.of(scope) and not imported
     return owner.export_value(bucket.bucket_arn) if made_elsewhere else bucket.bucket_arn
 
 
