@@ -15,8 +15,9 @@ from tests.synthesis import FILES, ROOT, templates
 WIDTH, HEIGHT = 1280, 790
 SVG = ROOT / "docs" / "architecture.svg"
 FILE = load(FILES["prod"])
+COUNTS = {5: "five", 6: "six", 7: "seven"}
 TIMES = "\N{MULTIPLICATION SIGN}"
-PARTS = ("network", "storage", "control-plane", "compute", "observability")
+PARTS = ("network", "storage", "links", "control-plane", "compute", "observability")
 
 # text on the picture's background, then for each part: fill, line
 LIGHT = {
@@ -24,6 +25,7 @@ LIGHT = {
     "text": ("#1f2328", "#57606a"),
     "network": ("#e7f0fd", "#2563c9"),
     "storage": ("#e5f6ec", "#157f45"),
+    "links": ("#e0f5f7", "#0b7683"),
     "control-plane": ("#fdf1dc", "#a86200"),
     "compute": ("#efe9fd", "#6a3fc8"),
     "observability": ("#fde9f0", "#b92c63"),
@@ -34,6 +36,7 @@ DARK = {
     "text": ("#e6edf3", "#9da7b3"),
     "network": ("#11243f", "#6aa6f8"),
     "storage": ("#0f2d1d", "#56c786"),
+    "links": ("#0c2c31", "#4bbfcc"),
     "control-plane": ("#33240b", "#e3a74a"),
     "compute": ("#261b47", "#b196f5"),
     "observability": ("#3a1525", "#f285ab"),
@@ -105,10 +108,17 @@ def frame(
     return f'<g data-stack="{part}" data-type="{kind}">{shape}{label(x + 16, baseline, title, f"title {part}")}</g>'
 
 
-def arrow(path: str, *, both: bool = False) -> str:
+def head(part: str) -> str:
+    """The tip of an arrow."""
+    shape = f'<path class="bar {part}" d="M0 1 L10 5 L0 9 z"/>'
+    size = 'viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8"'
+    return f'<marker id="{part}" {size} orient="auto-start-reverse">{shape}</marker>'
+
+
+def arrow(path: str, *, both: bool = False, part: str = "shared") -> str:
     """A line with a head at its end, or at both."""
-    start = ' marker-start="url(#head)"' if both else ""
-    return f'<path class="arrow" d="{path}" marker-end="url(#head)"{start}/>'
+    start = f' marker-start="url(#{part})"' if both else ""
+    return f'<path class="arrow {part}" d="{path}" marker-end="url(#{part})"{start}/>'
 
 
 # the picture ---------------------------------------------------------------------------------------------------------
@@ -122,8 +132,7 @@ def picture() -> str:
 <style>
 {style()}
 </style>
-<defs><marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8"
- orient="auto-start-reverse"><path class="head" d="M0 1 L10 5 L0 9 z"/></marker></defs>
+<defs>{head("shared")}{head("links")}</defs>
 <rect class="paper" x="1" y="1" width="{WIDTH - 2}" height="{HEIGHT - 2}" rx="14"/>
 {body}
 </svg>
@@ -132,14 +141,14 @@ def picture() -> str:
 
 def header() -> Iterator[str]:
     """What this is, and the colours of the stacks."""
-    yield label(40, 52, "One environment file becomes five stacks", "head1")
+    yield label(40, 52, f"One environment file becomes {COUNTS[len(templates('prod'))]} stacks", "head1")
     yield label(40, 80, f"environments/prod.yaml, {region()}", "line")
     x = 40
     for part in PARTS:
         count = len(templates("prod")[part]["Resources"])
         yield f'<g data-stack="{part}"><rect class="bar {part}" x="{x}" y="99" width="14" height="14" rx="3"/>'
         yield label(x + 22, 111, f"prod-{part}", "legend") + label(x + 22, 129, f"{count} resources", "small") + "</g>"
-        x += 200
+        x += 202
 
 
 def nodes() -> str:
@@ -207,13 +216,13 @@ def compute() -> Iterator[str]:
     """Login nodes, queue, accelerated nodes."""
     login = one("AWS::PCS::ComputeNodeGroup", "compute", "Login")
     group = one("AWS::PCS::ComputeNodeGroup", "compute", "train")
-    queue, role, template = one("AWS::PCS::Queue", "compute"), one("AWS::IAM::Role", "compute"), launch_template()
+    queue, role, template = one("AWS::PCS::Queue", "compute"), one("AWS::IAM::Role", "control-plane"), launch_template()
     count = login["ScalingConfiguration"]["MinInstanceCount"]
     lines = (f"{count} {TIMES} {login['InstanceConfigs'][0]['InstanceType']}", "Through Session Manager")
     yield box("compute", 76, 414, 220, 92, "Login nodes", *lines, kind="AWS::PCS::ComputeNodeGroup")
     yield box("compute", 76, 526, 220, 72, f"Queue {queue['Name']}", "A partition of Slurm", kind="AWS::PCS::Queue")
     rights = (f"Under {role['Path']}, registers", "nodes and uses the buckets")
-    yield box("compute", 76, 618, 220, 92, "Role of the nodes", *rights, kind="AWS::IAM::Role")
+    yield box("control-plane", 76, 618, 220, 92, "Role of the nodes", *rights, kind="AWS::IAM::Role")
     group_title = "EFA security group: all traffic among its members, both ways"
     yield frame("network", 324, 414, 540, 194, group_title, kind="AWS::EC2::SecurityGroup", dashed=True)
     efa = sum(interface["InterfaceType"].startswith("efa") for interface in template["NetworkInterfaces"])
@@ -243,13 +252,13 @@ def storage() -> Iterator[str]:
     size = f"{lustre['StorageCapacity']:,} GiB at {settings['PerUnitStorageThroughput']} MB/s per TiB, {wire}; retained"
     yield box("storage", 340, 642, 508, 70, "FSx for Lustre", size, kind="AWS::FSx::FileSystem")
     yield arrow("M 594 594 L 594 640", both=True) + label(606, 631, f"mounted at {path}", "small")
-    for link in found("AWS::FSx::DataRepositoryAssociation", "storage"):
+    for link in found("AWS::FSx::DataRepositoryAssociation", "links"):
         name, exports = link.properties["FileSystemPath"].strip("/"), "AutoExportPolicy" in link.properties["S3"]
         y = 708 if exports else 622
         lines = ("Encrypted, versioned, retained",)
         yield box("storage", 964, y - 36, 276, 72, f"Bucket {name}", *lines, kind="AWS::S3::Bucket")
         way = f"M 850 688 C 900 688 910 {y} 962 {y}" if exports else f"M 962 {y} C 910 {y} 900 664 851 664"
-        yield arrow(way) + label(
+        yield arrow(way, part="links") + label(
             932, y + (21 if exports else -12), "exports" if exports else "imports", "small", "middle"
         )
 
@@ -267,7 +276,7 @@ def around() -> Iterator[str]:
     lines = ("Flows, scheduler, file system;", "encrypted, kept for a year")
     yield box("shared", 964, 376, 276, 92, f"{len(groups)} log groups", *lines)
     without = " and ".join(part for part in PARTS if part not in {key.part for key in keys})
-    yield box("shared", 964, 488, 276, 72, f"{len(keys)} KMS keys", f"One a stack, {without} aside")
+    yield box("shared", 964, 488, 276, 72, f"{len(keys)} KMS keys", f"None for {without}")
 
 
 def style() -> str:
@@ -295,8 +304,6 @@ def colours(palette: dict[str, tuple[str, str]]) -> str:
         f".paper {{ fill: {paper[0]}; stroke: {paper[1]}; }}",
         f".head1, .name, .legend {{ fill: {text[0]}; }}",
         f".line, .small {{ fill: {text[1]}; }}",
-        f".arrow {{ stroke: {text[1]}; }}",
-        f".head {{ fill: {text[1]}; }}",
         ".frame { fill: none; }",
         f".node {{ fill: {palette['compute'][1]}; }}",
     ]
@@ -307,6 +314,7 @@ def colours(palette: dict[str, tuple[str, str]]) -> str:
             f".bar.{part} {{ fill: {line}; }}",
             f".frame.{part} {{ stroke: {line}; }}",
             f".title.{part} {{ fill: {line}; }}",
+            f".arrow.{part} {{ stroke: {line}; }}",
         ]
     return "\n".join(rules)
 

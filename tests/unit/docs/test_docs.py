@@ -1,0 +1,126 @@
+"""What README and docs say is so: their files validate, their links lead somewhere, their commands exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from infra.cli import app as cli
+from infra.config.loader import check
+from infra.config.report import report
+from infra.config.schema import environment_schema
+from infra.config.source import parse
+from scripts import environment_doc
+from tests.synthesis import ROOT
+
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+WRITTEN_ELSEWHERE = ROOT / "docs" / "errors.md"  # its examples are refused on purpose, and held by a test of their own
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    titles = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def commands(page):
+    """Lines of shell blocks, and code in the text."""
+    code = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    lines = [line for block in blocks(page, "bash") for line in block.splitlines()]
+    return lines + re.findall(r"`([^`\n]+)`", code)
+
+
+ENVIRONMENTS = [
+    pytest.param(block, id=f"{page.name}-{number}")
+    for page in PAGES
+    for number, block in enumerate(blocks(page, "yaml"))
+    if page != WRITTEN_ELSEWHERE
+]
+
+
+@pytest.mark.parametrize("text", ENVIRONMENTS)
+def test_environment_files_are_fine_without_a_warning(text):
+    assert [finding.message for finding in check(parse(text)).findings] == []
+
+
+def test_readme_has_an_environment_file():
+    assert len(blocks(README, "yaml")) == 1
+
+
+def test_the_report_in_readme_is_the_real_one():
+    (text,) = blocks(README, "yaml")
+    reading = check(parse(text.replace("capacity_gib: 96000", "capacity_gib: 90000")), "environments/prod.yaml")
+    assert report(reading) + "\n" in blocks(README, "text")
+
+
+def test_the_consumer_app_in_readme_is_the_tested_one():
+    assert blocks(README, "python") == [(ROOT / "examples" / "consumer" / "app.py").read_text()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if target.startswith("https://"):
+            continue
+        file, _, anchor = target.partition("#")
+        found = (page.parent / file).resolve() if file else page
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_named_make_targets_exist(page):
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = [word for line in commands(page) if line.startswith("make ") for word in line.split("#")[0].split()[1:]]
+    assert {word for word in named if "=" not in word} <= targets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_named_subcommands_exist(page):
+    known = {command.name for command in cli.registered_commands} | {group.name for group in cli.registered_groups}
+    named = [line.split()[1] for line in commands(page) if re.match(r"ultracluster [a-z]", line)]
+    assert set(named) <= known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_shell_lines_that_reach_an_account_say_so(page):
+    for block in blocks(page, "bash"):
+        led_to_the_embedded_aws = ". .localaws/env" in block
+        for line in block.splitlines():
+            if re.match(r"(npx cdk (bootstrap|deploy|diff|destroy)|aws |.*srun)", line):
+                assert led_to_the_embedded_aws or "(account)" in line, line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_named_files_exist(page):
+    named = re.findall(r"`((?:infra|tests|docs|schema|environments|examples|scripts)/[\w./-]*)`", page.read_text())
+    for path in named:
+        assert "NAME" in path or (ROOT / path).exists(), path
+
+
+def test_the_reference_of_the_environment_file_is_current():
+    assert environment_doc.DOC.read_text() == environment_doc.page()
+
+
+def test_every_key_has_a_meaning_in_the_reference():
+    page, schema = environment_doc.DOC.read_text(), environment_schema()
+    for name, definition in {"Environment": schema, **schema["$defs"]}.items():
+        section = page.split(f"\n## {environment_doc.SECTIONS[name]}\n")[1].split("\n## ")[0]
+        for key in definition["properties"]:
+            meaning, allowed, default = re.findall(rf"^\| `{key}` \| (.+) \| (.+) \| (.+) \|$", section, re.M)[0]
+            assert meaning.endswith((".", "none.")), key
+            assert allowed, key
+            assert default, key
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_nothing_of_this_machine_is_named(page):
+    assert not re.search(r"/work/|/root/|/home/", page.read_text())
+
+
+def test_pages_are_found():
+    assert {Path("docs/operations.md"), Path("docs/performance.md")} <= {page.relative_to(ROOT) for page in PAGES}
