@@ -1,0 +1,93 @@
+"""Every valid environment synthesises to templates that keep our guard rules and that cfn-lint passes."""
+
+import json
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from cfnlint.api import lint
+from cfnlint.config import ManualArgs
+from hypothesis import HealthCheck, given, settings
+
+from infra.config.environment import Environment
+from infra.config.loader import check
+from infra.config.source import parse
+from tests.properties.strategies import as_yaml, environments
+from tests.synthesis import STATEFUL, synthesise
+
+IGNORED = ["E3628"]  # its list of instance types lacks some that the catalogue holds, see test_gates.py
+
+
+def properties(examples: int) -> settings:
+    unhurried = [HealthCheck.too_slow, HealthCheck.data_too_large]
+    return settings(
+        max_examples=examples, derandomize=True, deadline=None, database=None, suppress_health_check=unhurried
+    )
+
+
+def environment_of(data: dict[str, Any]) -> Environment:
+    reading = check(parse(as_yaml(data)))
+    assert reading.environment, reading.errors
+    return reading.environment
+
+
+def broken_guards(environment: Environment, templates: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """What a template says that it never should, whatever the file says."""
+    for part, template in templates.items():
+        for logical_id, resource in template["Resources"].items():
+            place, said = f"{part}/{logical_id}", resource.get("Properties", {})
+            if resource["Type"] in STATEFUL and resource.get("DeletionPolicy") != resource.get("UpdateReplacePolicy"):
+                yield f"{place} is kept on one occasion and not on the other"
+            if resource["Type"] in STATEFUL and resource.get("DeletionPolicy") != "Retain":
+                yield f"{place} is not retained"
+            if any(value in ([], {}) for value in said.values()):
+                yield f"{place} has an empty property"
+            if resource["Type"] == "AWS::EC2::LaunchTemplate":
+                yield from _broken_launch(place, said["LaunchTemplateData"])
+            if resource["Type"].endswith("SecurityGroupIngress") and "0.0.0.0/0" in str(said):
+                yield f"{place} is open to the world"
+    yield from _broken_fleet(environment, templates["compute"]["Resources"].values())
+
+
+def _broken_launch(place: str, data: dict[str, Any]) -> Iterator[str]:
+    interfaces = data.get("NetworkInterfaces", [])
+    if data["MetadataOptions"]["HttpTokens"] != "required":
+        yield f"{place} takes requests for metadata without a token"
+    if not all(mapping["Ebs"]["Encrypted"] for mapping in data["BlockDeviceMappings"]):
+        yield f"{place} has a volume that is not encrypted"
+    if any("AssociatePublicIpAddress" in interface or not interface["Groups"] for interface in interfaces):
+        yield f"{place} has an interface with a public address or without a group"
+    if bool(interfaces) == ("SecurityGroupIds" in data):
+        yield f"{place} says its security groups twice or not at all"
+    block = data.get("InstanceMarketOptions", {}).get("MarketType") == "capacity-block"
+    if block and ("Placement" in data or "CapacityReservationSpecification" not in data):
+        yield f"{place} launches a capacity block into a placement group, or without naming it"
+
+
+def _broken_fleet(environment: Environment, compute: Any) -> Iterator[str]:
+    templates = [each["Properties"]["LaunchTemplateData"] for each in compute if "LaunchTemplate" in each["Type"]]
+    wired = sorted(
+        (data["InstanceType"], sum(n["InterfaceType"] != "interface" for n in data["NetworkInterfaces"]))
+        for data in templates
+        if "NetworkInterfaces" in data
+    )
+    asked = sorted((group.instance_type, len(group.hardware.efa.cards)) for group in environment.launched_groups)
+    if wired != asked:
+        yield f"EFA interfaces are {wired}, not {asked}"
+
+
+@properties(25)
+@given(environments())
+def test_the_guard_rules_hold(data):
+    environment = environment_of(data)
+    assert list(broken_guards(environment, synthesise(environment))) == []
+
+
+@properties(5)
+@given(environments())
+def test_cfn_lint_finds_nothing(data):
+    environment = environment_of(data)
+    config = ManualArgs(regions=[environment.region], ignore_checks=IGNORED)
+    templates = synthesise(environment).values()
+    found = chain.from_iterable(lint(json.dumps(template), config=config) for template in templates)
+    assert [f"{match.rule.id} {match.message}" for match in found] == []
