@@ -82,7 +82,7 @@ def down() -> None:
 
 
 def _found(running: "Server") -> list["Found"]:
-    """Everything in the accounts and regions that have a stack."""
+    """Everything in the accounts and regions that have or had a stack."""
     from infra.localaws.inventory import inventory
 
     return [row for place in running.places() for row in inventory(place.region, running.connection(place.account))]

@@ -108,12 +108,12 @@ def _own(request: Request) -> Response:
 
 
 def _places() -> list[tuple[str, str, list[str]]]:
-    """Accounts and regions that have stacks, with the names of those."""
+    """Accounts and regions that have or had stacks, with the names of those that are there."""
     return [
-        (account, region, names)
+        (account, region, sorted(stack.name for stack in backend.live()))
         for account, regions in stack_backends.items()
         for region, backend in regions.items()
-        if (names := sorted(stack.name for stack in backend.live()))
+        if backend.stacks
     ]
 
 

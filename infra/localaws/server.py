@@ -31,7 +31,7 @@ class ServerError(Exception):
 
 
 class Place(NamedTuple):
-    """An account and region with stacks, and their names."""
+    """An account and region that has or had stacks, and the names of those that are there."""
 
     account: str
     region: str
@@ -52,7 +52,7 @@ class Server:
         return f"http://localhost:{self.port}"
 
     def places(self) -> list[Place]:
-        """Where stacks are."""
+        """Where stacks are or were."""
         return [Place(account, region, tuple(stacks)) for account, region, stacks in _ask(self.port, "places")]
 
     def seed(self, reservation: Mapping[str, Any], account: str) -> None:

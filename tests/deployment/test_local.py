@@ -1,0 +1,97 @@
+"""`ultracluster local`: the embedded AWS from the command line, in a folder of its own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import boto3
+import pytest
+
+from infra.localaws import server
+from tests.deployment.conftest import changed
+from tests.synthesis import FILES, templates
+
+PROGRAM = str(Path(sys.executable).with_name("ultracluster"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("somewhere")
+    yield folder
+    server.stop(folder / ".localaws")
+
+
+def local(folder, *arguments):
+    command = [PROGRAM, "local", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+def test_nothing_runs_before_up(folder):
+    assert local(folder, "status").returncode == 1
+    down = local(folder, "down")
+    assert (down.returncode, down.stdout) == (0, "The embedded AWS does not run\n")
+
+
+def test_up_refuses_a_bad_file_with_the_report(folder):
+    (folder / "bad.yaml").write_text(FILES["dev"].read_text().replace("us-east-2b", "us-east-2x"))
+    refused = local(folder, "up", "bad.yaml")
+    assert refused.returncode == 1
+    assert "[zone-outside-region]" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert local(folder, "status").returncode == 1
+
+
+def test_up_starts_it_once_and_leads_clients_to_the_environment(folder):
+    for _ in range(2):
+        started = local(folder, "up", str(FILES["p5.48xlarge"]))
+        assert started.returncode == 0, started.stderr
+    running = server.status(folder / ".localaws")
+    assert running
+    exports = (folder / ".localaws/env").read_text()
+    assert f"export AWS_ENDPOINT_URL={running.url}\n" in exports
+    assert "export AWS_REGION=us-east-1\n" in exports
+    assert "111122223333" in exports
+
+
+def test_what_the_file_says_was_bought_is_there(folder):
+    started = local(folder, "up", str(FILES["prod"]))
+    assert started.returncode == 0, started.stderr
+    running = server.status(folder / ".localaws")
+    ec2 = boto3.client("ec2", region_name="us-east-2", **running.connection("123456789012"))
+    (block,) = ec2.describe_capacity_reservations()["CapacityReservations"]
+    assert block["CapacityReservationId"] == "cr-0123456789abcdef0"
+    assert (block["ReservationType"], block["TotalInstanceCount"]) == ("capacity-block", 16)
+    groups = boto3.client("resource-groups", region_name="us-east-1", **running.connection("111122223333"))
+    assert [group["GroupName"] for group in groups.list_groups()["GroupIdentifiers"]] == ["p5-fleet"]
+
+
+def test_status_shows_what_exists_and_down_waits_for_it(folder):
+    running = server.status(folder / ".localaws")
+    connection = running.connection("123456789012")
+    boto3.client("ssm", region_name="us-east-2", **connection).put_parameter(
+        Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String"
+    )
+    cloudformation = boto3.client("cloudformation", region_name="us-east-2", **connection)
+    cloudformation.create_stack(
+        StackName="dev-network", TemplateBody=json.dumps(templates("dev")["network"]), Capabilities=["CAPABILITY_IAM"]
+    )
+    cloudformation.get_waiter("stack_create_complete").wait(StackName="dev-network", WaiterConfig={"Delay": 1})
+    shown = json.loads(local(folder, "status", "--json").stdout)
+    network = changed("dev", lambda data: None).network.create
+    assert [row["details"] for row in shown if row["kind"] == "VPC"] == [network.cidr]
+    assert sum(row["kind"] == "Subnet" for row in shown) == 5
+    assert "dev-network" in local(folder, "down").stdout
+    assert server.status(folder / ".localaws")
+
+
+def test_down_names_what_is_retained_and_stops(folder):
+    running = server.status(folder / ".localaws")
+    cloudformation = boto3.client("cloudformation", region_name="us-east-2", **running.connection("123456789012"))
+    cloudformation.delete_stack(StackName="dev-network")
+    cloudformation.get_waiter("stack_delete_complete").wait(StackName="dev-network", WaiterConfig={"Delay": 1})
+    stopped = local(folder, "down")
+    assert stopped.returncode == 0
+    assert "Retained" in stopped.stdout
+    assert "10.10.0.0/20" in stopped.stdout
+    assert server.status(folder / ".localaws") is None
