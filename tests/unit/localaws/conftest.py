@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from stack_parts import QUEUE, TOPIC, Fake, FakeQueue, FakeTopic, Stacks
 
 from infra.localaws import local_aws
 from infra.localaws.resources import HANDLERS
+from tests.unit.localaws.stack_parts import QUEUE, TOPIC, Fake, FakeQueue, FakeTopic, Stacks
 
 
 @pytest.fixture

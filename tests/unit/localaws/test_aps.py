@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from handler_parts import Stack, tags
 from moto import mock_aws
 from moto.backends import get_backend
 
 from infra.localaws.services import activate
+from tests.unit.localaws.handler_parts import Stack, tags
 
 WORKSPACE = "AWS::APS::Workspace"
 ERRORS, QUERIES, NONE = (

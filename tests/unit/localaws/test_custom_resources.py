@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from stack_parts import REGION, Stacks
 
 from infra.localaws import local_aws
 from infra.localaws.resources import client
+from tests.unit.localaws.stack_parts import REGION, Stacks
 
 TRUST = {
     "Statement": [{"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}]

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from stack_parts import Fake, Stacks, queue, topic
+
+from tests.unit.localaws.stack_parts import Fake, Stacks, queue, topic
 
 REFUSED = topic(DisplayName="refused")
 

@@ -1,10 +1,10 @@
 """Failures on demand."""
 
 import pytest
-from stack_parts import TOPIC, Fake, Stacks, topic
 
 from infra.localaws import faults, local_aws
 from infra.localaws.resources import Context
+from tests.unit.localaws.stack_parts import TOPIC, Fake, Stacks, topic
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import boto3
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
-from handler_parts import Stack, tags
 from moto import mock_aws
 from moto.backends import get_backend
 
 from infra.localaws.resources import NotUpdatable
 from infra.localaws.services import activate
+from tests.unit.localaws.handler_parts import Stack, tags
 
 WORKSPACE = "AWS::Grafana::Workspace"
 SAML = {

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
-from handler_parts import Stack, own_tags, tags
 from moto import mock_aws
 
 from infra.catalog import catalog, interface_layout
 from infra.localaws.resources import HandlerError
 from infra.localaws.services import activate
 from infra.localaws.services.capacity import seed_reservation
+from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 
 TEMPLATE = "AWS::EC2::LaunchTemplate"
 GROUP = "AWS::EC2::PlacementGroup"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from handler_parts import Stack, own_tags, tags
 from moto import mock_aws
 
 from infra.localaws.resources import HandlerError
 from infra.localaws.services import activate
+from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 
 ENDPOINT = "AWS::EC2::VPCEndpoint"
 POLICY = {"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "*"}]}

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 from botocore.exceptions import ClientError
-from handler_parts import Stack, own_tags, tags
 from moto import mock_aws
 
 from infra.localaws.properties import replacement
 from infra.localaws.resources import HandlerError
 from infra.localaws.services import activate
+from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 
 
 @pytest.fixture

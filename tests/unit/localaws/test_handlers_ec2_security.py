@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from handler_parts import Stack, own_tags, tags
 from moto import mock_aws
 
 from infra.localaws.handlers.ec2_security import permission
 from infra.localaws.resources import HANDLERS, HandlerError, NotUpdatable
 from infra.localaws.services import activate
+from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 
 GROUP = "AWS::EC2::SecurityGroup"
 ALL = {"IpProtocol": "-1"}

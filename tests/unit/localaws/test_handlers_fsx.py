@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import boto3
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
-from handler_parts import Stack, own_tags, tags
 from moto import mock_aws
 from moto.backends import get_backend
 
 from infra.localaws.resources import HANDLERS, HandlerError, NotUpdatable
 from infra.localaws.services import activate
+from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 
 FILE_SYSTEM, ASSOCIATION = "AWS::FSx::FileSystem", "AWS::FSx::DataRepositoryAssociation"
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from handler_parts import Stack, own_tags, tags
 from moto import mock_aws
 
 from infra.localaws.resources import HandlerError
 from infra.localaws.services import activate
+from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 
 ROLE = "AWS::IAM::Role"
 AWS_POLICIES = "arn:aws:iam::aws:policy"

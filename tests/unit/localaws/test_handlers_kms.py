@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from handler_parts import Stack, tags
 from moto import mock_aws
 
 from infra.localaws.resources import HANDLERS, HandlerError, NotUpdatable
 from infra.localaws.services import activate
+from tests.unit.localaws.handler_parts import Stack, tags
 
 KEY = "AWS::KMS::Key"
 ROOT = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::123456789012:root"}, "Action": "kms:*", "Resource": "*"}

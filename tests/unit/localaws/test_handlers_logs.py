@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from handler_parts import Stack, tags
 from moto import mock_aws
 
 from infra.localaws.resources import HANDLERS, HandlerError, NotUpdatable
 from infra.localaws.services import activate
+from tests.unit.localaws.handler_parts import Stack, tags
 
 GROUP = "AWS::Logs::LogGroup"
 SOURCE, DESTINATION, DELIVERY = (f"AWS::Logs::{kind}" for kind in ("DeliverySource", "DeliveryDestination", "Delivery"))

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
-from handler_parts import Stack
 from moto import mock_aws
 from moto.backends import get_backend
 from moto.moto_api import state_manager
-from pcs_parts import Account, make_account, make_template
 
 from infra.localaws.resources import HandlerError
 from infra.localaws.services import activate
+from tests.unit.localaws.handler_parts import Stack
+from tests.unit.localaws.pcs_parts import Account, make_account, make_template
 
 CLUSTER, GROUP, QUEUE = (f"AWS::PCS::{name}" for name in ("Cluster", "ComputeNodeGroup", "Queue"))
 

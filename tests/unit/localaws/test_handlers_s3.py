@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from handler_parts import Stack, tags
 from moto import mock_aws
 
 from infra.localaws.handlers.s3_lifecycle import lifecycle_rules
 from infra.localaws.resources import HandlerError
 from infra.localaws.services import activate
+from tests.unit.localaws.handler_parts import Stack, tags
 
 BUCKET = "AWS::S3::Bucket"
 BLOCKED = dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True)

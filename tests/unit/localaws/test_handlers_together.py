@@ -4,7 +4,6 @@ import copy
 from typing import Any
 
 import pytest
-from stack_parts import Stacks
 
 from infra.localaws.handlers import (
     ec2_compute,
@@ -18,6 +17,7 @@ from infra.localaws.handlers import (
     s3,
 )
 from infra.localaws.resources import HANDLERS, client
+from tests.unit.localaws.stack_parts import Stacks
 
 REGION = "us-east-2"
 OURS = {ec2_compute, ec2_endpoints, ec2_gateways, ec2_network, ec2_security, iam, kms, logs, s3}

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from stack_parts import REGION, Stacks
 
 from infra.localaws import local_aws
 from infra.localaws.resources import client
+from tests.unit.localaws.stack_parts import REGION, Stacks
 
 LIFECYCLE = {
     "rules": [

@@ -9,7 +9,10 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.backends import get_backend
 from moto.moto_api import state_manager
-from pcs_parts import (
+
+from infra.localaws.services import activate, pcs_rules
+from infra.localaws.services.capacity import seed_reservation
+from tests.unit.localaws.pcs_parts import (
     Account,
     cluster_request,
     group_request,
@@ -18,9 +21,6 @@ from pcs_parts import (
     make_template,
     setting,
 )
-
-from infra.localaws.services import activate, pcs_rules
-from infra.localaws.services.capacity import seed_reservation
 
 RESERVATION = "cr-0123456789abcdef0"
 BLOCK = {"InstanceMarketOptions": {"MarketType": "capacity-block"}, "InstanceType": "p5.48xlarge"}
