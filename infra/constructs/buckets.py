@@ -45,7 +45,7 @@ class TrainingBucket(Construct):
         return _private_bucket(
             self,
             "Resource",
-            bucket_name=f"{bucket_prefix(self)}-{id.lower()[:23]}-{stack_suffix(self)}",
+            bucket_name=f"{bucket_prefix(self)}-{id.lower()[:23]}-{stack_suffix()}",
             encryption=s3.BucketEncryption.KMS,
             encryption_key=key,
             bucket_key_enabled=True,

@@ -42,7 +42,7 @@ def log_group(scope: Construct, id: str, *, name: str, key: kms.IKey) -> logs.Lo
     return logs.LogGroup(
         scope,
         id,
-        log_group_name=f"{start}-{stack_suffix(scope)}",
+        log_group_name=f"{start}-{stack_suffix()}",
         encryption_key=key,
         retention=logs.RetentionDays.ONE_YEAR,
         removal_policy=RemovalPolicy.RETAIN,
@@ -51,18 +51,18 @@ def log_group(scope: Construct, id: str, *, name: str, key: kms.IKey) -> logs.Lo
 
 def plain_arn(group: logs.ILogGroup) -> str:
     """ARN of a log group without the `:*` that CloudFormation gives it, as FSx and log deliveries want it."""
-    return (
-        f"arn:{Stack.of(group).partition}:logs:{group.env.region}:{group.env.account}:log-group:{group.log_group_name}"
-    )
+    where = group.env
+    return f"arn:{Stack.of(group).partition}:logs:{where.region}:{where.account}:log-group:{group.log_group_name}"
 
 
 def _let_logs_use(key: kms.IKey, pattern: str) -> None:
     """Lets CloudWatch Logs use `key` for log groups of this account whose names follow `pattern`."""
     stack = Stack.of(key)
-    groups = f"arn:{stack.partition}:logs:{stack.region}:{stack.account}:log-group:{pattern}"
+    region = stack.region
+    groups = f"arn:{stack.partition}:logs:{region}:{stack.account}:log-group:{pattern}"
     key.add_to_resource_policy(
         iam.PolicyStatement(
-            principals=[iam.ServicePrincipal(f"logs.{stack.region}.amazonaws.com")],
+            principals=[iam.ServicePrincipal(f"logs.{region}.amazonaws.com")],
             actions=list(LOGS_ACTIONS),
             resources=["*"],
             conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},

@@ -1,13 +1,19 @@
 """Names of things that outlive their stack, so that the same stack can be made again beside what it left behind."""
 
-from aws_cdk import Fn, Stack
+from functools import cache
+
+from aws_cdk import Stack, Token
 from constructs import IConstruct
 
 
-def stack_suffix(scope: IConstruct) -> str:
-    """Eight characters that differ each time the stack is created: the start of its id's UUID."""
-    uuid = Fn.select(2, Fn.split("/", Stack.of(scope).stack_id))
-    return Fn.select(0, Fn.split("-", uuid))
+@cache
+def stack_suffix() -> str:
+    """Eight characters that differ each time the stack is created: the start of its id's UUID.
+
+    Written out, and once for all stacks: each of CloudFormation's functions is a call to Node otherwise.
+    """
+    uuid = {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "AWS::StackId"}]}]}
+    return Token.as_string({"Fn::Select": [0, {"Fn::Split": ["-", uuid]}]})
 
 
 def bucket_prefix(scope: IConstruct) -> str:

@@ -59,11 +59,12 @@ def allow(
     Returns both rules as one construct, for what has to wait for them.
     """
     rules = Construct(scope, id)
+    source_id, target_id = source.security_group_id, target.security_group_id
     ec2.CfnSecurityGroupEgress(
         rules,
         "Egress",
-        group_id=source.security_group_id,
-        destination_security_group_id=target.security_group_id,
+        group_id=source_id,
+        destination_security_group_id=target_id,
         ip_protocol=ports.protocol,
         from_port=ports.start,
         to_port=ports.end,
@@ -72,8 +73,8 @@ def allow(
     ingress = ec2.CfnSecurityGroupIngress(
         rules,
         "Ingress",
-        group_id=target.security_group_id,
-        source_security_group_id=source.security_group_id,
+        group_id=target_id,
+        source_security_group_id=source_id,
         ip_protocol=ports.protocol,
         from_port=ports.start,
         to_port=ports.end,
