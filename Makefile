@@ -42,7 +42,7 @@ synth: install ## Write the CloudFormation templates of ENV to cdk.out/ENV
 ##@ Check it
 .PHONY: synth test unit lint types lock-check schema-check bench
 test: install ## Run every test
-	pytest
+	pytest --numprocesses auto --dist loadfile
 
 unit: install ## Run the tests that need neither CDK nor the embedded AWS
 	pytest tests/unit

@@ -34,6 +34,7 @@ Code = Literal[
     "lustre-throughput-tier",
     "lustre-tier-not-in-local-zone",
     "lustre-efa-connections",
+    "lustre-efa-without-internet",
     "link-bucket-unknown",
     "link-overlap",
     "links-not-supported",

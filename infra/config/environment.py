@@ -160,6 +160,17 @@ class Environment(Settings):
             yield Problem("lustre-efa-connections", ("storage", "lustre", "efa"), message, hint, "warning")
 
     @rule
+    def _lustre_efa_client(self) -> Iterator[Problem]:
+        """Nodes fetch AWS's EFA client for Lustre from its documentation at first boot, unless their image has it."""
+        create, settings = self.network.create, self.storage.lustre
+        if settings and settings.efa and create and not create.nat_gateways:
+            message = "without NAT gateways nodes cannot fetch the EFA client of Lustre, and mount nothing"
+            hint = "use an image that runs configure-efa-fsx-lustre-client.service, or set nat_gateways: 1"
+            yield Problem(
+                "lustre-efa-without-internet", ("network", "create", "nat_gateways"), message, hint, "warning"
+            )
+
+    @rule
     def _cluster_size(self) -> Iterator[Problem]:
         plane, nodes = self.control_plane, self.nodes
         smallest = pcs.smallest_size(nodes)

@@ -69,8 +69,8 @@ def mount_lustre(mount: LustreMount, hardware: InstanceType | None) -> str:
     """Mounts a file system at every boot, over EFA where it and the node have it, and tunes the client.
 
     `hardware` is None for a node without GPUs, which mounts over TCP untuned. EFA is set up with AWS's own client
-    script; its unit is what tells whether that worked, and a node without it must fail here, because Lustre would
-    fall back to TCP without a word. Access times are kept (relatime): release tasks go by them.
+    script; a node where its unit is not active ends here and says so in cloud-init's log, because Lustre would fall
+    back to TCP without a word. Access times are kept (relatime): release tasks go by them.
 
     Source: FSx for Lustre User Guide, "Configuring EFA clients", "Mounting automatically", "Performance tips" (2026).
     """
@@ -101,14 +101,16 @@ def mount_lustre(mount: LustreMount, hardware: InstanceType | None) -> str:
 
 
 def _efa_client(unit: str) -> list[str]:
+    """Sets the client up, unless the image has done so. Whether it worked is told by its unit, not by its script."""
     package = "configure-efa-fsx-lustre-client"
     return [
-        "cd /root",
-        f"curl -fsSO --retry 5 https://docs.aws.amazon.com/fsx/latest/LustreGuide/samples/{package}.zip",
-        f"python3 -m zipfile -e {package}.zip .",
-        # its exit status is not reliable on a first boot, its unit is
-        f"(cd {package} && bash ./setup.sh) || true",
-        f"systemctl is-active --quiet {unit}",
+        f"if ! systemctl is-active --quiet {unit}; then",
+        "  cd /root",
+        f"  curl -fsSO --retry 5 https://docs.aws.amazon.com/fsx/latest/LustreGuide/samples/{package}.zip",
+        f"  python3 -m zipfile -e {package}.zip .",
+        f"  (cd {package} && bash ./setup.sh) || true",
+        f"  systemctl is-active --quiet {unit}",
+        "fi",
     ]
 
 

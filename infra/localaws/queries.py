@@ -70,6 +70,10 @@ class Queries(BaseResponse):  # type: ignore[misc]  # moto is untyped
         told = [describe.change_set(stack, change_set) for change_set in stack.change_sets.values()]
         return ActionResult({"Summaries": told})
 
+    def list_hook_results(self) -> ActionResult:
+        """ListHookResults: there are no hooks here, and the CDK CLI asks after a failure."""
+        return ActionResult({"HookResults": []})
+
     def describe_stacks(self) -> ActionResult:
         """DescribeStacks."""
         name = self.params.get("StackName")

@@ -16,12 +16,16 @@ def grown(data):
     data["node_groups"][0]["count"] = {"min": 0, "max": 5}
 
 
-def widened(data):
+def joined(data):
     grown(data)
     data["node_groups"].append(
         {"name": "more", "instance_type": "p5.48xlarge", "count": 2, "purchase": {"type": "on_demand"}}
     )
     data["control_plane"]["queues"][0]["node_groups"].append("more")
+
+
+def widened(data):
+    joined(data)
     data["storage"]["buckets"]["results"] = {}
     data["storage"]["lustre"]["links"].append({"path": "/results", "bucket": "results"})
 
@@ -39,6 +43,11 @@ def dev(cli, tmp_path_factory):
 @pytest.fixture(scope="module")
 def dev_grown(tmp_path_factory):
     return assembly(changed("dev", grown), tmp_path_factory.mktemp("grown"))
+
+
+@pytest.fixture(scope="module")
+def dev_joined(tmp_path_factory):
+    return assembly(changed("dev", joined), tmp_path_factory.mktemp("joined"))
 
 
 @pytest.fixture(scope="module")
@@ -111,10 +120,10 @@ def test_growing_a_group_changes_it_in_place(cli, dev_grown):
     assert stack_statuses(cli)["dev-compute"] == "UPDATE_COMPLETE"
 
 
-def test_insufficient_capacity_rolls_back_and_leaves_storage_alone(cli, dev_widened):
+def test_insufficient_capacity_rolls_back_and_leaves_storage_alone(cli, dev_joined):
     storage, compute = resources(cli, "dev-storage"), resources(cli, "dev-compute")
     cli.running.inject("insufficient-capacity", "AWS::PCS::ComputeNodeGroup", operations=["create"])
-    failed = cli("--app", dev_widened, "deploy", "dev-compute", "--exclusively", "--require-approval", "never")
+    failed = cli("--app", dev_joined, *DEPLOY)
     assert failed.returncode != 0
     assert "capacity" in (failed.stdout + failed.stderr).lower()
     assert stack_statuses(cli)["dev-compute"] == "UPDATE_ROLLBACK_COMPLETE"
