@@ -1,6 +1,6 @@
 """Buckets for data sets and checkpoints."""
 
-from typing import Any
+from typing import Any, cast
 
 from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_kms as kms
@@ -20,6 +20,10 @@ NOT_REPLICATED = {
     "NIST.800.53.R5-S3BucketReplicationEnabled": "Every version is kept in three zones of the Region. A copy in a "
     "second Region doubles the cost of petabytes that can be made or fetched again; whoever needs one adds a rule."
 }
+
+
+LOGS_BY_POLICY = "@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy"
+"""The CDK's feature flag for access logs that a bucket policy lets in."""
 
 
 class TrainingBucket(Construct):
@@ -58,11 +62,14 @@ class TrainingBucket(Construct):
 def access_log_bucket(stack: Stack) -> s3.Bucket:
     """The bucket that takes the access logs of the stack's buckets; made when first asked for."""
     found = stack.node.try_find_child("AccessLogs")
-    if isinstance(found, s3.Bucket):
-        return found
+    if found:
+        return cast("s3.Bucket", found.node.find_child("Bucket"))
+    scope = Construct(stack, "AccessLogs")
+    # otherwise CDK asks for an ACL, and a bucket whose owner is enforced takes none
+    scope.node.set_context(LOGS_BY_POLICY, True)  # noqa: FBT003
     bucket = _private_bucket(
-        stack,
-        "AccessLogs",
+        scope,
+        "Bucket",
         encryption=s3.BucketEncryption.S3_MANAGED,
         lifecycle_rules=[
             s3.LifecycleRule(

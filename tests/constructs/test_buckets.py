@@ -1,7 +1,8 @@
 """Buckets for data sets and checkpoints."""
 
+import aws_cdk as cdk
 import pytest
-from aws_cdk.assertions import Match
+from aws_cdk.assertions import Match, Template
 
 from infra.config.storage import Bucket, Lifecycle
 from infra.constructs.buckets import TrainingBucket
@@ -103,3 +104,14 @@ def test_access_is_logged_under_the_bucket_s_own_name(template):
 def test_access_logs_expire_after_a_year(template):
     (rule,) = bucket(template, "AccessLogs")["LifecycleConfiguration"]["Rules"]
     assert rule["ExpirationInDays"] == 365
+
+
+def test_an_app_without_feature_flags_of_its_own_can_make_buckets():
+    stack = cdk.Stack(cdk.App(), "plain")
+    key = DataKey(stack, "Key", description="Data").key
+    for name in ("Datasets", "Checkpoints"):
+        TrainingBucket(stack, name, settings=Bucket(), key=key)
+    template = Template.from_stack(stack)
+    template.resource_count_is("AWS::S3::Bucket", 3)
+    (policy,) = [each for each in template.find_resources("AWS::S3::BucketPolicy") if each.startswith("AccessLogs")]
+    assert "logging.s3.amazonaws.com" in str(template.to_json()["Resources"][policy])
