@@ -17,7 +17,24 @@ METADATA_HOPS = 4
 """Hop limit of the metadata service that PCS recommends (AWS PCS User Guide, launch templates, 2026)."""
 
 
-class AcceleratedLaunchTemplate(Construct):
+class NodeLaunchTemplate(Construct):
+    """How nodes launch, whatever they are."""
+
+    def _launch_with(self, data: dict[str, Any]) -> None:
+        self._template = ec2.CfnLaunchTemplate(self, "Resource", launch_template_data=data)
+
+    @property
+    def launch_template_id(self) -> str:
+        """Id of the launch template."""
+        return self._template.ref
+
+    @property
+    def latest_version(self) -> str:
+        """Number of the newest version. Bind to it: what launches from a fixed number never sees a change."""
+        return self._template.attr_latest_version_number
+
+
+class AcceleratedLaunchTemplate(NodeLaunchTemplate):
     """How accelerated nodes launch: every EFA card wired, bought and placed as decided.
 
     The root volume is encrypted gp3, the metadata service takes only tokens. A cluster placement group of its own
@@ -48,7 +65,7 @@ class AcceleratedLaunchTemplate(Construct):
         }
         if group_name := self._placement_group(launch):
             data["placement"] = {"groupName": group_name}
-        self._template = ec2.CfnLaunchTemplate(self, "Resource", launch_template_data=data)
+        self._launch_with(data)
 
     def _placement_group(self, launch: Launch) -> str | None:
         if isinstance(launch.cluster_group, str):
@@ -57,18 +74,8 @@ class AcceleratedLaunchTemplate(Construct):
             return None
         return ec2.CfnPlacementGroup(self, "PlacementGroup", strategy="cluster").ref
 
-    @property
-    def launch_template_id(self) -> str:
-        """Id of the launch template."""
-        return self._template.ref
 
-    @property
-    def latest_version(self) -> str:
-        """Number of the newest version. Bind to it: what launches from a fixed number never sees a change."""
-        return self._template.attr_latest_version_number
-
-
-class LoginLaunchTemplate(Construct):
+class LoginLaunchTemplate(NodeLaunchTemplate):
     """How login nodes launch: one interface, in a private subnet, reached through Session Manager."""
 
     def __init__(
@@ -86,17 +93,7 @@ class LoginLaunchTemplate(Construct):
             **_common(root_volume_gib, user_data, tags),
             "securityGroupIds": [group.security_group_id for group in security_groups],
         }
-        self._template = ec2.CfnLaunchTemplate(self, "Resource", launch_template_data=data)
-
-    @property
-    def launch_template_id(self) -> str:
-        """Id of the launch template."""
-        return self._template.ref
-
-    @property
-    def latest_version(self) -> str:
-        """Number of the newest version."""
-        return self._template.attr_latest_version_number
+        self._launch_with(data)
 
 
 def _common(root_volume_gib: int, user_data: str, tags: Mapping[str, str]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
@@ -16,6 +16,7 @@ from infra.catalog.pcs import IMAGE_PARAMETER, smallest_size
 from infra.config.node_groups import PurchaseType
 from infra.config.pcs import Pcs, Queue, SlurmSettings
 from infra.constructs.acknowledgements import acknowledge
+from infra.constructs.compute import NodeLaunchTemplate
 from infra.constructs.keys import plain_arn
 
 PurchaseOption = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK", "INTERRUPTIBLE_CAPACITY_RESERVATION"]
@@ -40,18 +41,6 @@ SESSION_MANAGER_ACTIONS = (
     "ssmmessages:OpenDataChannel",
 )
 """What Session Manager needs on a node (Systems Manager User Guide, "minimal Session Manager permissions")."""
-
-
-class LaunchTemplate(Protocol):
-    """What a node group needs to know of a launch template."""
-
-    @property
-    def launch_template_id(self) -> str:
-        """Its id."""
-
-    @property
-    def latest_version(self) -> str:
-        """Number of its newest version."""
 
 
 class PcsCluster(Construct):
@@ -171,7 +160,7 @@ class PcsNodeGroup(Construct):
         cluster: PcsCluster,
         instance_type: str,
         architecture: str,
-        launch_template: LaunchTemplate,
+        launch_template: NodeLaunchTemplate,
         role: PcsNodeRole,
         subnet: ec2.ISubnet,
         min_count: int,
