@@ -3,6 +3,7 @@
 from constructs import Construct
 
 from infra.config.environment import Environment
+from infra.config.storage import Lustre
 from infra.constructs.buckets import TrainingBucket
 from infra.constructs.keys import DataKey
 from infra.constructs.lustre import TrainingFileSystem
@@ -21,10 +22,13 @@ class StorageStack(EnvironmentStack):
             name: TrainingBucket(self, f"Bucket-{name}", settings=bucket, key=self.key.key).bucket
             for name, bucket in settings.buckets.items()
         }
-        self.file_system = settings.lustre and TrainingFileSystem(
+        self.file_system = self._file_system(settings.lustre, network) if settings.lustre else None
+
+    def _file_system(self, settings: Lustre, network: ClusterNetwork) -> TrainingFileSystem:
+        return TrainingFileSystem(
             self,
             "FileSystem",
-            settings=settings.lustre,
+            settings=settings,
             vpc=network.vpc,
             subnet=network.node_subnet,
             clients=network.cluster_security_group,
