@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 REGION = "us-east-1"
 BOOTSTRAP_STACK = "CDKToolkit"
-WIDTH = 120
 
 app = typer.Typer(help="The embedded AWS on this machine: try an environment without an account.", no_args_is_help=True)
 
@@ -90,13 +89,12 @@ def _found(running: "Server") -> list["Found"]:
 
 def _print(title: str, found: "list[Found]") -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
-    # a pipe has no width, and a table squeezed below its own width cannot be read
-    console = Console(highlight=False, emoji=False, markup=False)
-    console.width = max(console.width, WIDTH)
-    console.print(title, style="bold")
+    from infra.cli.console import console
+
+    out = console()
+    out.print(title, style="bold")
     for region in dict.fromkeys(row.region for row in found):
         table = Table(title=region, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
         table.add_column("What", no_wrap=True)
@@ -105,4 +103,4 @@ def _print(title: str, found: "list[Found]") -> None:
         rows = [row for row in found if row.region == region]
         for before, row in zip([None, *rows], rows, strict=False):
             table.add_row("" if before and before.kind == row.kind else row.kind, row.name, row.details)
-        console.print(table)
+        out.print(table)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from infra.catalog import (
@@ -18,17 +17,16 @@ from infra.catalog import (
     ultraservers,
 )
 from infra.catalog.records import records
+from infra.cli.console import console
 from infra.cli.hardware import PROFILES, find, sources
-
-WIDTH = 120
 
 
 def print_everything() -> None:
     """Prints the instance types, and the UltraServers below."""
-    console = _console()
-    console.print(_instance_types())
-    console.print(_ultraservers())
-    console.print(
+    out = console()
+    out.print(_instance_types())
+    out.print(_ultraservers())
+    out.print(
         "Figures are of a whole instance or UltraServer. FLOPS are dense; EFA GB/s is one way, NVLink both ways.\n"
         "Sold O on demand, S spot, B in capacity blocks. Everything about one: ultracluster catalog TYPE"
     )
@@ -46,15 +44,9 @@ def print_one(name: str) -> None:
         for number, (key, value) in enumerate(entries):
             table.add_row("" if number else section, key, value)
         table.add_row()
-    console = _console()
-    console.print(name, style="bold", end="\n\n")
-    console.print(table)
-
-
-def _console() -> Console:
-    # a pipe has no width, and a table squeezed below its own width cannot be read
-    width = max(WIDTH, Console().width)
-    return Console(highlight=False, emoji=False, markup=False, width=width)
+    out = console()
+    out.print(name, style="bold", end="\n\n")
+    out.print(table)
 
 
 def _table(title: str, columns: Iterable[str]) -> Table:
