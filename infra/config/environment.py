@@ -110,13 +110,11 @@ class Environment(Settings):
     @rule
     def _distinct_groups(self) -> Iterator[Problem]:
         names = [group.name for group in self.node_groups]
+        parts = {part.name: group.name for group in self.node_groups for part in group.blocks() if part is not group}
         for i, name in enumerate(names):
             if name in names[:i]:
                 message = f"{name} is the name of node_groups[{names.index(name)}] already"
                 yield Problem("duplicate-name", ("node_groups", i, "name"), message, "give it another name")
-            parts = {
-                part.name: group.name for group in self.node_groups for part in group.blocks() if part is not group
-            }
             if name in parts:
                 message = f"{name} is what a block of {parts[name]} is called"
                 yield Problem("duplicate-name", ("node_groups", i, "name"), message, "give it another name")
