@@ -15,10 +15,11 @@ from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBacken
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.responses import EC2Response
 
+from infra.localaws import accounts
+
 Reservation = dict[str, Any]
 Kind = Literal["capacity-block", "default"]
 
-ACCOUNT = "123456789012"
 # EC2's form has 17 digits; the words say what is wrong with another.
 RESERVATION_ID = re.compile(r"cr-[0-9a-f]{17}")
 
@@ -36,7 +37,7 @@ def seed_reservation(
     kind: Kind = "capacity-block",
     *,
     days: int = 14,
-    account: str = ACCOUNT,
+    account: str = accounts.DEFAULT,
 ) -> Reservation:
     """Put an active reservation of `count` instances into the embedded AWS and return it in EC2's words.
 

@@ -7,6 +7,15 @@ metadata performance, managing storage capacity, linking to S3.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from infra.catalog.lustre import (
+    CAPACITY_STEP_GIB,
+    EFA_STEP_GIB,
+    INTELLIGENT_TIERING_METADATA_IOPS,
+    MAXIMUM_LINKS,
+    METADATA_IOPS,
+    THROUGHPUT_CAPACITY_STEP_MBPS,
+    THROUGHPUT_TIERS,
+)
 from infra.localaws.services.service import Refusal
 
 Parameters = Mapping[str, Any]
@@ -15,7 +24,7 @@ Parameters = Mapping[str, Any]
 UNIT_THROUGHPUT = {
     ("PERSISTENT_1", "SSD"): (50, 100, 200),
     ("PERSISTENT_1", "HDD"): (12, 40),
-    ("PERSISTENT_2", "SSD"): (125, 250, 500, 1000),
+    ("PERSISTENT_2", "SSD"): THROUGHPUT_TIERS,
 }
 STORAGE = {
     "SCRATCH_1": ("SSD",),
@@ -23,15 +32,9 @@ STORAGE = {
     "PERSISTENT_1": ("SSD", "HDD"),
     "PERSISTENT_2": ("SSD", "INTELLIGENT_TIERING"),
 }
-EFA_STEP_GIB = {125: 38400, 250: 19200, 500: 9600, 1000: 4800}  # also the least
 HDD_STEP_GIB = {12: 6000, 40: 1800}
-SSD_STEP_GIB = 2400
-METADATA_IOPS = (1500, 3000, 6000, *range(12000, 192001, 12000))
-TIERED_METADATA_IOPS = (6000, 12000)
-TIER_STEP_MBPS = 4000
 CACHE_GIB_PER_TIER_STEP = (32, 131072)
 VERSIONS: tuple[str, ...] = ("2.10", "2.12", "2.15")
-MAX_ASSOCIATIONS = 8
 
 
 def bad(message: str) -> Refusal:
@@ -77,7 +80,7 @@ def check_capacity(capacity: int | None, lustre: Parameters, deployment: str, st
         step = HDD_STEP_GIB[unit]
         fits, words = capacity % step == 0, f"a multiple of {step} GiB for HDD at {unit} MB/s/TiB"
     else:
-        step = 3600 if deployment == "SCRATCH_1" else SSD_STEP_GIB
+        step = 3600 if deployment == "SCRATCH_1" else CAPACITY_STEP_GIB
         fits = capacity in (1200, 2400) or capacity % step == 0
         words = f"1200, 2400 or a multiple of {step} GiB for {deployment}"
     if not fits:
@@ -107,8 +110,8 @@ def check_association(request: Parameters, existing: Iterable[Parameters]) -> No
         raise bad(f"FileSystemPath {path} must start with a slash.")
     if not target.startswith("s3://") or not target.removeprefix("s3://").strip("/"):
         raise bad(f"DataRepositoryPath {target} must be s3://bucket or s3://bucket/prefix/.")
-    if len(there) >= MAX_ASSOCIATIONS:
-        message = f"A file system has at most {MAX_ASSOCIATIONS} data repository associations."
+    if len(there) >= MAXIMUM_LINKS:
+        message = f"A file system has at most {MAXIMUM_LINKS} data repository associations."
         raise Refusal("ServiceLimitExceeded", message)
     for other in there:
         if _overlap(path, other["FileSystemPath"]):
@@ -151,8 +154,8 @@ def _check_tiering(request: Parameters, lustre: Parameters, storage: str) -> Non
 
 def check_tier_throughput(throughput: int | None) -> None:
     """Intelligent-Tiering throughput comes in whole file servers."""
-    if not throughput or throughput % TIER_STEP_MBPS:
-        raise bad(f"ThroughputCapacity {throughput} must be a multiple of {TIER_STEP_MBPS} MBps.")
+    if not throughput or throughput % THROUGHPUT_CAPACITY_STEP_MBPS:
+        raise bad(f"ThroughputCapacity {throughput} must be a multiple of {THROUGHPUT_CAPACITY_STEP_MBPS} MBps.")
 
 
 def check_read_cache(cache: Parameters, throughput: int) -> None:
@@ -162,7 +165,7 @@ def check_read_cache(cache: Parameters, throughput: int) -> None:
         if size:
             raise bad("SizeGiB is for SizingMode USER_PROVISIONED only.")
         return
-    least, most = (limit * throughput // TIER_STEP_MBPS for limit in CACHE_GIB_PER_TIER_STEP)
+    least, most = (limit * throughput // THROUGHPUT_CAPACITY_STEP_MBPS for limit in CACHE_GIB_PER_TIER_STEP)
     if not size or not least <= size <= most:
         raise bad(f"SizeGiB {size} must be between {least} and {most} at {throughput} MBps.")
 
@@ -179,7 +182,7 @@ def _check_metadata(lustre: Parameters, deployment: str, storage: str) -> None:
 def check_metadata_iops(metadata: Parameters, storage: str) -> None:
     """AUTOMATIC takes no Iops and SSD storage; USER_PROVISIONED takes one of the storage type's values."""
     mode, iops = metadata.get("Mode"), metadata.get("Iops")
-    allowed = TIERED_METADATA_IOPS if storage == "INTELLIGENT_TIERING" else METADATA_IOPS
+    allowed = INTELLIGENT_TIERING_METADATA_IOPS if storage == "INTELLIGENT_TIERING" else METADATA_IOPS
     if mode == "AUTOMATIC" and storage == "INTELLIGENT_TIERING":
         raise bad("INTELLIGENT_TIERING storage takes metadata mode USER_PROVISIONED only.")
     if mode == "AUTOMATIC" and iops is not None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from moto.core.responses import ActionResult, EmptyResult
 
+from infra.catalog.pcs import MAXIMUM_NODE_GROUPS, MAXIMUM_QUEUES
 from infra.localaws.services import pcs_checks as checks
 from infra.localaws.services import pcs_rules as rules
 from infra.localaws.services.pcs_store import TYPES, Item, Kind, PcsBackend
@@ -100,7 +101,7 @@ class PcsResponse(CheckedInput):
     def create_compute_node_group(self) -> ActionResult:
         """Refuse what PCS refuses, then keep the group."""
         cluster, name = self._cluster(at_rest=True), self.params["computeNodeGroupName"]
-        self.pcs.room("compute-node-group", name, rules.MAX_NODE_GROUPS, cluster)
+        self.pcs.room("compute-node-group", name, MAXIMUM_NODE_GROUPS, cluster)
         rules.refuse_empty_lists(self._configuration())
         defaults = {"launchTemplateMode": "CUSTOM", "purchaseOption": "ONDEMAND"}
         group = {**defaults, **self._changes(), "name": name, "clusterId": cluster["id"]}
@@ -155,7 +156,7 @@ class PcsResponse(CheckedInput):
     def create_queue(self) -> ActionResult:
         """Refuse what PCS refuses, then keep the queue."""
         cluster, name = self._cluster(at_rest=True), self.params["queueName"]
-        self.pcs.room("queue", name, rules.MAX_QUEUES, cluster)
+        self.pcs.room("queue", name, MAXIMUM_QUEUES, cluster)
         rules.refuse_empty_lists(self._configuration())
         queue = {
             "name": name,

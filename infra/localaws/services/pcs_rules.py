@@ -8,22 +8,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from infra.catalog.pcs import CLUSTER_SETTINGS, QUEUE_SETTINGS, SIZES, SLURM_VERSIONS
 from infra.localaws.services.service import Refusal
 
 Parameters = Mapping[str, Any]
 
 MAX_CLUSTERS = 5  # per account and region
-MAX_NODE_GROUPS = 10  # per cluster
-MAX_QUEUES = 10  # per cluster
-MAX_NODES = {"SMALL": 32, "MEDIUM": 512, "LARGE": 2048}
+MAX_NODES = {size.upper(): nodes for size, nodes in SIZES.items()}
 
-# Last day on which a cluster of this version can be made.
-END_OF_LIFE = {
-    "24.11": datetime.date(2026, 5, 31),
-    "25.05": datetime.date(2026, 11, 30),
-    "25.11": datetime.date(2027, 5, 31),
-    "26.05": datetime.date(2027, 11, 30),
-}
 UPGRADES = {
     "24.11": ("25.05", "25.11", "26.05"),
     "25.05": ("25.11", "26.05"),
@@ -37,25 +29,11 @@ def _names(text: str) -> frozenset[str]:
 
 
 SETTINGS = {
-    "cluster": _names(
-        """AccountingStorageEnforce AccountingStorageTRES AccountingStoreFlags AuthAltParameters CliFilterParameters
-        CliFilterPlugins CommunicationParameters DefMemPerCPU EnforcePartLimits Epilog FairShareDampeningFactor
-        FirstJobId HealthCheckInterval HealthCheckNodeState HealthCheckProgram JobRequeue LaunchParameters Licenses
-        MetricsType MinJobAge OverTimeLimit PreemptExemptTime PreemptMode PreemptParameters PreemptType
-        PriorityCalcPeriod PriorityDecayHalfLife PriorityFavorSmall PriorityFlags PriorityMaxAge
-        PriorityUsageResetPeriod PriorityWeightAge PriorityWeightAssoc PriorityWeightFairshare PriorityWeightJobSize
-        PriorityWeightPartition PriorityWeightQOS PriorityWeightTRES Prolog PrologFlags RequeueExit RequeueExitHold
-        SchedulerParameters SelectTypeParameters SrunPortRange TaskEpilog TaskPluginParam TaskProlog TrackWCKey
-        UnkillableStepProgram UnkillableStepTimeout"""
-    ),
+    "cluster": CLUSTER_SETTINGS,
     "compute node group": frozenset(
         ["CpuSpecList", "Features", "Gres", "MemSpecLimit", "Parameters", "RealMemory", "Sockets", "Weight"]
     ),
-    "queue": _names(
-        """AllowAccounts AllowQos Default DefaultTime DenyAccounts DenyQos Exclusive ExclusiveUser GraceTime MaxTime
-        OverSubscribe OverTimeLimit PowerDownOnIdle PreemptMode PriorityJobFactor PriorityTier QOS
-        TRESBillingWeights"""
-    ),
+    "queue": QUEUE_SETTINGS,
     "cgroup": _names(
         """AllowedRAMSpace AllowedSwapSpace ConstrainCores ConstrainDevices ConstrainRAMSpace ConstrainSwapSpace
         IgnoreSystemd MaxRAMPercent MaxSwapPercent MinRAMSpace SignalChildrenProcesses"""
@@ -114,10 +92,10 @@ def missing(kind: str, identifier: str) -> Refusal:
 
 def check_new_version(version: str, today: datetime.date) -> None:
     """A new cluster takes a version of the API's list that is not past its end of life."""
-    if version not in END_OF_LIFE:
-        raise invalid("scheduler.version", f"Slurm {version} is not supported. Supported: {', '.join(END_OF_LIFE)}.")
-    if today > END_OF_LIFE[version]:
-        raise invalid("scheduler.version", f"Slurm {version} reached its end of life on {END_OF_LIFE[version]}.")
+    if version not in SLURM_VERSIONS:
+        raise invalid("scheduler.version", f"Slurm {version} is not supported. Supported: {', '.join(SLURM_VERSIONS)}.")
+    if today > SLURM_VERSIONS[version]:
+        raise invalid("scheduler.version", f"Slurm {version} reached its end of life on {SLURM_VERSIONS[version]}.")
 
 
 def check_upgrade(current: str, target: str) -> None:

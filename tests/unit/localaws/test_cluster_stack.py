@@ -98,7 +98,7 @@ TEMPLATE: dict[str, Any] = {
 def stacks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from infra.localaws.services import pcs_rules
 
-    monkeypatch.setitem(pcs_rules.END_OF_LIFE, "26.05", pcs_rules.END_OF_LIFE["26.05"].replace(year=9999))
+    monkeypatch.setitem(pcs_rules.SLURM_VERSIONS, "26.05", pcs_rules.SLURM_VERSIONS["26.05"].replace(year=9999))
     with local_aws():
         yield boto3.client("cloudformation", "us-east-1")
 

@@ -37,7 +37,7 @@ def one_account() -> Iterator[Account]:
 @pytest.fixture
 def account(one_account: Account, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     ends = dict.fromkeys(["25.05", "25.11", "26.05"], datetime.date.max)
-    monkeypatch.setattr(pcs_rules, "END_OF_LIFE", {"24.11": datetime.date(2026, 5, 31), **ends})
+    monkeypatch.setattr(pcs_rules, "SLURM_VERSIONS", {"24.11": datetime.date(2026, 5, 31), **ends})
     yield one_account
     for service in ("pcs", "secretsmanager"):
         get_backend(service)["123456789012"]["us-east-1"].reset()
@@ -521,8 +521,8 @@ def test_wrong_queues_are_refused(account: Account, cluster: str) -> None:
 
 
 def test_every_end_of_life_has_an_upgrade_path_and_dates_in_order() -> None:
-    assert list(pcs_rules.END_OF_LIFE) == list(pcs_rules.UPGRADES)
-    assert list(pcs_rules.END_OF_LIFE.values()) == sorted(pcs_rules.END_OF_LIFE.values())
+    assert list(pcs_rules.SLURM_VERSIONS) == list(pcs_rules.UPGRADES)
+    assert list(pcs_rules.SLURM_VERSIONS.values()) == sorted(pcs_rules.SLURM_VERSIONS.values())
     pcs_rules.check_new_version("25.05", datetime.date(2026, 11, 30))
     with pytest.raises(pcs_rules.Refusal, match="end of life"):
         pcs_rules.check_new_version("25.05", datetime.date(2026, 12, 1))
