@@ -1,0 +1,34 @@
+"""Names that nodes, queues and jobs agree on: labels, the taint of GPU nodes, and resources."""
+
+from infra.config.eks import Eks
+from infra.config.node_groups import NodeGroup
+
+NODE_GROUP = "ultracluster/node-group"
+"""Label of a node: the group of the environment file that it belongs to, for UltraServers without the block's number."""
+
+DEVICE_STACK = "ultracluster/device-stack"
+"""Label of a GPU node: what shows its GPUs to Kubernetes."""
+
+SYSTEM = "system"
+"""NODE_GROUP of the CPU nodes that serve the cluster."""
+
+GPU = "nvidia.com/gpu"
+EFA = "vpc.amazonaws.com/efa"
+HUGE_PAGES = "hugepages-2Mi"
+
+HOSTNAME = "kubernetes.io/hostname"
+CLIQUE = "nvidia.com/gpu.clique"
+"""Label that NVIDIA's feature discovery gives the nodes of one NVLink domain."""
+
+GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
+GPU_TOLERATION = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
+
+
+def network_layer(number: int) -> str:
+    """Label that AWS's cloud provider gives nodes: the switch of layer `number`, 1 the farthest from the instance."""
+    return f"topology.k8s.aws/network-node-layer-{number}"
+
+
+def node_labels(group: NodeGroup, settings: Eks, *, name: str) -> dict[str, str]:
+    """Labels of the nodes of `group`, or of a block of it; `name` is the group's in the file."""
+    return {NODE_GROUP: name, DEVICE_STACK: settings.device_stacks(name)[0]}
