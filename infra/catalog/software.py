@@ -4,7 +4,7 @@ Source of every entry: `data/software.json`.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from infra.catalog.records import records
 
@@ -64,11 +64,10 @@ class Manifest:
     installer_image: str
 
 
-@dataclass(frozen=True)
-class ReleaseSource:
-    """Where Helm takes a release from. `chart` is None for OCI, where `repository` holds the chart's name."""
+class ReleaseSource(NamedTuple):
+    """Where Helm takes a release from. For OCI `repository` holds the chart's name as well."""
 
-    chart: str | None
+    chart: str
     repository: str
     version: str
 
@@ -85,14 +84,13 @@ manifests: dict[str, Manifest] = {
 
 
 def release_source(chart: Chart, mirror: str | None = None) -> ReleaseSource:
-    """Where to take `chart` from: its own repository, or `mirror`, an `oci://` prefix that holds every chart by name."""
-    if mirror:
-        return ReleaseSource(None, f"{mirror.rstrip('/')}/{chart.name}", chart.version)
-    return ReleaseSource(None if chart.oci else chart.name, chart.repository, chart.version)
+    """Where to take `chart` from: its own repository, or `mirror`, an `oci://` prefix that keeps chart names."""
+    repository = f"{mirror.rstrip('/')}/{chart.name}" if mirror else chart.repository
+    return ReleaseSource(chart.name, repository, chart.version)
 
 
 def mirrored_values(chart: Chart, mirror: str) -> dict[str, Any]:
-    """Values that point every image of `chart` at `mirror`, an `oci://` prefix, followed by the image's original path."""
+    """Values that take every image of `chart` from `mirror`, an `oci://` prefix that keeps each image's own path."""
     values: dict[str, Any] = {}
     for path, original in chart.images.items():
         *parents, leaf = path.split(".")
@@ -104,7 +102,7 @@ def mirrored_values(chart: Chart, mirror: str) -> dict[str, Any]:
 
 
 def mirrored_image(original: str, mirror: str) -> str:
-    """The image `original` under `mirror`: the registry's name gives way to the mirror's host and prefix."""
+    """The image `original` in `mirror`: the mirror's host and prefix take the place of the registry's host."""
     _, _, path = original.partition("/")
     prefix = mirror.removeprefix("oci://").rstrip("/")
     return f"{prefix}/{path}" if path else prefix
