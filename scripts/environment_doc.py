@@ -41,9 +41,14 @@ SECTIONS = {
     "Scale": "node_groups[].count",
     "Purchase": "node_groups[].purchase",
     "ExistingPlacementGroup": "node_groups[].placement",
-    "Pcs": "control_plane",
+    "Pcs": "control_plane of type pcs",
     "Login": "control_plane.login",
     "Queue": "control_plane.queues[]",
+    "Eks": "control_plane of type eks",
+    "SystemNodes": "control_plane.system_nodes",
+    "DeviceStacks": "control_plane.device_stack",
+    "Team": "control_plane.teams[]",
+    "NodeRepair": "control_plane.node_repair",
     "Observability": "observability",
     "Grafana": "observability.grafana",
 }
@@ -120,7 +125,8 @@ def allowed(about: dict[str, Any]) -> str:
         return " or ".join(allowed(side) for side in sides if side != {"type": "null"})
     if "$ref" in about:
         title = SECTIONS[about["$ref"].rsplit("/", 1)[-1]]
-        return f"[{title.removesuffix('[]')}](#{re.sub(r'[^a-z_-]', '', title.lower())})"
+        anchor = re.sub(r"[^a-z_ -]", "", title.lower()).replace(" ", "-")
+        return f"[{title.removesuffix('[]')}](#{anchor})"
     if "enum" in about or "const" in about:
         return figures(about.get("enum") or [about["const"]])
     looks_like = about.get("description", "").partition("Looks like: ")[2]

@@ -3,6 +3,7 @@
 Source of every figure: `data/eks.json`.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal
@@ -14,6 +15,7 @@ Tier = Literal["standard", "tier-xl", "tier-2xl", "tier-4xl", "tier-8xl"]
 RepairAction = Literal["Replace", "Reboot", "NoAction"]
 
 _EKS: dict[str, Any] = records("eks")
+_VERSION = re.compile(r"\d{1,4}\.\d{1,4}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,18 @@ def access_policy(partition: str, scope: Literal["cluster_admin", "admin", "edit
 
 
 def older(version: str, than: str) -> bool:
-    """Whether one Kubernetes version comes before another: 1.9 before 1.10."""
-    return _parts(version) < _parts(than)
+    """Whether one Kubernetes version comes before another: 1.9 before 1.10. Text that is no version is not older."""
+    return bool(_VERSION.fullmatch(version)) and _parts(version) < _parts(than)
 
 
 def _parts(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
+
+
+def _next_minor(version: str) -> str:
+    major, minor = _parts(version)
+    return f"{major}.{minor + 1}"
+
+
+NEXT_UNTESTED: str = _next_minor(NEWEST_TESTED)
+"""The Kubernetes version after the newest tested: EKS may have it already."""

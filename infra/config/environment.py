@@ -1,23 +1,30 @@
 """The whole environment file, and the rules that only the whole can show."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
-from infra.catalog import addresses, capacity_block_places, catalog, lustre, offered_zones, pcs
+from infra.catalog import addresses, capacity_block_places, catalog, lustre, offered_zones
+from infra.config.eks import POD_ADDRESSES, Eks
+from infra.config.eks_fleet import eks_problems
 from infra.config.fields import Many, PolicyArn, text
 from infra.config.network import Network, subnet_plan, wide_enough
 from infra.config.node_groups import NodeGroup
 from infra.config.observability import Observability
 from infra.config.pcs import Pcs
+from infra.config.pcs_fleet import pcs_problems
 from infra.config.problems import Problem, Settings, rule
 from infra.config.storage import Storage
 
 LOCAL_ZONE = re.compile(r"-[a-z]{3}-\d[a-z]$")
+
+
+def _kind(value: Any) -> str | None:
+    """Names the kind of control plane as its tag does: in brackets, which no key of a file has."""
+    kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
+    return f"<{kind}>" if isinstance(kind, str) else None
 
 
 class Environment(Settings):
@@ -48,7 +55,7 @@ class Environment(Settings):
     """Buckets and the file system."""
     node_groups: Annotated[Many[NodeGroup], Field(min_length=1)]
     """The accelerated fleet."""
-    control_plane: Pcs
+    control_plane: Annotated[Annotated[Pcs, Tag("<pcs>")] | Annotated[Eks, Tag("<eks>")], Discriminator(_kind)]
     """What schedules jobs onto the fleet."""
     observability: Observability = Observability()
     """Where metrics are kept and shown."""
@@ -65,15 +72,17 @@ class Environment(Settings):
 
     @property
     def node_addresses(self) -> int:
-        """IPv4 addresses that the node subnet must hold: nodes, login nodes and file servers."""
-        nodes = sum(g.max_count * addresses(g.layout(self.control_plane.type)) for g in self._known_groups())
+        """IPv4 addresses that the node subnet must hold: nodes with their pods, login nodes and file servers."""
+        plane = self.control_plane
+        pods, login = (0, plane.login.count) if isinstance(plane, Pcs) else (POD_ADDRESSES, 0)
+        nodes = sum(g.max_count * (addresses(g.layout(plane.type)) + pods) for g in self._known_groups())
         servers = self.storage.lustre.file_servers if self.storage.lustre else 0
-        return nodes + self.control_plane.login.count + servers
+        return nodes + login + servers
 
     @property
     def nodes(self) -> int:
-        """Nodes that the control plane manages at the most, login nodes included."""
-        return sum(group.max_count for group in self.node_groups) + self.control_plane.login.count
+        """Accelerated nodes that there can be."""
+        return sum(group.max_count for group in self.node_groups)
 
     @property
     def _zone_of_region(self) -> bool:
@@ -169,69 +178,20 @@ class Environment(Settings):
             )
 
     @rule
-    def _cluster_size(self) -> Iterator[Problem]:
-        plane, nodes = self.control_plane, self.nodes
-        smallest = pcs.smallest_size(nodes)
-        if smallest is None:
-            message = f"{nodes} nodes with login nodes; the largest PCS cluster manages {max(pcs.SIZES.values())}"
-            yield Problem("pcs-too-many-nodes", "node_groups", message, "split them over environments")
-        elif plane.size != "auto" and pcs.SIZES[plane.size] < nodes:
-            message = (
-                f"a {plane.size} cluster manages {pcs.SIZES[plane.size]} nodes; with login nodes there are {nodes}"
-            )
-            hint = f"set size: {smallest}, or auto"
-            yield Problem("pcs-size-too-small", ("control_plane", "size"), message, hint)
+    def _control_plane_fits(self) -> Iterator[Problem]:
+        plane = self.control_plane
+        yield from pcs_problems(self, plane) if isinstance(plane, Pcs) else eks_problems(self, plane)
 
     @rule
-    def _node_group_limit(self) -> Iterator[Problem]:
-        groups = len(self.launched_groups) + 1
-        if groups > pcs.MAXIMUM_NODE_GROUPS:
-            message = f"{groups} PCS node groups with the login group; a cluster has at most {pcs.MAXIMUM_NODE_GROUPS}"
-            yield Problem("pcs-too-many-node-groups", "node_groups", message, "merge groups, or ask AWS for more")
-
-    @rule
-    def _queues_name_groups(self) -> Iterator[Problem]:
-        names = [group.name for group in self.node_groups]
-        used = {name for queue in self.control_plane.queues for name in queue.node_groups}
-        for i, queue in enumerate(self.control_plane.queues):
-            for j, name in enumerate(queue.node_groups):
-                if name not in names:
-                    message = f"{name} is not a node group; there are {', '.join(names)}"
-                    at = ("control_plane", "queues", i, "node_groups", j)
-                    near = get_close_matches(name, names, n=1)
-                    hint = f"did you mean {near[0]}?" if near else "choose one of them"
-                    yield Problem("queue-node-group-unknown", at, message, hint)
-        for i, name in enumerate(names):
-            if name not in used:
-                message = f"no queue uses {name}, so no job could run on it"
-                hint = f"add {name} to a queue of control_plane"
-                yield Problem("node-group-without-queue", ("node_groups", i, "name"), message, hint)
-
-    @rule
-    def _ultraserver_queues(self) -> Iterator[Problem]:
-        """UltraServer groups go in queues of their own, sizes in powers of two of each other.
-
-        Source: AWS PCS User Guide, "Using UltraServers" (2026).
-        """
-        ultraserver = {group.name: group.purchase.ultraserver for group in self.node_groups}
-        for i, queue in enumerate(self.control_plane.queues):
-            kinds = Counter(bool(ultraserver.get(name)) for name in queue.node_groups)
-            if len(kinds) > 1:
-                message = "UltraServers share a queue with other nodes, which PCS does not allow"
-                at = ("control_plane", "queues", i, "node_groups")
-                yield Problem("queue-mixes-ultraservers", at, message, "give the UltraServers a queue of their own")
-
-    @rule
-    def _efa_only_on_pcs(self) -> Iterator[Problem]:
-        """PCS was reported not to pass `efa-only` interfaces on (awsome-distributed-ai, July 2026; not verified)."""
+    def _block_start(self) -> Iterator[Problem]:
+        """PCS waits for a block by itself; EKS has its nodes scaled up at its start."""
         for i, group in enumerate(self.node_groups):
-            if group.instance_type not in catalog:
-                continue
-            if any(interface.kind == "efa-only" for interface in group.layout(self.control_plane.type)):
-                message = (
-                    "PCS was reported not to pass efa-only interfaces on to the launch; whether it does now is open"
+            starts = group.purchase.starts
+            if starts and (isinstance(self.control_plane, Pcs) or group.purchase.type != "capacity_block"):
+                plain = (
+                    "PCS waits for the capacity block by itself"
+                    if group.purchase.type == "capacity_block"
+                    else (f"{group.purchase.type} has no start")
                 )
-                hint = "check NCCL's NIC count on the first node"
-                if group.interfaces != "auto":
-                    hint = "set interfaces: auto, or " + hint
-                yield Problem("efa-only-unverified", ("node_groups", i, "interfaces"), message, hint, "warning")
+                at = ("node_groups", i, "purchase", "starts")
+                yield Problem("capacity-block-start-ignored", at, f"{plain}, so starts would be ignored", "remove it")

@@ -46,3 +46,5 @@ SubnetId = Annotated[str, text(r"^subnet-[0-9a-f]{8,17}$", "subnet-0123456789abc
 PolicyArn = Annotated[
     str, text(r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/.+$", "arn:aws:iam::111122223333:policy/name")
 ]
+RoleArn = Annotated[str, text(r"^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$", "arn:aws:iam::111122223333:role/name")]
+Cidr = Annotated[str, text(r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$", "203.0.113.0/24")]

@@ -1,18 +1,19 @@
 """The accelerated fleet: which instances, how many, how they are bought and wired."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
 from infra.catalog import InstanceType, Interface, Profile, catalog, interface_layout, ultraservers
 from infra.catalog.instance_types import UnknownInstanceType
-from infra.config.fields import KIND, MAPPING, NUMBER, TEXT, Image, Many, Name
+from infra.config.fields import KIND, MAPPING, NUMBER, TEXT, Image, Many, Name, text
 from infra.config.launch import decide
 from infra.config.problems import Problem, Settings, rule
 
 PurchaseType = Literal["on_demand", "spot", "reservation", "capacity_block", "interruptible_reservation"]
-Controller = Literal["pcs"]
+Controller = Literal["pcs", "eks"]
 
 
 class Scale(Settings):
@@ -48,6 +49,22 @@ class Purchase(Settings):
     """UltraServer that was bought: u-p6e-gb200x36 or u-p6e-gb200x72."""
     reservation_ids: Many[str] = ()
     """Capacity blocks of the UltraServers, one each."""
+    starts: Annotated[str, text(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", "2027-01-11T11:30:00Z")] | None = None
+    """When the capacity block begins, if that lies ahead: EKS has its nodes started then."""
+
+    @property
+    def start_time(self) -> datetime | None:
+        """`starts` as a time; None when there is none, or when no clock shows it, which a rule refuses."""
+        try:
+            return datetime.fromisoformat(self.starts) if self.starts else None
+        except ValueError:
+            return None
+
+    @rule
+    def _start_exists(self) -> Iterator[Problem]:
+        if self.starts and self.start_time is None:
+            message = f"{self.starts} is no date and time"
+            yield Problem("invalid-format", "starts", message, "copy StartDate of the capacity block from EC2")
 
     @property
     def reservations(self) -> tuple[str, ...]:
@@ -107,11 +124,11 @@ class NodeGroup(Settings):
         return self.count.max if isinstance(self.count, Scale) else self.count
 
     def layout(self, controller: Controller) -> tuple[Interface, ...]:
-        """Interfaces of one node. PCS was reported not to pass `efa-only` on, so its `auto` is `efa_with_ip`.
+        """Interfaces of one node. `auto` is `fewest_ips`, but `efa_with_ip` on PCS, reported not to pass `efa-only` on.
 
         Source: awsome-distributed-ai, aws-pcs templates (July 2026); whether it still holds is not verified.
         """
-        automatic: dict[Controller, Profile] = {"pcs": "efa_with_ip"}
+        automatic: dict[Controller, Profile] = {"pcs": "efa_with_ip", "eks": "fewest_ips"}
         return interface_layout(self.hardware, automatic[controller] if self.interfaces == "auto" else self.interfaces)
 
     def blocks(self) -> tuple[Self, ...]:

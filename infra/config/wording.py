@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Tag
 from pydantic_core import ErrorDetails
 
 from infra.config.codes import Code
@@ -38,6 +38,7 @@ _KINDS = {
     "dict": "a mapping",
 }
 _SIDES = {"<text>": "text", "<number>": "a whole number", "<mapping>": "a mapping"}
+_TAG = re.compile(r"<\w+>")
 _LIMITS = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
 _SHOWN = 60
 """Characters of a value that a message shows."""
@@ -49,11 +50,43 @@ def misshapen(details: ErrorDetails, written: Mapping[Path, str]) -> Problem:
     `written` is how a value that is not text stands in the file.
     """
     # these parts name a side of a union, or that a mapping's key is meant: neither is in the file
-    path = tuple(part for part in details["loc"] if part not in _SIDES and part != "[key]")
-    code = _SHAPES.get(details["type"], "wrong-type")
+    tagged = tuple(part for part in details["loc"] if part != "[key]")
+    path = tuple(part for part in tagged if not _is_tag(part))
     value, context = details["input"], details.get("ctx", {})
-    message, hint = _words(code, path, value, _shown(value, written.get(path)), context, details["type"])
+    if details["type"] in ("union_tag_invalid", "union_tag_not_found") and isinstance(value, dict):
+        return _unknown_kind(path, value, _kinds(tagged))
+    code = _SHAPES.get(details["type"], "wrong-type")
+    message, hint = _words(code, tagged, value, _shown(value, written.get(path)), context, details["type"])
     return Problem(code, path, message, hint)
+
+
+def _unknown_kind(path: Path, value: dict[str, Any], kinds: list[str]) -> Problem:
+    """A section whose `type` decides what else may be in it has none, or one that does not exist."""
+    if "type" not in value:
+        return Problem("missing-key", (*path, "type"), "this key is missing", f"add type: {' or '.join(kinds)}")
+    shown = _shown(value["type"], None).strip("'")
+    message = f"{shown} is not allowed; allowed is {', '.join(kinds)}"
+    near = get_close_matches(str(value["type"]), kinds, n=1)
+    hint = f"set type: {near[0]}" if near else "choose one of them"
+    return Problem("value-not-allowed", (*path, "type"), message, hint)
+
+
+def _is_tag(part: str | int) -> bool:
+    return isinstance(part, str) and bool(_TAG.fullmatch(part))
+
+
+def _kinds(path: Path) -> list[str]:
+    """Names of the sides of the union at `path`, those of their tags."""
+    return [tag.strip("<>") for tag in _sides(_annotation(path))]
+
+
+def _sides(annotation: Any) -> dict[str, Any]:
+    """Sides of a union by their tag."""
+    found: dict[str, Any] = {}
+    for side in get_args(_bare(annotation)):
+        if get_origin(side) is Annotated:
+            found |= {item.tag: side for item in get_args(side)[1:] if isinstance(item, Tag)}
+    return found
 
 
 def secondary(details: ErrorDetails) -> bool:
@@ -63,6 +96,8 @@ def secondary(details: ErrorDetails) -> bool:
 
 def _words(code: Code, path: Path, value: Any, shown: str, context: dict[str, Any], kind: str) -> tuple[str, str]:
     """What is wrong with a value and what is allowed; and what to do."""
+    while path and _is_tag(path[-1]):
+        path = path[:-1]
     key = str(path[-1]) if path else "the file"
     match code:
         case "missing-key":
@@ -85,7 +120,7 @@ def _words(code: Code, path: Path, value: Any, shown: str, context: dict[str, An
         case "wrong-length":
             return _length(value, context)
         case _:
-            return _type(path, key, value, shown, context, kind)
+            return _type(path, key, value, shown, kind)
 
 
 def _choice(key: str, value: Any, shown: str, allowed: str) -> tuple[str, str]:
@@ -106,10 +141,9 @@ def _length(value: Any, context: dict[str, Any]) -> tuple[str, str]:
     return f"{there}; needed {'is' if least == 1 else 'are'} at least {least}", f"add {'one' if least == 1 else many}"
 
 
-def _type(path: Path, key: str, value: Any, shown: str, context: dict[str, Any], kind: str) -> tuple[str, str]:
-    if kind == "union_tag_invalid":
-        tags = re.findall(r"<\w+>", context["expected_tags"])
-        allowed = " or ".join(_SIDES[tag] for tag in tags)
+def _type(path: Path, key: str, value: Any, shown: str, kind: str) -> tuple[str, str]:
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        allowed = " or ".join(dict.fromkeys(_SIDES.get(tag, "a mapping") for tag in _sides(_annotation(path))))
     else:
         allowed = _KINDS.get(kind.removesuffix("_type").removesuffix("_parsing"), "another type")
     if value is None:
@@ -151,11 +185,13 @@ def _known_keys(path: Path) -> list[str]:
 
 
 def _annotation(path: Path) -> Any:
-    """What the value at `path` is read as."""
+    """What the value at `path`, which may name sides of unions by their tags, is read as."""
     annotation: Any = Environment
     for part in path:
         model = _model(annotation)
-        if model and part in model.model_fields:
+        if _is_tag(part):
+            annotation = _sides(annotation)[str(part)]
+        elif model and part in model.model_fields:
             annotation = model.model_fields[str(part)].annotation
         else:
             # an entry of a list or mapping: its type is the last argument but for a tuple's ellipsis
