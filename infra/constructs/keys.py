@@ -36,13 +36,17 @@ def log_group(scope: Construct, id: str, *, name: str, key: kms.IKey) -> logs.Lo
     Its name differs each time the stack is created, so what is left of one is never in the way of the next. `key` is
     told to serve the group; the policy of an imported key cannot be changed, so its owner has to do that.
     """
-    stack = Stack.of(scope)
-    start = f"{name}/{stack.stack_name}"
-    _let_logs_use(key, f"{start}-*")
+    start = f"{name}/{Stack.of(scope).stack_name}"
+    return named_log_group(scope, id, name=f"{start}-{stack_suffix()}", pattern=f"{start}-*", key=key)
+
+
+def named_log_group(scope: Construct, id: str, *, name: str, pattern: str, key: kms.IKey) -> logs.LogGroup:
+    """As `log_group`, for a service that decides the name: `name`, which `pattern` covers without being a token."""
+    _let_logs_use(key, pattern)
     return logs.LogGroup(
         scope,
         id,
-        log_group_name=f"{start}-{stack_suffix()}",
+        log_group_name=name,
         encryption_key=key,
         retention=logs.RetentionDays.ONE_YEAR,
         removal_policy=RemovalPolicy.RETAIN,
