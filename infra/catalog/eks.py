@@ -55,8 +55,8 @@ KUBERNETES_VERSIONS: dict[str, KubernetesVersion] = {
     )
     for version, entry in _EKS["kubernetes_versions"].items()
 }
-NEWEST_TESTED: str = list(KUBERNETES_VERSIONS)[-1]
-"""Newest Kubernetes version that the images, add-ons and charts of this catalogue were chosen for."""
+NEWEST_TESTED: str = _EKS["newest_tested"]
+"""Newest Kubernetes version that every image, add-on and chart of this catalogue names."""
 DRA_KUBERNETES: str = _EKS["dra_kubernetes"]
 """Oldest Kubernetes version with dynamic resource allocation on EKS."""
 ULTRASERVER_KUBERNETES: str = _EKS["ultraserver_kubernetes"]
