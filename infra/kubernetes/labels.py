@@ -9,6 +9,9 @@ NODE_GROUP = "ultracluster/node-group"
 DEVICE_STACK = "ultracluster/device-stack"
 """Label of a GPU node: what shows its GPUs to Kubernetes."""
 
+TEAM = "ultracluster/team"
+"""Label of a team's namespace, with its name."""
+
 SYSTEM = "system"
 """NODE_GROUP of the CPU nodes that serve the cluster."""
 
@@ -20,6 +23,9 @@ HOSTNAME = "kubernetes.io/hostname"
 CLIQUE = "nvidia.com/gpu.clique"
 """Label that NVIDIA's feature discovery gives the nodes of one NVLink domain."""
 
+FILE_SYSTEM_CLAIM = "training"
+"""Claim of the environment's file system in each team's namespace."""
+
 GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
 GPU_TOLERATION = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
 
@@ -27,6 +33,11 @@ GPU_TOLERATION = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
 def network_layer(number: int) -> str:
     """Label that AWS's cloud provider gives nodes: the switch of layer `number`, 1 the farthest from the instance."""
     return f"topology.k8s.aws/network-node-layer-{number}"
+
+
+def team_group(team: str) -> str:
+    """Kubernetes group of a team's members: their access entries put them into it, a RoleBinding says what it may do."""
+    return f"team:{team}"
 
 
 def node_labels(group: NodeGroup, settings: Eks, *, name: str) -> dict[str, str]:
