@@ -1,20 +1,40 @@
 """The launch template of a group of nodes: interfaces, purchase, placement, disks and first boot."""
 
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from infra.catalog import Interface
+from infra.catalog.instance_types import Architecture
 from infra.config.launch import Launch
 
-ROOT_DEVICE = "/dev/sda1"
-"""Root device of the Ubuntu images that PCS publishes; an image of your own needs the same."""
+SESSION_MANAGER_ACTIONS = (
+    "ssm:UpdateInstanceInformation",
+    "ssmmessages:CreateControlChannel",
+    "ssmmessages:CreateDataChannel",
+    "ssmmessages:OpenControlChannel",
+    "ssmmessages:OpenDataChannel",
+)
+"""What Session Manager needs on a node (Systems Manager User Guide, "minimal Session Manager permissions")."""
 
-METADATA_HOPS = 4
-"""Hop limit of the metadata service that PCS recommends (AWS PCS User Guide, launch templates, 2026)."""
+
+class Image(NamedTuple):
+    """What a launch template has to know of an image: its root device, and who is how far from the metadata service."""
+
+    root_device: str
+    metadata_hops: int
+
+
+PCS_IMAGE = Image("/dev/sda1", 4)
+"""Ubuntu as PCS publishes it; an image of your own needs the same (AWS PCS User Guide, launch templates, 2026)."""
+
+EKS_IMAGE = Image("/dev/xvda", 2)
+"""AL2023 as EKS publishes it; two hops let pods read what their node is (EKS User Guide, launch templates, 2026)."""
 
 
 class NodeLaunchTemplate(Construct):
@@ -38,7 +58,8 @@ class AcceleratedLaunchTemplate(NodeLaunchTemplate):
     """How accelerated nodes launch: every EFA card wired, bought and placed as decided.
 
     The root volume is encrypted gp3, the metadata service takes only tokens. A cluster placement group of its own
-    comes with it where the launch asks for one.
+    comes with it where the launch asks for one. A managed node group brings its own subnet and allows none here.
+    `ami_id` is for nodes whose group does not name an image.
     """
 
     def __init__(
@@ -49,20 +70,24 @@ class AcceleratedLaunchTemplate(NodeLaunchTemplate):
         instance_type: str,
         launch: Launch,
         layout: Sequence[Interface],
-        subnet: ec2.ISubnet,
+        subnet: ec2.ISubnet | None,
         security_groups: Sequence[ec2.ISecurityGroup],
         root_volume_gib: int,
         user_data: str,
         tags: Mapping[str, str],
+        image: Image = PCS_IMAGE,
+        ami_id: str | None = None,
     ) -> None:
         super().__init__(scope, id)
         groups = [group.security_group_id for group in security_groups]
         data = {
-            **_common(root_volume_gib, user_data, tags),
+            **_common(image, root_volume_gib, user_data, tags),
             **_purchase(launch),
             "instanceType": instance_type,
-            "networkInterfaces": _network_interfaces(layout, subnet.subnet_id, groups),
+            "networkInterfaces": _network_interfaces(layout, subnet.subnet_id if subnet else None, groups),
         }
+        if ami_id:
+            data["imageId"] = ami_id
         if group_name := self._placement_group(launch):
             data["placement"] = {"groupName": group_name}
         self._launch_with(data)
@@ -75,8 +100,8 @@ class AcceleratedLaunchTemplate(NodeLaunchTemplate):
         return ec2.CfnPlacementGroup(self, "PlacementGroup", strategy="cluster").ref
 
 
-class LoginLaunchTemplate(NodeLaunchTemplate):
-    """How login nodes launch: one interface, in a private subnet, reached through Session Manager."""
+class CpuLaunchTemplate(NodeLaunchTemplate):
+    """How login and system nodes launch: one interface, in a private subnet, reached through Session Manager."""
 
     def __init__(
         self,
@@ -87,25 +112,39 @@ class LoginLaunchTemplate(NodeLaunchTemplate):
         root_volume_gib: int,
         user_data: str,
         tags: Mapping[str, str],
+        image: Image = PCS_IMAGE,
     ) -> None:
         super().__init__(scope, id)
         data = {
-            **_common(root_volume_gib, user_data, tags),
+            **_common(image, root_volume_gib, user_data, tags),
             "securityGroupIds": [group.security_group_id for group in security_groups],
         }
         self._launch_with(data)
 
 
-def _common(root_volume_gib: int, user_data: str, tags: Mapping[str, str]) -> dict[str, Any]:
+def group_name(name: str, *fixed: str) -> str:
+    """`name` with six characters that stand for what can only change with a new group: at most 25 for 18.
+
+    With a name of its own the new group is made beside the old one, which then goes.
+    """
+    return f"{name}-{hashlib.sha256(' '.join(fixed).encode()).hexdigest()[:6]}"
+
+
+def cpu_architecture(instance_type: str) -> Architecture:
+    """Architecture of a type without GPUs: Graviton types have a g behind their generation, m7g, c8gn, r7gd."""
+    return "arm64" if re.match(r"[a-z]+\d+g", instance_type) else "x86_64"
+
+
+def _common(image: Image, root_volume_gib: int, user_data: str, tags: Mapping[str, str]) -> dict[str, Any]:
     """What every node's launch template says. Keys in camel case: an L1 renders nothing for others."""
     ebs = {"volumeSize": root_volume_gib, "volumeType": "gp3", "encrypted": True, "deleteOnTermination": True}
     tag_list = [{"key": key, "value": value} for key, value in tags.items()]
     return {
-        "blockDeviceMappings": [{"deviceName": ROOT_DEVICE, "ebs": ebs}],
+        "blockDeviceMappings": [{"deviceName": image.root_device, "ebs": ebs}],
         "metadataOptions": {
             "httpEndpoint": "enabled",
             "httpTokens": "required",
-            "httpPutResponseHopLimit": METADATA_HOPS,
+            "httpPutResponseHopLimit": image.metadata_hops,
             "instanceMetadataTags": "enabled",
         },
         "tagSpecifications": [{"resourceType": kind, "tags": tag_list} for kind in ("instance", "volume")],
@@ -127,7 +166,7 @@ def _purchase(launch: Launch) -> dict[str, Any]:
     return data
 
 
-def _network_interfaces(layout: Sequence[Interface], subnet_id: str, groups: list[str]) -> list[dict[str, Any]]:
+def _network_interfaces(layout: Sequence[Interface], subnet_id: str | None, groups: list[str]) -> list[dict[str, Any]]:
     """One entry for each interface. Security groups stand on each, since the template has interfaces.
 
     Whether an interface gets a public address is left unset: with several interfaces there is none, and `efa-only`
@@ -138,7 +177,7 @@ def _network_interfaces(layout: Sequence[Interface], subnet_id: str, groups: lis
             "networkCardIndex": interface.card,
             "deviceIndex": interface.device,
             "interfaceType": interface.kind,
-            "subnetId": subnet_id,
+            **({"subnetId": subnet_id} if subnet_id else {}),
             "groups": groups,
             "deleteOnTermination": True,
         }

@@ -1,6 +1,5 @@
 """AWS PCS: the cluster with its logs, its node groups and its queues."""
 
-import hashlib
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Literal
@@ -16,7 +15,7 @@ from infra.catalog.pcs import IMAGE_PARAMETER, smallest_size
 from infra.config.node_groups import PurchaseType
 from infra.config.pcs import Pcs, Queue, SlurmSettings
 from infra.constructs.acknowledgements import acknowledge
-from infra.constructs.compute import NodeLaunchTemplate
+from infra.constructs.compute import SESSION_MANAGER_ACTIONS, NodeLaunchTemplate, group_name
 from infra.constructs.keys import plain_arn
 
 PurchaseOption = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK", "INTERRUPTIBLE_CAPACITY_RESERVATION"]
@@ -32,15 +31,6 @@ PURCHASE_OPTIONS: dict[PurchaseType, PurchaseOption] = {
 
 ROLE_PATH = "/aws-pcs/"
 """PCS takes only instance profiles whose role has this path (AWS PCS User Guide, "Instance profiles", 2026)."""
-
-SESSION_MANAGER_ACTIONS = (
-    "ssm:UpdateInstanceInformation",
-    "ssmmessages:CreateControlChannel",
-    "ssmmessages:CreateDataChannel",
-    "ssmmessages:OpenControlChannel",
-    "ssmmessages:OpenDataChannel",
-)
-"""What Session Manager needs on a node (Systems Manager User Guide, "minimal Session Manager permissions")."""
 
 
 class PcsCluster(Construct):
@@ -173,7 +163,7 @@ class PcsNodeGroup(Construct):
             self,
             "Resource",
             cluster_id=cluster.cluster_id,
-            name=node_group_name(name, instance_type),
+            name=group_name(name, instance_type),
             instance_configs=[{"instanceType": instance_type}],
             ami_id=_ami(image, architecture),
             custom_launch_template={
@@ -220,11 +210,6 @@ def one_after_another(changes: Sequence[PcsNodeGroup | PcsQueue]) -> None:
         # a queue waits for the groups that it names without being told
         if not (isinstance(later, PcsQueue) and earlier in later.node_groups):
             later.node.add_dependency(earlier)
-
-
-def node_group_name(name: str, instance_type: str) -> str:
-    """`name` with six characters that stand for the instance type: at most 25 for a name of up to 18."""
-    return f"{name}-{hashlib.sha256(instance_type.encode()).hexdigest()[:6]}"
 
 
 def _size(settings: Pcs, nodes: int) -> str:

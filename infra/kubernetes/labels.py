@@ -1,10 +1,9 @@
 """Names that nodes, queues and jobs agree on: labels, the taint of GPU nodes, and resources."""
 
 from infra.config.eks import Eks
-from infra.config.node_groups import NodeGroup
 
 NODE_GROUP = "ultracluster/node-group"
-"""Label of a node: the group of the environment file that it belongs to, for UltraServers without the block's number."""
+"""Label of a node: the group in the environment file, for UltraServers without the block's number."""
 
 DEVICE_STACK = "ultracluster/device-stack"
 """Label of a GPU node: what shows its GPUs to Kubernetes."""
@@ -36,10 +35,10 @@ def network_layer(number: int) -> str:
 
 
 def team_group(team: str) -> str:
-    """Kubernetes group of a team's members: their access entries put them into it, a RoleBinding says what it may do."""
+    """Kubernetes group of a team's members: access entries put them into it, a RoleBinding says what it may do."""
     return f"team:{team}"
 
 
-def node_labels(group: NodeGroup, settings: Eks, *, name: str) -> dict[str, str]:
-    """Labels of the nodes of `group`, or of a block of it; `name` is the group's in the file."""
+def node_labels(name: str, settings: Eks) -> dict[str, str]:
+    """Labels of the nodes of the group that the file calls `name`."""
     return {NODE_GROUP: name, DEVICE_STACK: settings.device_stacks(name)[0]}

@@ -8,8 +8,8 @@ from aws_cdk.assertions import Match, Template
 
 from infra.config.node_groups import PurchaseType
 from infra.config.pcs import Pcs, Queue
-from infra.constructs.compute import LoginLaunchTemplate
-from infra.constructs.pcs import PcsCluster, PcsNodeGroup, PcsNodeRole, PcsQueue, node_group_name, one_after_another
+from infra.constructs.compute import CpuLaunchTemplate, group_name
+from infra.constructs.pcs import PcsCluster, PcsNodeGroup, PcsNodeRole, PcsQueue, one_after_another
 
 QUEUE = Queue(name="train", node_groups=("train",))
 
@@ -36,7 +36,7 @@ class Deployed(cdk.Stack):
         )
 
     def node_group(self, role, name="train", instance_type="m7i.large", **changes):
-        template = LoginLaunchTemplate(
+        template = CpuLaunchTemplate(
             self,
             f"Template-{name}",
             security_groups=[self.group],
@@ -129,9 +129,9 @@ def test_the_node_role_has_the_path_that_pcs_asks_for_and_no_more_than_it_needs(
 
 
 def test_another_instance_type_makes_another_name():
-    one, other = node_group_name("train", "p5.48xlarge"), node_group_name("train", "p5e.48xlarge")
+    one, other = group_name("train", "p5.48xlarge"), group_name("train", "p5e.48xlarge")
     assert one != other
-    assert len(node_group_name("a" * 18, "p5.48xlarge")) == 25
+    assert len(group_name("a" * 18, "p5.48xlarge")) == 25
 
 
 def test_a_node_group_follows_the_latest_version_of_its_template():

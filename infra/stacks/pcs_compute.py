@@ -1,26 +1,25 @@
-"""`<env>-compute`: the nodes."""
-
-import re
+"""`<env>-compute` with Slurm: the nodes."""
 
 from constructs import Construct
 
 from infra.config.environment import Environment
 from infra.config.launch import decide
 from infra.config.node_groups import NodeGroup
+from infra.config.pcs import Login, Pcs
 from infra.constructs import user_data as boot
 from infra.constructs.bucket_access import BucketAccess
-from infra.constructs.compute import AcceleratedLaunchTemplate, LoginLaunchTemplate
+from infra.constructs.compute import AcceleratedLaunchTemplate, CpuLaunchTemplate, cpu_architecture
 from infra.constructs.network import ClusterNetwork
 from infra.constructs.pcs import PcsNodeGroup, PcsQueue, one_after_another
 from infra.stacks.base import EnvironmentStack
-from infra.stacks.control_plane import ControlPlaneStack
+from infra.stacks.pcs_control_plane import PcsControlPlaneStack
 from infra.stacks.storage import StorageStack
 
 LOGIN_VOLUME_GIB = 100
 """Root volume of a login node."""
 
 
-class ComputeStack(EnvironmentStack):
+class PcsComputeStack(EnvironmentStack):
     """Login nodes, the accelerated node groups, and the queues over them."""
 
     def __init__(
@@ -28,14 +27,15 @@ class ComputeStack(EnvironmentStack):
         scope: Construct,
         environment: Environment,
         *,
+        settings: Pcs,
         network: ClusterNetwork,
         storage: StorageStack,
-        control_plane: ControlPlaneStack,
+        control_plane: PcsControlPlaneStack,
     ) -> None:
         super().__init__(scope, "compute", environment)
         self._environment, self._network, self._storage = environment, network, storage
         self._cluster, self._role = control_plane.cluster, control_plane.node_role
-        login = self._login_group()
+        login = self._login_group(settings.login)
         if storage.buckets:
             access = BucketAccess(self, "BucketAccess", buckets=list(storage.buckets.values()), role=self._role.role)
             login.node.add_dependency(access)
@@ -49,13 +49,12 @@ class ComputeStack(EnvironmentStack):
                 cluster=self._cluster,
                 node_groups=[part for name in queue.node_groups for part in parts[name]],
             )
-            for queue in environment.control_plane.queues
+            for queue in settings.queues
         ]
         one_after_another([login, *groups.values(), *queues])
 
-    def _login_group(self) -> PcsNodeGroup:
-        settings = self._environment.control_plane.login
-        template = LoginLaunchTemplate(
+    def _login_group(self, settings: Login) -> PcsNodeGroup:
+        template = CpuLaunchTemplate(
             self,
             "LoginTemplate",
             security_groups=[self._network.cluster_security_group],
@@ -69,7 +68,7 @@ class ComputeStack(EnvironmentStack):
             name="login",
             cluster=self._cluster,
             instance_type=settings.instance_type,
-            architecture=_architecture(settings.instance_type),
+            architecture=cpu_architecture(settings.instance_type),
             launch_template=template,
             role=self._role,
             subnet=self._network.node_subnet,
@@ -123,8 +122,3 @@ class ComputeStack(EnvironmentStack):
             "ultracluster:environment": environment.name,
             "ultracluster:node-group": group,
         }
-
-
-def _architecture(instance_type: str) -> str:
-    """Graviton types have a g behind their generation: m7g, c8gn, r7gd."""
-    return "arm64" if re.match(r"[a-z]+\d+g", instance_type) else "x86_64"

@@ -1,26 +1,27 @@
-"""`<env>-control-plane`: what schedules jobs."""
+"""`<env>-control-plane` with Slurm: what schedules jobs."""
 
 from constructs import Construct
 
 from infra.config.environment import Environment
+from infra.config.pcs import Pcs
+from infra.config.pcs_fleet import managed_nodes
 from infra.constructs.keys import DataKey, log_group
 from infra.constructs.network import ClusterNetwork
 from infra.constructs.pcs import PcsCluster, PcsNodeRole
 from infra.stacks.base import EnvironmentStack
 
 
-class ControlPlaneStack(EnvironmentStack):
+class PcsControlPlaneStack(EnvironmentStack):
     """The PCS cluster with its logs in CloudWatch, and the role of its nodes, which IAM takes a while to spread."""
 
-    def __init__(self, scope: Construct, environment: Environment, *, network: ClusterNetwork) -> None:
+    def __init__(self, scope: Construct, environment: Environment, *, settings: Pcs, network: ClusterNetwork) -> None:
         super().__init__(scope, "control-plane", environment, stateful=True)
-        settings = environment.control_plane
         self.cluster = PcsCluster(
             self,
             "Cluster",
             name=f"{environment.name}-cluster",
             settings=settings,
-            nodes=environment.nodes,
+            nodes=managed_nodes(environment, settings),
             subnet=network.control_plane_subnets[0],
             security_group=network.cluster_security_group,
         )

@@ -1,0 +1,53 @@
+"""IAM roles that an AWS service or pods take on."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aws_cdk import Aws
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.constructs.acknowledgements import acknowledge
+
+PODS = "pods.eks.amazonaws.com"
+"""Whom EKS Pod Identity has take a role on for a pod (EKS User Guide, "Pod Identity", 2026)."""
+
+
+def service_role(
+    scope: Construct, id: str, *, service: str, description: str, aws_policies: Mapping[str, str] | None = None
+) -> iam.CfnRole:
+    """A role that `service` takes on. `aws_policies` are AWS's own: name to the reason why nothing narrower will do."""
+    accepted = aws_policies or {}
+    # EKS Pod Identity tags its sessions with the pod's cluster, namespace and service account
+    actions = ["sts:AssumeRole", "sts:TagSession"] if service == PODS else ["sts:AssumeRole"]
+    statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": actions}
+    role = iam.CfnRole(
+        scope,
+        id,
+        assume_role_policy_document={"Version": "2012-10-17", "Statement": [statement]},
+        description=description,
+        managed_policy_arns=[f"arn:{Aws.PARTITION}:iam::aws:policy/{name}" for name in accepted] or None,
+    )
+    if accepted:
+        finding = "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{}]"
+        acknowledge(role, {finding.format(name): reason for name, reason in accepted.items()})
+    return role
+
+
+def grant(
+    scope: Construct,
+    id: str,
+    *,
+    roles: Sequence[iam.CfnRole],
+    statements: Sequence[Mapping[str, Any]],
+    accepted: Mapping[str, str] | None = None,
+) -> iam.CfnManagedPolicy:
+    """Lets `roles` do what `statements` allow: mappings with Action, Resource and, where there are any, Condition.
+
+    `accepted` are findings of scanners on the policy, with a reason each.
+    """
+    document = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **statement} for statement in statements]}
+    policy = iam.CfnManagedPolicy(scope, id, policy_document=document, roles=[role.ref for role in roles])
+    if accepted:
+        acknowledge(policy, accepted)
+    return policy

@@ -1,0 +1,88 @@
+"""`<env>-compute` with Kubernetes: the accelerated nodes."""
+
+from constructs import Construct
+
+from infra.config.eks import Eks
+from infra.config.environment import Environment
+from infra.config.launch import decide
+from infra.config.node_groups import NodeGroup
+from infra.constructs.compute import EKS_IMAGE, AcceleratedLaunchTemplate
+from infra.constructs.eks_nodes import EksNodeGroup
+from infra.constructs.network import ClusterNetwork
+from infra.kubernetes import labels
+from infra.kubernetes.node_config import ClusterEndpoint, gpu_node_user_data
+from infra.stacks.base import EnvironmentStack
+from infra.stacks.eks_control_plane import EksControlPlaneStack
+
+
+class EksComputeStack(EnvironmentStack):
+    """A managed node group, with its launch template, for each group of the file and each block of an UltraServer."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        environment: Environment,
+        *,
+        settings: Eks,
+        network: ClusterNetwork,
+        control_plane: EksControlPlaneStack,
+    ) -> None:
+        super().__init__(scope, "compute", environment)
+        self._environment, self._settings, self._network = environment, settings, network
+        self._control_plane = control_plane
+        for group in environment.node_groups:
+            for part in group.blocks():
+                self._node_group(part, group.name)
+
+    def _node_group(self, group: NodeGroup, name_in_file: str) -> None:
+        environment, settings, network = self._environment, self._settings, self._network
+        template = AcceleratedLaunchTemplate(
+            self,
+            f"Template-{group.name}",
+            instance_type=group.instance_type,
+            launch=decide(group).launch,
+            layout=group.layout("eks"),
+            subnet=None,
+            security_groups=[network.efa_security_group, network.cluster_security_group],
+            root_volume_gib=group.root_volume_gib,
+            user_data=gpu_node_user_data(
+                group, settings, lustre=environment.storage.lustre, cluster=self._joins(group)
+            ),
+            tags={
+                "Name": f"{environment.name}-{group.name}",
+                **environment.tags,
+                "ultracluster:environment": environment.name,
+                "ultracluster:node-group": group.name,
+            },
+            image=EKS_IMAGE,
+            ami_id=_ami(group.image),
+        )
+        EksNodeGroup(
+            self,
+            f"Group-{group.name}",
+            group=group,
+            cluster=self._control_plane.cluster,
+            kubernetes_version=settings.kubernetes_version,
+            launch_template=template,
+            role=self._control_plane.node_role,
+            subnet=network.node_subnet,
+            labels=labels.node_labels(name_in_file, settings),
+            taint=labels.GPU_TAINT,
+            repair=settings.node_repair,
+        )
+
+    def _joins(self, group: NodeGroup) -> ClusterEndpoint | None:
+        """What an image of one's own has to be told to join; EKS tells it to its own."""
+        if group.image == "auto":
+            return None
+        cluster = self._control_plane.cluster
+        return ClusterEndpoint(
+            cluster.cluster_name, cluster.endpoint, cluster.certificate_authority, cluster.service_network
+        )
+
+
+def _ami(image: str) -> str | None:
+    """An AMI id, or a dynamic reference that CloudFormation resolves at each deployment; none for EKS's own image."""
+    if image == "auto":
+        return None
+    return f"{{{{resolve:{image}}}}}" if image.startswith("ssm:") else image

@@ -1,0 +1,119 @@
+"""`<env>-control-plane` with Kubernetes: the cluster, who may enter it, and the nodes that serve it."""
+
+from aws_cdk import CfnOutput
+from constructs import Construct
+
+from infra.config.eks import Eks
+from infra.config.environment import Environment
+from infra.constructs.compute import EKS_IMAGE, CpuLaunchTemplate
+from infra.constructs.eks import EksAddon, EksCluster
+from infra.constructs.eks_nodes import EksNodeRole, SystemNodeGroup
+from infra.constructs.keys import DataKey, named_log_group
+from infra.constructs.names import stack_suffix
+from infra.constructs.network import ClusterNetwork
+from infra.constructs.roles import PODS, service_role
+from infra.kubernetes import labels
+from infra.kubernetes.addons import ClusterAddon, cluster_addons
+from infra.kubernetes.node_config import system_node_user_data
+from infra.stacks.base import EnvironmentStack
+
+SYSTEM_VOLUME_GIB = 100
+"""Root volume of a system node."""
+
+POD_ROLES = {
+    "vpc-cni": {"AmazonEKS_CNI_Policy": "What EKS asks of the VPC CNI's role: addresses of the nodes' interfaces."},
+}
+"""AWS's policies for the pods of add-ons, with a reason each."""
+
+
+class EksControlPlaneStack(EnvironmentStack):
+    """The EKS cluster with its logs, its access entries, its system nodes, and the add-ons that these need.
+
+    System nodes stand here, so that the software in the cluster need not wait for the accelerated nodes.
+    """
+
+    def __init__(self, scope: Construct, environment: Environment, *, settings: Eks, network: ClusterNetwork) -> None:
+        super().__init__(scope, "control-plane", environment, stateful=True)
+        self._environment, self._settings, self._network = environment, settings, network
+        self.cluster = self._cluster()
+        self.node_role = EksNodeRole(self, "Nodes")
+        for number, admin in enumerate(settings.admins):
+            self.cluster.administered_by(f"Admin{number}", admin)
+        for team in settings.teams:
+            for number, member in enumerate(team.members):
+                self.cluster.entered_by(f"Member-{team.name}-{number}", member, groups=[labels.team_group(team.name)])
+        first = [self._addon(addon) for addon in cluster_addons(environment) if addon.before_nodes]
+        self.system_nodes = self._system_nodes()
+        self.system_nodes.node.add_dependency(*first)
+        CfnOutput(self, "Kubeconfig", value=f"aws eks update-kubeconfig --name {self.cluster.cluster_name}")
+
+    def _cluster(self) -> EksCluster:
+        environment, network = self._environment, self._network
+        # EKS names the group of its logs after the cluster. With a suffix to both, what a cluster left behind is never
+        # in the way of the next.
+        name = f"{environment.name}-{stack_suffix()}"
+        key = DataKey(self, "Key", description=f"Kubernetes secrets and logs of {environment.name}").key
+        pattern = f"/aws/eks/{environment.name}-*"
+        logs = named_log_group(self, "Logs", name=f"/aws/eks/{name}/cluster", pattern=pattern, key=key)
+        create = environment.network.create
+        cluster = EksCluster(
+            self,
+            "Cluster",
+            name=name,
+            settings=self._settings,
+            vpc_block=create.block if create else None,
+            subnets=network.control_plane_subnets,
+            security_group=network.cluster_security_group,
+            key=key,
+        )
+        cluster.wait_for(logs)
+        return cluster
+
+    def _addon(self, addon: ClusterAddon) -> EksAddon:
+        name, account = addon.addon.name, addon.addon.service_account
+        roles = {}
+        if account and name in POD_ROLES:
+            role = f"Role-{name}"
+            policies = POD_ROLES[name]
+            roles[account] = service_role(
+                self, role, service=PODS, description=f"Pods of {name}", aws_policies=policies
+            )
+        return EksAddon(
+            self,
+            f"Addon-{name}",
+            cluster=self.cluster,
+            name=name,
+            version=addon.addon.versions.get(self._settings.kubernetes_version),
+            configuration=addon.configuration,
+            pod_roles=roles,
+        )
+
+    def _system_nodes(self) -> SystemNodeGroup:
+        environment, settings = self._environment, self._settings.system_nodes
+        tags = {
+            "Name": f"{environment.name}-system",
+            **environment.tags,
+            "ultracluster:environment": environment.name,
+            "ultracluster:node-group": labels.SYSTEM,
+        }
+        template = CpuLaunchTemplate(
+            self,
+            "SystemTemplate",
+            security_groups=[self._network.cluster_security_group],
+            root_volume_gib=SYSTEM_VOLUME_GIB,
+            user_data=system_node_user_data(),
+            tags=tags,
+            image=EKS_IMAGE,
+        )
+        return SystemNodeGroup(
+            self,
+            "System",
+            cluster=self.cluster,
+            kubernetes_version=self._settings.kubernetes_version,
+            instance_type=settings.instance_type,
+            count=settings.count,
+            launch_template=template,
+            role=self.node_role,
+            subnets=self._network.control_plane_subnets,
+            labels={labels.NODE_GROUP: labels.SYSTEM},
+        )

@@ -1,0 +1,143 @@
+"""`<env>-platform`: the software in the cluster, from storage drivers to queues."""
+
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.config.eks import Eks
+from infra.config.environment import Environment
+from infra.constructs.bucket_access import BucketAccess
+from infra.constructs.eks import EksAddon
+from infra.constructs.karpenter import Karpenter
+from infra.constructs.kubectl import HelmRelease, KubectlProvider, KubernetesObjects
+from infra.constructs.network import ClusterNetwork
+from infra.constructs.roles import PODS, grant, service_role
+from infra.kubernetes.addons import ClusterAddon, cluster_addons
+from infra.kubernetes.parts import Deployed, Elastic, FileSystem, Objects, Release
+from infra.kubernetes.platform import platform
+from infra.stacks.base import EnvironmentStack
+from infra.stacks.eks_control_plane import EksControlPlaneStack
+from infra.stacks.storage import StorageStack
+
+FILE_SYSTEM_ADDON = "aws-fsx-csi-driver"
+BUCKETS_ADDON = "aws-mountpoint-s3-csi-driver"
+
+NOMINAL_GIB = 1200
+"""Size that volumes of a file system say which grows by itself; Kubernetes wants one, and nothing goes by it."""
+
+JOB_ACCOUNT = "default"
+"""Service account of a team's namespace whose pods may use the buckets."""
+
+
+class PlatformStack(EnvironmentStack):
+    """Add-ons that need nodes, Helm releases and Kubernetes objects, each after what it needs."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        environment: Environment,
+        *,
+        settings: Eks,
+        network: ClusterNetwork,
+        storage: StorageStack,
+        control_plane: EksControlPlaneStack,
+    ) -> None:
+        super().__init__(scope, "platform", environment)
+        self._environment, self._settings, self._network = environment, settings, network
+        self._storage, self._cluster = storage, control_plane.cluster
+        self._node_role = control_plane.node_role
+        self._bucket_role = self._reads_and_writes_buckets()
+        addons = [self._addon(addon) for addon in cluster_addons(environment) if not addon.before_nodes]
+        provider = KubectlProvider(
+            self,
+            "Kubectl",
+            cluster=self._cluster,
+            kubernetes_version=settings.kubernetes_version,
+            vpc=network.vpc,
+            subnets=network.control_plane_subnets,
+            security_group=network.cluster_security_group,
+        )
+        made: dict[str, HelmRelease | KubernetesObjects] = {}
+        for part in platform(environment, self._deployed()):
+            made[part.name] = self._make(part, provider)
+            before = [made[name].resource for name in part.after]
+            made[part.name].resource.node.add_dependency(*(before or [provider.ready, *addons]))
+
+    def _make(self, part: Release | Objects, provider: KubectlProvider) -> HelmRelease | KubernetesObjects:
+        if isinstance(part, Release):
+            mirror = self._settings.chart_mirror
+            return HelmRelease(self, f"Release-{part.name}", provider=provider, release=part, mirror=mirror)
+        return KubernetesObjects(self, f"Objects-{part.name}", provider=provider, objects=part)
+
+    def _deployed(self) -> Deployed:
+        storage, lustre = self._storage, self._environment.storage.lustre
+        file_system = None
+        if lustre and storage.file_system:
+            made = storage.file_system
+            file_system = FileSystem(
+                made.file_system_id, made.dns_name, made.mount_name, lustre.capacity_gib or NOMINAL_GIB
+            )
+        return Deployed(
+            cluster_name=self._cluster.cluster_name,
+            file_system=file_system,
+            buckets={name: bucket.bucket_name for name, bucket in storage.buckets.items()},
+            elastic=self._elastic() if self._settings.karpenter else None,
+        )
+
+    def _elastic(self) -> Elastic:
+        network = self._network
+        karpenter = Karpenter(self, "Karpenter", cluster=self._cluster)
+        return Elastic(
+            interruption_queue=karpenter.interruption_queue,
+            node_role_name=karpenter.node_role_name,
+            node_subnet_id=network.node_subnet.subnet_id,
+            cpu_subnet_ids=tuple(subnet.subnet_id for subnet in network.control_plane_subnets),
+            efa_security_group_id=network.efa_security_group.security_group_id,
+            cluster_security_group_id=network.cluster_security_group.security_group_id,
+        )
+
+    def _reads_and_writes_buckets(self) -> iam.CfnRole | None:
+        """The role of jobs, and of the driver that mounts buckets for them."""
+        if not self._storage.buckets:
+            return None
+        role = service_role(self, "BucketRole", service=PODS, description="Pods that use the buckets")
+        BucketAccess(self, "BucketAccess", buckets=list(self._storage.buckets.values()), role=role)
+        for team in self._settings.teams:
+            eks.CfnPodIdentityAssociation(
+                self,
+                f"Jobs-{team.name}",
+                cluster_name=self._cluster.cluster_name,
+                namespace=team.name,
+                service_account=JOB_ACCOUNT,
+                role_arn=role.attr_arn,
+            )
+        return role
+
+    def _addon(self, addon: ClusterAddon) -> EksAddon:
+        name, account = addon.addon.name, addon.addon.service_account
+        roles = {}
+        if account and name == BUCKETS_ADDON and self._bucket_role:
+            roles[account] = self._bucket_role
+        if account and name == FILE_SYSTEM_ADDON:
+            roles[account] = self._looks_at_file_systems()
+        return EksAddon(
+            self,
+            f"Addon-{name}",
+            cluster=self._cluster,
+            name=name,
+            version=addon.addon.versions.get(self._settings.kubernetes_version),
+            configuration=addon.configuration,
+            pod_roles=roles,
+        )
+
+    def _looks_at_file_systems(self) -> iam.CfnRole:
+        """The driver's own policy would let it delete file systems; volumes that exist take nothing but a look."""
+        role = service_role(self, "FileSystemRole", service=PODS, description="FSx CSI driver")
+        grant(
+            self,
+            "FileSystemPolicy",
+            roles=[role],
+            statements=[{"Action": ["fsx:DescribeFileSystems"], "Resource": "*"}],
+            accepted={"AwsSolutions-IAM5[Resource::*]": "the action takes no resource"},
+        )
+        return role
