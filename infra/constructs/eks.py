@@ -105,18 +105,32 @@ class EksCluster(Construct):
         """Has the cluster made only after `before`."""
         self._cluster.node.add_dependency(*before)
 
-    def administered_by(self, id: str, role_arn: str) -> eks.CfnAccessEntry:
-        """Lets a role do everything in the cluster."""
-        policy = {"policyArn": access_policy(Aws.PARTITION, "cluster_admin"), "accessScope": {"type": "cluster"}}
-        return eks.CfnAccessEntry(
-            self, id, cluster_name=self._name, principal_arn=role_arn, type="STANDARD", access_policies=[policy]
-        )
 
-    def entered_by(self, id: str, role_arn: str, *, groups: Sequence[str]) -> eks.CfnAccessEntry:
-        """Lets a role into the cluster as a member of Kubernetes groups; what these may do, RBAC says."""
-        return eks.CfnAccessEntry(
-            self, id, cluster_name=self._name, principal_arn=role_arn, type="STANDARD", kubernetes_groups=list(groups)
-        )
+def administrator(scope: Construct, id: str, *, cluster: EksCluster, role_arn: str) -> eks.CfnAccessEntry:
+    """Lets a role do everything in the cluster."""
+    policy = {"policyArn": access_policy(Aws.PARTITION, "cluster_admin"), "accessScope": {"type": "cluster"}}
+    return eks.CfnAccessEntry(
+        scope,
+        id,
+        cluster_name=cluster.cluster_name,
+        principal_arn=role_arn,
+        type="STANDARD",
+        access_policies=[policy],
+    )
+
+
+def member(
+    scope: Construct, id: str, *, cluster: EksCluster, role_arn: str, groups: Sequence[str]
+) -> eks.CfnAccessEntry:
+    """Lets a role into the cluster as a member of Kubernetes groups; what these may do, RBAC says."""
+    return eks.CfnAccessEntry(
+        scope,
+        id,
+        cluster_name=cluster.cluster_name,
+        principal_arn=role_arn,
+        type="STANDARD",
+        kubernetes_groups=list(groups),
+    )
 
 
 class EksAddon(Construct):

@@ -14,7 +14,7 @@ from constructs import Construct
 from infra.catalog.eks import KUBERNETES_VERSIONS, NEWEST_TESTED
 from infra.catalog.software import release_source
 from infra.constructs.acknowledgements import acknowledge
-from infra.constructs.eks import EksCluster
+from infra.constructs.eks import EksCluster, administrator
 from infra.kubernetes.parts import Objects, Release
 
 TIMEOUT = "13m"
@@ -65,7 +65,8 @@ class KubectlProvider(Construct):
         )
         self.service_token = self._provider.service_token
         acknowledge(self._provider, ACCEPTED)
-        self.ready = cluster.administered_by("KubectlAccess", cast("Any", self._provider.role).role_arn)
+        role_arn = cast("Any", self._provider.role).role_arn
+        self.ready = administrator(self, "Access", cluster=cluster, role_arn=role_arn)
 
 
 class HelmRelease(Construct):

@@ -6,7 +6,7 @@ from constructs import Construct
 from infra.config.eks import Eks
 from infra.config.environment import Environment
 from infra.constructs.compute import EKS_IMAGE, CpuLaunchTemplate
-from infra.constructs.eks import EksAddon, EksCluster
+from infra.constructs.eks import EksAddon, EksCluster, administrator, member
 from infra.constructs.eks_nodes import EksNodeRole, SystemNodeGroup
 from infra.constructs.keys import DataKey, named_log_group
 from infra.constructs.names import stack_suffix
@@ -37,11 +37,12 @@ class EksControlPlaneStack(EnvironmentStack):
         self._environment, self._settings, self._network = environment, settings, network
         self.cluster = self._cluster()
         self.node_role = EksNodeRole(self, "Nodes")
-        for number, admin in enumerate(settings.admins):
-            self.cluster.administered_by(f"Admin{number}", admin)
+        for number, role in enumerate(settings.admins):
+            administrator(self, f"Admin{number}", cluster=self.cluster, role_arn=role)
         for team in settings.teams:
-            for number, member in enumerate(team.members):
-                self.cluster.entered_by(f"Member-{team.name}-{number}", member, groups=[labels.team_group(team.name)])
+            for number, role in enumerate(team.members):
+                groups = [labels.team_group(team.name)]
+                member(self, f"Member-{team.name}-{number}", cluster=self.cluster, role_arn=role, groups=groups)
         first = [self._addon(addon) for addon in cluster_addons(environment) if addon.before_nodes]
         self.system_nodes = self._system_nodes()
         self.system_nodes.node.add_dependency(*first)

@@ -10,7 +10,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Match, Template
 
 from infra.config.eks import Eks, Team
-from infra.constructs.eks import EksAddon, EksCluster, service_network
+from infra.constructs.eks import EksAddon, EksCluster, administrator, member, service_network
 from infra.constructs.roles import PODS, service_role
 
 ADMIN = "arn:aws:iam::111122223333:role/Platform"
@@ -97,7 +97,7 @@ def test_services_take_addresses_that_the_vpc_has_not(vpc, services):
 
 def test_an_administrator_has_the_cluster_admin_policy_in_the_whole_cluster():
     stack = Deployed()
-    stack.cluster.administered_by("Admin", ADMIN)
+    administrator(stack, "Admin", cluster=stack.cluster, role_arn=ADMIN)
     entry = stack.only("AWS::EKS::AccessEntry")
     assert entry["PrincipalArn"] == ADMIN
     (policy,) = entry["AccessPolicies"]
@@ -107,7 +107,7 @@ def test_an_administrator_has_the_cluster_admin_policy_in_the_whole_cluster():
 
 def test_a_member_of_a_team_enters_as_its_group_and_with_no_policy_of_aws():
     stack = Deployed()
-    stack.cluster.entered_by("Member", ADMIN, groups=["team:pretrain"])
+    member(stack, "Member", cluster=stack.cluster, role_arn=ADMIN, groups=["team:pretrain"])
     entry = stack.only("AWS::EKS::AccessEntry")
     assert entry["KubernetesGroups"] == ["team:pretrain"]
     assert "AccessPolicies" not in entry
