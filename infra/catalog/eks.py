@@ -55,12 +55,18 @@ KUBERNETES_VERSIONS: dict[str, KubernetesVersion] = {
     )
     for version, entry in _EKS["kubernetes_versions"].items()
 }
-NEWEST_TESTED: str = _EKS["newest_tested"]
-"""Newest Kubernetes version that every image, add-on and chart of this catalogue names."""
+NEWEST_TESTED: str = list(KUBERNETES_VERSIONS)[-1]
+"""Newest Kubernetes version of this catalogue."""
 DRA_KUBERNETES: str = _EKS["dra_kubernetes"]
 """Oldest Kubernetes version with dynamic resource allocation on EKS."""
 ULTRASERVER_KUBERNETES: str = _EKS["ultraserver_kubernetes"]
 """Oldest Kubernetes version for P6e-GB200 UltraServers."""
+NODES_PER_GROUP: int = _EKS["quotas"]["nodes_per_group"]
+"""Default quota of nodes in a managed node group."""
+MAXIMUM_NODE_GROUPS: int = _EKS["quotas"]["node_groups"]
+"""Default quota of managed node groups in a cluster."""
+MAXIMUM_PUBLIC_CIDRS: int = _EKS["quotas"]["public_cidrs"]
+"""Networks that may be let into a public endpoint."""
 TIERS: tuple[Tier, ...] = tuple(_EKS["tiers"])
 LOG_TYPES: tuple[str, ...] = tuple(_EKS["log_types"])
 IMAGE_DRIVER: str = _EKS["image"]["nvidia_driver"]
