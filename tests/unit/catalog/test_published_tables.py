@@ -171,7 +171,19 @@ def test_only_gb200_is_sold_in_ultraservers_only():
 
 
 @pytest.mark.parametrize(
-    "name", ["ec2_instance_types", "ec2_user_guide", "gpus", "published", "offerings", "ultraservers", "lustre", "pcs"]
+    "name",
+    [
+        "ec2_instance_types",
+        "ec2_user_guide",
+        "gpus",
+        "published",
+        "offerings",
+        "ultraservers",
+        "lustre",
+        "pcs",
+        "eks",
+        "software",
+    ],
 )
 def test_every_data_file_names_its_source_and_day(name):
     data = records(name)
