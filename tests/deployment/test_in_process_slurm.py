@@ -1,0 +1,24 @@
+"""Shipped environments with Slurm, deployed in this process: what PCS answers."""
+
+import pytest
+
+from infra.config.loader import load
+from tests.deployment.in_process import CREATED_HERE, client, deployed_whole
+from tests.synthesis import FILES
+
+
+@pytest.fixture(scope="module", params=[name for name in CREATED_HERE if load(FILES[name]).control_plane.type == "pcs"])
+def deployed(request):
+    """An environment that is deployed whole."""
+    with deployed_whole(request.param) as environment:
+        yield environment
+
+
+def test_the_cluster_manages_every_group_and_queue_of_the_file(deployed):
+    pcs = client(deployed, "pcs")
+    (cluster,) = pcs.list_clusters()["clusters"]
+    groups = pcs.list_compute_node_groups(clusterIdentifier=cluster["id"])["computeNodeGroups"]
+    named = sorted(group["name"].rpartition("-")[0] for group in groups)
+    assert named == sorted(["login", *(group.name for group in deployed.launched_groups)])
+    queues = pcs.list_queues(clusterIdentifier=cluster["id"])["queues"]
+    assert {queue["name"] for queue in queues} == {queue.name for queue in deployed.control_plane.queues}
