@@ -72,7 +72,7 @@ class KubectlProvider(Construct):
 class HelmRelease(Construct):
     """A release of a chart at the version that the catalogue pins, from its own repository or from `mirror`.
 
-    Helm waits until what it installs runs, and undoes an upgrade that fails. A release is named like its chart.
+    Where the release says so, Helm waits until what it installs runs, and undoes an upgrade that fails.
     """
 
     def __init__(
@@ -93,9 +93,7 @@ class HelmRelease(Construct):
                 "Version": source.version,
                 "Namespace": release.chart.namespace,
                 "CreateNamespace": True,
-                "Wait": True,
-                "Atomic": True,
-                "Timeout": TIMEOUT,
+                **({"Wait": True, "Atomic": True, "Timeout": TIMEOUT} if release.waits else {}),
                 "Values": json.dumps(release.values, sort_keys=True),
             },
         )

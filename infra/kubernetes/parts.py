@@ -12,12 +12,17 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Release:
-    """A Helm release of `chart` with `values`. `after` names what must be in the cluster before it."""
+    """A Helm release of `chart` with `values`. `after` names what must be in the cluster before it.
+
+    `waits` has Helm wait until it runs, and undo an upgrade that does not. What runs on accelerated nodes must not: one
+    node out of order would undo the upgrade of all.
+    """
 
     name: str
     chart: Chart
     values: Mapping[str, Any]
     after: tuple[str, ...] = ()
+    waits: bool = True
 
 
 @dataclass(frozen=True)
