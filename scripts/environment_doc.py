@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from infra.catalog import catalog, lustre, pcs, ultraservers
+from infra.catalog import catalog, eks, lustre, pcs, ultraservers
+from infra.config import eks_fleet, pcs_fleet
 from infra.config.problems import Settings
 from infra.config.schema import environment_schema
 
@@ -23,8 +24,8 @@ and check the file when its first line names the schema, as in `environments/`:
 ```
 
 YAML is read by the core schema of version 1.2: only `true` and `false` are booleans, and nothing is a date. Account
-numbers and Slurm versions are text and need quotes. This page is written by `make docs` from the models in
-`infra/config`.
+numbers and versions of Slurm and Kubernetes are text and need quotes. This page is written by `make docs` from the
+models in `infra/config`.
 """
 
 SECTIONS = {
@@ -85,8 +86,17 @@ ALLOWED = {
     ("Queue", "slurm_settings"): f"{figures(sorted(pcs.QUEUE_SETTINGS))}; values are text or whole numbers",
     ("Queue", "node_groups"): "list of names under `node_groups`",
     ("S3Link", "bucket"): "a name under `storage.buckets`",
+    ("Eks", "kubernetes_version"): figures(eks.KUBERNETES_VERSIONS),
+    ("DeviceStacks", "gpu_operator"): "list of names under `node_groups`",
+    ("DeviceStacks", "device_plugin"): "list of names under `node_groups`",
+    ("DeviceStacks", "dra"): "list of names under `node_groups`",
+    ("Team", "node_groups"): "list of names under `node_groups`",
+    ("Team", "gpus"): "whole number from 0, or a mapping of names under `node_groups` to such numbers",
 }
 """What is allowed where a rule or the catalogue decides, which the schema does not say."""
+
+WITH_THE_FLEET = {"Pcs": pcs_fleet, "Eks": eks_fleet}
+"""Modules of the rules between a section and the rest of the file."""
 
 
 def main() -> None:
@@ -167,8 +177,12 @@ def _default(about: dict[str, Any]) -> str:
 
 def _sourced_rules(model: type[Settings]) -> Iterator[str]:
     """What the rules of a model say that name where they come from; the others speak for themselves."""
-    for member in vars(model).values():
-        words = " ".join((inspect.getdoc(member) or "").split()) if getattr(member, "is_rule", False) else ""
+    rules = [member for member in vars(model).values() if getattr(member, "is_rule", False)]
+    if model.__name__ in WITH_THE_FLEET:
+        module = WITH_THE_FLEET[model.__name__]
+        rules += [each for name, each in vars(module).items() if inspect.isfunction(each) and name.startswith("_")]
+    for each in rules:
+        words = " ".join((inspect.getdoc(each) or "").split())
         if "Source:" in words or words.endswith(")."):
             yield words
 

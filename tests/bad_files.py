@@ -1,7 +1,7 @@
 """The refused files of tests/unit/config/bad: one fault each, named after its code, its report beside it."""
 
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
 from unittest.mock import patch
@@ -15,16 +15,17 @@ CODES = get_args(Code)
 NAMES = sorted(file.stem for file in (FOLDER / "bad").glob("*.yaml"))
 
 
-class ReadingDay(date):
-    """The day on which the files were written: Slurm versions end as time goes by."""
+SOUND = ("minimal.yaml", "minimal-eks.yaml")
+"""Files without a fault, one for each control plane; every refused file differs from one of them in a few lines."""
 
-    @classmethod
-    def today(cls):
-        return cls(2026, 11, 20)
+
+def reading_time():
+    """Sets the clock to when the files were written: versions end and capacity blocks begin as time goes by."""
+    return patch("infra.config.clock.now", lambda: datetime(2026, 11, 20, tzinfo=UTC))
 
 
 def reading_of(name: str) -> Reading:
-    with patch("infra.config.pcs.date", ReadingDay):
+    with reading_time():
         return replace(read(FOLDER / "bad" / f"{name}.yaml"), file=f"bad/{name}.yaml")
 
 
@@ -39,7 +40,7 @@ def code_of(name: str) -> str:
 
 
 def changed_lines(name: str) -> str:
-    """The lines in which the file differs from minimal.yaml, which has no fault."""
-    sound = (FOLDER / "minimal.yaml").read_text("utf-8").splitlines()
+    """The lines in which the file differs from the one without a fault that it is nearest to."""
     lines = (FOLDER / "bad" / f"{name}.yaml").read_text("utf-8", errors="backslashreplace").splitlines()
-    return "\n".join(line for line in lines if line not in sound)
+    sound = [(FOLDER / file).read_text("utf-8").splitlines() for file in SOUND]
+    return "\n".join(min(([line for line in lines if line not in known] for known in sound), key=len))

@@ -1,38 +1,42 @@
 """Rules between an EKS control plane and the rest of the file."""
 
-from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from infra.catalog import catalog, eks
-from infra.config.eks import Eks
+from infra.config import clock
+from infra.config.eks import DEVICE_STACKS, Eks
+from infra.config.node_groups import Scale, image_not_pinned, unknown_group
 from infra.config.problems import Path, Problem
 
 if TYPE_CHECKING:
     from infra.config.environment import Environment
 
-NODES_PER_GROUP = 100
-"""Nodes of a managed node group that every account has; newer accounts may have more (not verified)."""
+GROUP_LABELS = {"system": "the system nodes", "elastic-cpu": "Karpenter's nodes", "elastic-g": "Karpenter's nodes"}
+"""Names under which other nodes than those of the file are labelled, and whose they are."""
 
 
 def eks_problems(environment: "Environment", settings: Eks) -> Iterator[Problem]:
     """What speaks against running the fleet of `environment` under `settings`, its control plane."""
     yield from _subnets(environment)
     yield from _internet(environment, settings)
+    yield from _group_names(environment)
     yield from _purchases(environment)
-    yield from _node_counts(environment)
+    yield from _counts(environment)
+    yield from _quotas_of_eks(environment)
+    yield from _interfaces(environment)
+    yield from _images(environment, settings)
     yield from _lustre_efa(environment)
     yield from _device_stacks(environment, settings)
     yield from _ultraservers(environment, settings)
+    yield from _dynamic_resources(environment, settings)
     yield from _team_groups(environment, settings)
-    yield from _quotas(environment, settings)
+    yield from _team_quotas(environment, settings)
     yield from _members(settings)
 
 
 def _subnets(environment: "Environment") -> Iterator[Problem]:
-    """EKS puts its interfaces into two zones or more (EKS User Guide, "VPC and subnet requirements")."""
+    """EKS puts its interfaces into two zones or more (EKS User Guide, "VPC and subnet requirements", 2026)."""
     existing = environment.network.existing
     if existing and len(set(existing.control_plane_subnet_ids)) < 2:
         message = "EKS needs subnets in at least two zones; one is named"
@@ -44,11 +48,22 @@ def _internet(environment: "Environment", settings: Eks) -> Iterator[Problem]:
     create = environment.network.create
     if create and not create.nat_gateways and not settings.chart_mirror:
         message = "without NAT gateways the cluster reaches neither charts nor images"
-        at = ("network", "create", "nat_gateways")
-        yield Problem("charts-without-internet", at, message, "set nat_gateways: 1, or control_plane.chart_mirror")
+        hint = "set nat_gateways: 1, or name a registry that holds them in control_plane.chart_mirror"
+        yield Problem("charts-without-internet", ("network", "create", "nat_gateways"), message, hint)
+
+
+def _group_names(environment: "Environment") -> Iterator[Problem]:
+    for i, group in enumerate(environment.node_groups):
+        if group.name in GROUP_LABELS:
+            message = f"{group.name} is what {GROUP_LABELS[group.name]} are labelled with on EKS"
+            yield Problem("node-group-name-reserved", ("node_groups", i, "name"), message, "give it another name")
 
 
 def _purchases(environment: "Environment") -> Iterator[Problem]:
+    """Managed node groups launch On-Demand, on Spot, and into capacity blocks.
+
+    Source: EKS User Guide, managed node group capacity types, and capacity blocks with them (2026).
+    """
     for i, group in enumerate(environment.node_groups):
         at: Path = ("node_groups", i, "purchase")
         if group.purchase.type == "interruptible_reservation":
@@ -56,17 +71,62 @@ def _purchases(environment: "Environment") -> Iterator[Problem]:
             hint = "set type: reservation, capacity_block or spot"
             yield Problem("purchase-not-on-eks", (*at, "type"), message, hint)
         starts = group.purchase.start_time
-        if starts and starts < datetime.now(UTC):
-            message = f"the capacity block began at {group.purchase.starts}; the next change would set its nodes to 0"
+        if starts and starts <= clock.now():
+            message = f"the block began at {group.purchase.starts}, and a change of the group would now stop its nodes"
             yield Problem("capacity-block-started", (*at, "starts"), message, "remove starts")
 
 
-def _node_counts(environment: "Environment") -> Iterator[Problem]:
+def _counts(environment: "Environment") -> Iterator[Problem]:
+    """Neither EKS nor what runs in the cluster changes the size of a managed node group, but for a block's end.
+
+    Source: EKS User Guide, "Capacity Blocks with managed node groups" (2026).
+    """
     for i, group in enumerate(environment.node_groups):
-        if group.max_count > NODES_PER_GROUP and not group.purchase.ultraserver:
-            message = f"{group.max_count} nodes; accounts have {NODES_PER_GROUP} a managed node group, some more"
-            hint = "check the quota, or split the group"
-            yield Problem("eks-node-quota", ("node_groups", i, "count"), message, hint, "warning")
+        at: Path = ("node_groups", i, "count")
+        if not isinstance(group.count, Scale):
+            continue
+        if group.purchase.type == "capacity_block":
+            message = "EKS starts all nodes of a capacity block and stops all before its end, so min would be ignored"
+            yield Problem("count-min-ignored", at, message, f"set count: {group.max_count}")
+        elif group.min_count < group.max_count:
+            message = f"nothing adds nodes to {group.name} by itself: it starts with {group.min_count}"
+            hint = f"set count: {group.max_count}, or resize it with `aws eks update-nodegroup-config`"
+            yield Problem("count-not-scaled", at, message, hint, "warning")
+
+
+def _quotas_of_eks(environment: "Environment") -> Iterator[Problem]:
+    """Quotas that AWS raises on request, so this only warns (EKS User Guide, "service quotas", 2026)."""
+    for i, group in enumerate(environment.node_groups):
+        if len(group.blocks()) == 1 and group.max_count > eks.NODES_PER_GROUP:
+            message = f"{group.max_count} nodes; a managed node group has {eks.NODES_PER_GROUP} unless AWS allows more"
+            hint = "split the group, or ask AWS for more"
+            yield Problem("eks-quota", ("node_groups", i, "count"), message, hint, "warning")
+    groups = len(environment.launched_groups) + 1
+    if groups > eks.MAXIMUM_NODE_GROUPS:
+        message = f"{groups} node groups with the system nodes; a cluster has {eks.MAXIMUM_NODE_GROUPS} unless AWS "
+        message += "allows more"
+        yield Problem("eks-quota", "node_groups", message, "merge groups, or ask AWS for more", "warning")
+
+
+def _interfaces(environment: "Environment") -> Iterator[Problem]:
+    """The VPC CNI gives pods addresses of card 0 alone (amazon-vpc-cni-k8s; amazon-eks-ami issue 2423, 2026)."""
+    for i, group in enumerate(environment.node_groups):
+        if group.instance_type not in catalog or group.interfaces != "max_bandwidth":
+            continue
+        plain = sum(interface.kind == "interface" for interface in group.layout("eks")) - 1
+        if plain:
+            message = f"pods use the first interface alone; {plain} more take addresses for nothing, and were seen to "
+            message += "keep nodes from joining"
+            at = ("node_groups", i, "interfaces")
+            yield Problem("interfaces-unused-by-pods", at, message, "set interfaces: auto", "warning")
+
+
+def _images(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+    """The catalogue pins the release of EKS's images for each version that it holds."""
+    unpinned = settings.kubernetes_version == eks.NEXT_UNTESTED
+    for i, group in enumerate(environment.node_groups):
+        if group.image.startswith("ssm:") or (group.image == "auto" and unpinned):
+            yield image_not_pinned(i)
 
 
 def _lustre_efa(environment: "Environment") -> Iterator[Problem]:
@@ -78,31 +138,32 @@ def _lustre_efa(environment: "Environment") -> Iterator[Problem]:
 
 
 def _device_stacks(environment: "Environment", settings: Eks) -> Iterator[Problem]:
-    """Two stacks on a node give the same GPU to two pods without a word (EKS User Guide, device management)."""
+    """Two stacks on a node give the same GPU to two pods without a word (EKS User Guide, "Manage NVIDIA devices")."""
     if isinstance(settings.device_stack, str):
         return
     names = [group.name for group in environment.node_groups]
-    named = {stack: getattr(settings.device_stack, stack) for stack in type(settings.device_stack).model_fields}
-    for stack, groups in named.items():
+    serves: dict[str, str] = {}
+    for stack in DEVICE_STACKS:
+        groups = getattr(settings.device_stack, stack)
         for i, name in enumerate(groups):
+            at: Path = ("control_plane", "device_stack", stack, i)
             if name not in names:
-                at: Path = ("control_plane", "device_stack", stack, i)
-                yield _unknown("device-stack-node-group-unknown", at, name, names)
-    for name, times in Counter(name for groups in named.values() for name in groups).items():
-        if times > 1:
-            stacks = " and ".join(settings.device_stacks(name)) or "one stack"
-            message = f"{name} is served by {stacks}; two on a node give the same GPU away twice"
-            at = ("control_plane", "device_stack")
-            yield Problem("device-stack-conflict", at, message, f"name {name} once")
+                yield unknown_group("device-stack-node-group-unknown", at, name, names)
+            elif name in groups[:i]:
+                yield Problem("duplicate-name", at, f"{name} is {stack}[{groups.index(name)}] already", "remove it")
+            elif name in serves:
+                message = f"{serves[name]} serves {name} already; two stacks on a node give the same GPU to two pods"
+                yield Problem("device-stack-conflict", at, message, f"remove {name} from one of the two")
+            serves.setdefault(name, stack)
     for i, name in enumerate(names):
-        if not settings.device_stacks(name):
+        if name not in serves:
             message = f"no device stack serves {name}, so Kubernetes would not see its GPUs"
             hint = f"add {name} to a list of control_plane.device_stack"
             yield Problem("device-stack-missing", ("node_groups", i, "name"), message, hint)
 
 
 def _ultraservers(environment: "Environment", settings: Eks) -> Iterator[Problem]:
-    """NVLink between instances comes with the DRA driver's ComputeDomains.
+    """NVLink between instances comes with the ComputeDomains of the DRA driver, of which a cluster has one.
 
     Source: EKS User Guide, "Use P6e-GB200 UltraServers with Amazon EKS" (2026).
     """
@@ -113,26 +174,45 @@ def _ultraservers(environment: "Environment", settings: Eks) -> Iterator[Problem
             message = f"{group.instance_type} needs Kubernetes {eks.ULTRASERVER_KUBERNETES} or newer"
             hint = f'set kubernetes_version: "{eks.NEWEST_TESTED}"'
             yield Problem("kubernetes-too-old", ("control_plane", "kubernetes_version"), message, hint)
-        if settings.karpenter:
-            message = f"{group.instance_type} takes the DRA driver, and Karpenter serves no pods that claim from it"
-            yield Problem("karpenter-with-dra", ("control_plane", "karpenter"), message, "set karpenter: false")
-        if "dra" in settings.used_device_stacks and "dra" not in settings.device_stacks(group.name):
+        stacks = settings.device_stacks(group.name)
+        if stacks and "dra" in settings.used_device_stacks and "dra" not in stacks:
             message = f"{group.name} needs the DRA driver for NVLink alone, and other groups need it for their GPUs"
-            at: Path = ("node_groups", i, "name")
-            hint = f"name {group.name} under device_stack.dra too, and under nothing else"
-            yield Problem("device-stack-ultraserver", at, message, hint)
+            hint = f"move {group.name} to device_stack.dra"
+            yield Problem("device-stack-ultraserver", ("node_groups", i, "name"), message, hint)
+
+
+def _dynamic_resources(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+    """Who provides for pods that claim dynamic resources: GPUs by `dra`, NVLink domains of UltraServers by any stack.
+
+    Source: EKS User Guide, "Manage NVIDIA GPU devices" (2026); KAI Scheduler 0.17, docs/dra and its feature gates.
+    """
+    known = [group for group in environment.node_groups if group.instance_type in catalog]
+    ultraserver = next((group.name for group in known if group.hardware.ultraserver_only), None)
+    if "dra" in settings.used_device_stacks:
+        claims = "pods that claim their GPUs"
+    elif ultraserver:
+        claims = f"pods that claim an NVLink domain of {ultraserver}"
+    else:
+        return
+    if settings.karpenter:
+        message = f"Karpenter does not reckon with {claims}"
+        yield Problem("karpenter-with-dra", ("control_plane", "karpenter"), message, "set karpenter: false")
+    if settings.places_with == "kai":
+        message = f"whether KAI places {claims} without a switch is open: its documentation says no, its code yes"
+        hint = "run one such pod first, or set scheduler: kueue"
+        yield Problem("scheduler-dra-unverified", ("control_plane", "scheduler"), message, hint, "warning")
 
 
 def _team_groups(environment: "Environment", settings: Eks) -> Iterator[Problem]:
     names = [group.name for group in environment.node_groups]
     for i, team in enumerate(settings.teams):
         for j, name in enumerate(team.node_groups):
+            at: Path = ("control_plane", "teams", i, "node_groups", j)
             if name not in names:
-                at: Path = ("control_plane", "teams", i, "node_groups", j)
-                yield _unknown("team-node-group-unknown", at, name, names)
+                yield unknown_group("team-node-group-unknown", at, name, names)
             elif name in team.node_groups[:j]:
                 message = f"{name} is node_groups[{team.node_groups.index(name)}] already"
-                yield Problem("duplicate-name", ("control_plane", "teams", i, "node_groups", j), message, "remove it")
+                yield Problem("duplicate-name", at, message, "remove it")
     used = {name for team in settings.teams for name in team.node_groups}
     for i, name in enumerate(names):
         if name not in used:
@@ -141,24 +221,25 @@ def _team_groups(environment: "Environment", settings: Eks) -> Iterator[Problem]
             yield Problem("node-group-without-team", ("node_groups", i, "name"), message, hint)
 
 
-def _quotas(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+def _team_quotas(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+    """What the teams are guaranteed of a group, in the order of the file, against what the group has."""
     for group in environment.node_groups:
         if group.instance_type not in catalog:
             continue
-        gpus, has = group.hardware.gpu_count, group.max_count * group.hardware.gpu_count
-        claimed = 0
+        node, has, claimed = group.hardware.gpu_count, group.max_count * group.hardware.gpu_count, 0
         for i, team in enumerate(settings.teams):
             quota = team.quotas.get(group.name, 0)
+            key = "gpus" if isinstance(team.gpus, int) else group.name
+            at: Path = ("control_plane", "teams", i, *dict.fromkeys(("gpus", key)))
             claimed += quota
-            at: Path = ("control_plane", "teams", i, "gpus")
             if quota and claimed > has:
-                message = f"teams up to {team.name} claim {claimed} GPUs of {group.name}, which has {has}"
-                left = max(0, has - claimed + quota)
-                hint = f"set gpus: {left}" if left else "lower the quotas of other teams"
+                message = f"with it, teams are guaranteed {claimed} GPUs of {group.name}, which has {has}"
+                left = has - claimed + quota
+                hint = f"set {key}: {left}" if left > 0 else "lower what other teams are guaranteed"
                 yield Problem("quota-above-fleet", at, message, hint)
-            if quota % gpus:
-                message = f"{quota} GPUs of {group.name} are no whole number of nodes with {gpus}"
-                hint = f"set gpus: {quota - quota % gpus or gpus}, unless jobs take parts of nodes"
+            elif quota % node:
+                message = f"{quota} GPUs of {group.name} are no whole number of its nodes, which have {node} each"
+                hint = f"set {key}: {quota - quota % node or node}, unless jobs take parts of nodes"
                 yield Problem("quota-not-whole-nodes", at, message, hint, "warning")
 
 
@@ -172,9 +253,3 @@ def _members(settings: Eks) -> Iterator[Problem]:
                 at: Path = ("control_plane", "teams", i, "members", j)
                 yield Problem("duplicate-name", at, message, "name another role")
             seen.setdefault(role, f"the members of {team.name}")
-
-
-def _unknown(code: str, at: Path, name: str, names: list[str]) -> Problem:
-    near = get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]}?" if near else "choose one of them"
-    return Problem(code, at, f"{name} is not a node group; there are {', '.join(names)}", hint)  # type: ignore[arg-type]

@@ -80,6 +80,11 @@ class Environment(Settings):
         return nodes + login + servers
 
     @property
+    def control_plane_addresses(self) -> int:
+        """IPv4 addresses that each control-plane subnet must hold, where anything but PCS and endpoints lives there."""
+        return self.control_plane.subnet_addresses if isinstance(self.control_plane, Eks) else 0
+
+    @property
     def nodes(self) -> int:
         """Accelerated nodes that there can be."""
         return sum(group.max_count for group in self.node_groups)
@@ -133,12 +138,17 @@ class Environment(Settings):
         create = self.network.create
         if create is None or list(create.problems()):
             return
-        plan, needed = subnet_plan(create.block), self.node_addresses
-        if needed > plan.node_addresses:
-            message = f"its node subnet {plan.node} has {plan.node_addresses} addresses; the nodes need {needed}"
-            wider = wide_enough(create.block, needed)
-            hint = f"set cidr: {wider}" if wider else "set interfaces: fewest_ips, or ask for fewer nodes"
-            yield Problem("subnet-too-small", ("network", "create", "cidr"), message, hint)
+        plan, nodes, others = subnet_plan(create.block), self.node_addresses, self.control_plane_addresses
+        if plan.holds(nodes, others):
+            return
+        if nodes > plan.node_addresses:
+            message = f"its node subnet {plan.node} has {plan.node_addresses} addresses; the nodes need {nodes}"
+        else:
+            message = f"each control-plane subnet has {plan.control_plane_addresses} addresses; EKS, the endpoints and "
+            message += f"the system nodes need {others}"
+        wider = wide_enough(create.block, nodes, others)
+        hint = f"set cidr: {wider}" if wider else "set interfaces: fewest_ips, or ask for fewer nodes"
+        yield Problem("subnet-too-small", ("network", "create", "cidr"), message, hint)
 
     @rule
     def _lustre_in_zone(self) -> Iterator[Problem]:
@@ -181,17 +191,3 @@ class Environment(Settings):
     def _control_plane_fits(self) -> Iterator[Problem]:
         plane = self.control_plane
         yield from pcs_problems(self, plane) if isinstance(plane, Pcs) else eks_problems(self, plane)
-
-    @rule
-    def _block_start(self) -> Iterator[Problem]:
-        """PCS waits for a block by itself; EKS has its nodes scaled up at its start."""
-        for i, group in enumerate(self.node_groups):
-            starts = group.purchase.starts
-            if starts and (isinstance(self.control_plane, Pcs) or group.purchase.type != "capacity_block"):
-                plain = (
-                    "PCS waits for the capacity block by itself"
-                    if group.purchase.type == "capacity_block"
-                    else (f"{group.purchase.type} has no start")
-                )
-                at = ("node_groups", i, "purchase", "starts")
-                yield Problem("capacity-block-start-ignored", at, f"{plain}, so starts would be ignored", "remove it")

@@ -15,7 +15,8 @@ LOOKS_LIKE: dict[str, str] = {}
 
 def text(pattern: str, looks_like: str, **constraints: Any) -> Any:
     """A field of text that follows `pattern`; a refusal explains the pattern as `looks_like`."""
-    LOOKS_LIKE[pattern] = looks_like
+    if LOOKS_LIKE.setdefault(pattern, looks_like) != looks_like:
+        raise ValueError(f"{pattern} is put into two different words")
     return Field(pattern=pattern, description=f"Looks like: {looks_like}.", **constraints)
 
 
@@ -47,4 +48,5 @@ PolicyArn = Annotated[
     str, text(r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/.+$", "arn:aws:iam::111122223333:policy/name")
 ]
 RoleArn = Annotated[str, text(r"^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$", "arn:aws:iam::111122223333:role/name")]
-Cidr = Annotated[str, text(r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$", "203.0.113.0/24")]
+PublicCidr = Annotated[str, text(r"^(\d{1,3}\.){3}\d{1,3}/\d{1,2}$", "a public network, 54.240.143.0/24")]
+CpuType = Annotated[str, text(r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$", "m7i.4xlarge")]

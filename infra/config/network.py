@@ -29,6 +29,15 @@ class SubnetPlan(NamedTuple):
         """Addresses that nodes and file servers can take."""
         return self.node.num_addresses - RESERVED_ADDRESSES
 
+    @property
+    def control_plane_addresses(self) -> int:
+        """Addresses of each control-plane subnet."""
+        return self.control_plane[0].num_addresses - RESERVED_ADDRESSES
+
+    def holds(self, node_addresses: int, control_plane_addresses: int) -> bool:
+        """Whether the node subnet, and each control-plane subnet, have so many addresses."""
+        return self.node_addresses >= node_addresses and self.control_plane_addresses >= control_plane_addresses
+
 
 def subnet_plan(cidr: IPv4Network) -> SubnetPlan:
     """The upper half for nodes, and from the lower half two sixteenths each for control plane and public subnets.
@@ -40,11 +49,11 @@ def subnet_plan(cidr: IPv4Network) -> SubnetPlan:
     return SubnetPlan(node, (sixteenths[0], sixteenths[1]), (sixteenths[2], sixteenths[3]))
 
 
-def wide_enough(cidr: IPv4Network, addresses: int) -> IPv4Network | None:
-    """The smallest network around `cidr` whose node subnet has so many addresses; None when no VPC is that large."""
+def wide_enough(cidr: IPv4Network, node_addresses: int, control_plane_addresses: int) -> IPv4Network | None:
+    """The smallest network around `cidr` whose subnets have so many addresses; None when no VPC is that large."""
     for prefix in range(cidr.prefixlen, LARGEST - 1, -1):
         wider = cidr.supernet(new_prefix=prefix)
-        if subnet_plan(wider).node_addresses >= addresses:
+        if subnet_plan(wider).holds(node_addresses, control_plane_addresses):
             return wider
     return None
 

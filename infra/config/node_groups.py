@@ -1,16 +1,18 @@
 """The accelerated fleet: which instances, how many, how they are bought and wired."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
 from infra.catalog import InstanceType, Interface, Profile, catalog, interface_layout, ultraservers
 from infra.catalog.instance_types import UnknownInstanceType
+from infra.config.codes import Code
 from infra.config.fields import KIND, MAPPING, NUMBER, TEXT, Image, Many, Name, text
 from infra.config.launch import decide
-from infra.config.problems import Problem, Settings, rule
+from infra.config.problems import Path, Problem, Settings, rule
 
 PurchaseType = Literal["on_demand", "spot", "reservation", "capacity_block", "interruptible_reservation"]
 Controller = Literal["pcs", "eks"]
@@ -50,7 +52,7 @@ class Purchase(Settings):
     reservation_ids: Many[str] = ()
     """Capacity blocks of the UltraServers, one each."""
     starts: Annotated[str, text(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", "2027-01-11T11:30:00Z")] | None = None
-    """When the capacity block begins, if that lies ahead: EKS has its nodes started then."""
+    """When the capacity block, or the last of several, begins, if that lies ahead: on EKS its nodes start then."""
 
     @property
     def start_time(self) -> datetime | None:
@@ -65,6 +67,12 @@ class Purchase(Settings):
         if self.starts and self.start_time is None:
             message = f"{self.starts} is no date and time"
             yield Problem("invalid-format", "starts", message, "copy StartDate of the capacity block from EC2")
+
+    @rule
+    def _start_of_a_block(self) -> Iterator[Problem]:
+        if self.starts and self.type != "capacity_block":
+            message = f"{self.type} has no start, so starts would be ignored"
+            yield Problem("capacity-block-start-ignored", "starts", message, "remove starts")
 
     @property
     def reservations(self) -> tuple[str, ...]:
@@ -83,8 +91,9 @@ class NodeGroup(Settings):
     """Instances of one type that are launched alike.
 
     `placement` auto is a cluster placement group wherever one is allowed. `interfaces` auto is the layout that suits
-    the control plane. `local_storage` raid0 joins the NVMe disks. `image` auto is AWS's image for the control plane;
-    otherwise an AMI id or `ssm:/path` of a parameter that holds one.
+    the control plane. `local_storage` raid0 joins the NVMe disks. `image` auto is AWS's image for the control plane,
+    on EKS in the release that the catalogue pins; otherwise an AMI id or `ssm:/path` of a parameter that holds one, on
+    EKS built upon an EKS-optimised AL2023 image.
     """
 
     name: Name
@@ -106,7 +115,7 @@ class NodeGroup(Settings):
     root_volume_gib: Annotated[int, Field(ge=100, le=16384)] = 300
     """Size of the root volume in GiB."""
     image: Image = "auto"
-    """auto: AWS's newest image for the control plane. Or an AMI, or an SSM parameter that holds one."""
+    """auto: AWS's image for the control plane. Or an AMI, or an SSM parameter that holds one."""
 
     @property
     def hardware(self) -> InstanceType:
@@ -166,12 +175,15 @@ class NodeGroup(Settings):
         if self.instance_type in catalog:
             yield from decide(self).problems
 
-    @rule
-    def _pinned_image(self) -> Iterator[Problem]:
-        """AWS publishes only `latest`; a later deployment may resolve to a newer image and replace the nodes.
 
-        Source: AWS PCS User Guide, "AMI release notes" (2026).
-        """
-        if self.image == "auto" or self.image.startswith("ssm:"):
-            message = "the image is looked up at each deployment, and a newer one replaces the nodes"
-            yield Problem("image-not-pinned", "image", message, "pin it: image: ami-...", "warning")
+def image_not_pinned(index: int) -> Problem:
+    """The warning of the whole file that the image of its node group `index` may change under the nodes."""
+    message = "the image is looked up at each deployment, and a newer one replaces the nodes"
+    return Problem("image-not-pinned", ("node_groups", index, "image"), message, "pin it: image: ami-...", "warning")
+
+
+def unknown_group(code: Code, at: Path, name: str, groups: Sequence[str]) -> Problem:
+    """The refusal of `name`, at `at`, which is none of the node groups."""
+    near = get_close_matches(name, groups, n=1)
+    hint = f"did you mean {near[0]}?" if near else "choose one of them"
+    return Problem(code, at, f"{name} is not a node group; there are {', '.join(groups)}", hint)

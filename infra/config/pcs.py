@@ -1,14 +1,15 @@
 """The Slurm control plane: an AWS PCS cluster, its login nodes and its queues."""
 
 from collections.abc import Iterator, Mapping
-from datetime import date, timedelta
+from datetime import timedelta
 from difflib import get_close_matches
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from infra.catalog import pcs
-from infra.config.fields import Image, Many, Name, TextOrNumber, text
+from infra.config import clock
+from infra.config.fields import CpuType, Image, Many, Name, TextOrNumber
 from infra.config.problems import Problem, Settings, rule
 
 NOTICE = timedelta(days=90)
@@ -20,7 +21,7 @@ SlurmSettings = Mapping[str, TextOrNumber]
 class Login(Settings):
     """Login nodes: a static node group that no queue uses."""
 
-    instance_type: Annotated[str, text(r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$", "m7i.4xlarge")] = "m7i.4xlarge"
+    instance_type: CpuType = "m7i.4xlarge"
     """Instance type of the login nodes."""
     count: Annotated[int, Field(ge=1)] = 1
     """Number of login nodes."""
@@ -75,10 +76,10 @@ class Pcs(Settings):
         if end is None:
             message = f"PCS has no Slurm {self.slurm_version}; known are {', '.join(pcs.SLURM_VERSIONS)}"
             yield Problem("slurm-version-unknown", "slurm_version", message, hint)
-        elif end < date.today():
+        elif end < clock.today():
             message = f"Slurm {self.slurm_version} ended on {end}; PCS creates no cluster with it"
             yield Problem("slurm-version-ended", "slurm_version", message, hint)
-        elif end < date.today() + NOTICE:
+        elif end < clock.today() + NOTICE:
             message = f"Slurm {self.slurm_version} ends on {end}, after which PCS creates no cluster with it"
             yield Problem("slurm-version-ending", "slurm_version", message, hint, "warning")
 

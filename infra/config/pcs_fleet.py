@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from infra.catalog import catalog, pcs
+from infra.config.node_groups import image_not_pinned, unknown_group
 from infra.config.pcs import Pcs
 from infra.config.problems import Problem
 
@@ -25,6 +25,8 @@ def pcs_problems(environment: "Environment", settings: Pcs) -> Iterator[Problem]
     yield from _queues_name_groups(environment, settings)
     yield from _ultraserver_queues(environment, settings)
     yield from _efa_only_on_pcs(environment)
+    yield from _pinned_images(environment)
+    yield from _block_starts(environment)
 
 
 def _cluster_size(environment: "Environment", settings: Pcs) -> Iterator[Problem]:
@@ -54,11 +56,8 @@ def _queues_name_groups(environment: "Environment", settings: Pcs) -> Iterator[P
     for i, queue in enumerate(settings.queues):
         for j, name in enumerate(queue.node_groups):
             if name not in names:
-                message = f"{name} is not a node group; there are {', '.join(names)}"
                 at = ("control_plane", "queues", i, "node_groups", j)
-                near = get_close_matches(name, names, n=1)
-                hint = f"did you mean {near[0]}?" if near else "choose one of them"
-                yield Problem("queue-node-group-unknown", at, message, hint)
+                yield unknown_group("queue-node-group-unknown", at, name, names)
     for i, name in enumerate(names):
         if name not in used:
             message = f"no queue uses {name}, so no job could run on it"
@@ -91,3 +90,21 @@ def _efa_only_on_pcs(environment: "Environment") -> Iterator[Problem]:
             if group.interfaces != "auto":
                 hint = "set interfaces: auto, or " + hint
             yield Problem("efa-only-unverified", ("node_groups", i, "interfaces"), message, hint, "warning")
+
+
+def _pinned_images(environment: "Environment") -> Iterator[Problem]:
+    """AWS publishes only `latest`; a later deployment may resolve to a newer image and replace the nodes.
+
+    Source: AWS PCS User Guide, "AMI release notes" (2026).
+    """
+    for i, group in enumerate(environment.node_groups):
+        if group.image == "auto" or group.image.startswith("ssm:"):
+            yield image_not_pinned(i)
+
+
+def _block_starts(environment: "Environment") -> Iterator[Problem]:
+    for i, group in enumerate(environment.node_groups):
+        if group.purchase.starts and group.purchase.type == "capacity_block":
+            message = "PCS waits for the capacity block by itself, so starts would be ignored"
+            at = ("node_groups", i, "purchase", "starts")
+            yield Problem("capacity-block-start-ignored", at, message, "remove starts")

@@ -44,6 +44,10 @@ _SHOWN = 60
 """Characters of a value that a message shows."""
 
 
+ENTRY = "the entry"
+"""Stands for the key of a value that is an entry of a list."""
+
+
 def misshapen(details: ErrorDetails, written: Mapping[Path, str]) -> Problem:
     """Pydantic's word on the shape of a value, in ours; `at` is the path from the top of the file.
 
@@ -62,12 +66,10 @@ def misshapen(details: ErrorDetails, written: Mapping[Path, str]) -> Problem:
 
 def _unknown_kind(path: Path, value: dict[str, Any], kinds: list[str]) -> Problem:
     """A section whose `type` decides what else may be in it has none, or one that does not exist."""
-    if "type" not in value:
-        return Problem("missing-key", (*path, "type"), "this key is missing", f"add type: {' or '.join(kinds)}")
-    shown = _shown(value["type"], None).strip("'")
-    message = f"{shown} is not allowed; allowed is {', '.join(kinds)}"
-    near = get_close_matches(str(value["type"]), kinds, n=1)
-    hint = f"set type: {near[0]}" if near else "choose one of them"
+    if value.get("type") is None:
+        message = "nothing is given" if "type" in value else "this key is missing"
+        return Problem("missing-key", (*path, "type"), message, f"add type: {' or '.join(kinds)}")
+    message, hint = _choice("type", value["type"], _shown(value["type"], None), ", ".join(kinds))
     return Problem("value-not-allowed", (*path, "type"), message, hint)
 
 
@@ -78,6 +80,14 @@ def _is_tag(part: str | int) -> bool:
 def _kinds(path: Path) -> list[str]:
     """Names of the sides of the union at `path`, those of their tags."""
     return [tag.strip("<>") for tag in _sides(_annotation(path))]
+
+
+def _kinds_with(key: str, path: Path) -> list[str]:
+    """Names of the other sides of the union at `path`, of whose side it names, that have `key`."""
+    if not path or not _is_tag(path[-1]):
+        return []
+    models = {tag: _model(side) for tag, side in _sides(_annotation(path[:-1])).items()}
+    return [tag.strip("<>") for tag, model in models.items() if model and key in model.model_fields]
 
 
 def _sides(annotation: Any) -> dict[str, Any]:
@@ -98,14 +108,15 @@ def _words(code: Code, path: Path, value: Any, shown: str, context: dict[str, An
     """What is wrong with a value and what is allowed; and what to do."""
     while path and _is_tag(path[-1]):
         path = path[:-1]
-    key = str(path[-1]) if path else "the file"
+    key = "the file" if not path else path[-1] if isinstance(path[-1], str) else ENTRY
     match code:
         case "missing-key":
             return "this key is missing", f"add {key}: with its value"
         case "unknown-key":
             known = _known_keys(path[:-1])
-            near = get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"remove {key}"
+            near, others = get_close_matches(key, known, n=1), _kinds_with(key, path[:-1])
+            hint = f"remove {key}, which is of type: {others[0]}" if others else f"remove {key}"
+            hint = f"did you mean {near[0]}?" if near and not others else hint
             return f"no such key here; known are {', '.join(known)}", hint
         case "value-not-allowed":
             return _choice(key, value, shown, str(context["expected"]).replace("'", ""))
@@ -126,7 +137,8 @@ def _words(code: Code, path: Path, value: Any, shown: str, context: dict[str, An
 def _choice(key: str, value: Any, shown: str, allowed: str) -> tuple[str, str]:
     choices = allowed.replace(" or ", ", ").split(", ")
     near = choices if len(choices) == 1 else get_close_matches(str(value), choices, n=1)
-    hint = f"set {key}: {near[0]}" if near else "choose one of them"
+    setting = "write" if key == ENTRY else f"set {key}:"
+    hint = f"{setting} {near[0]}" if near else "choose one of them"
     # text without its quotes, unless they are what is wrong with it
     plain = shown.strip("'") if isinstance(value, str) and value and value not in choices else shown
     return f"{plain} is not allowed; allowed is {allowed}", hint
@@ -150,7 +162,8 @@ def _type(path: Path, key: str, value: Any, shown: str, kind: str) -> tuple[str,
         hint = f"give {key} a value" if _required(path) else f"give {key} a value, or remove it"
         return f"nothing is given; allowed is {allowed}", hint
     if allowed in ("text", "text or a whole number") and not isinstance(value, dict | list):
-        return f"{shown} is not {allowed}", f'put it in quotes: {key}: "{shown}"'
+        quoted = f'"{shown}"' if key == ENTRY else f'{key}: "{shown}"'
+        return f"{shown} is not {allowed}", f"put it in quotes: {quoted}"
     if allowed == "true or false" and shown.strip("'").lower() in _BOOLEANS:
         return f"{shown} is not {allowed}", f"set {key}: {_BOOLEANS[shown.strip(chr(39)).lower()]}"
     if isinstance(value, str) and allowed == "a whole number" and value.isdecimal():

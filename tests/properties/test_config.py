@@ -1,7 +1,6 @@
 """Every valid environment is accepted, and every broken one is refused with codes, never with an exception."""
 
 import json
-from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -11,7 +10,7 @@ from infra.config.environment import Environment
 from infra.config.loader import Reading, check, read
 from infra.config.report import report, report_json
 from infra.config.source import parse
-from tests.bad_files import CODES, FOLDER, ReadingDay
+from tests.bad_files import CODES, FOLDER, reading_time
 from tests.properties.strategies import as_yaml, environments, mutations
 
 quick = settings(
@@ -21,8 +20,8 @@ SOUND = (FOLDER / "minimal.yaml").read_text("utf-8")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _reading_day():
-    with patch("infra.config.pcs.date", ReadingDay):
+def _reading_time():
+    with reading_time():
         yield
 
 

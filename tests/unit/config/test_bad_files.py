@@ -4,7 +4,10 @@ import pytest
 
 from infra.config.loader import read
 from infra.config.report import report
-from tests.bad_files import FOLDER, NAMES, code_of, reading_of, report_of
+from tests.bad_files import FOLDER, NAMES, SOUND, code_of, reading_of, report_of
+
+# a Kubernetes too old for GB200 is one that EKS has no images of here, whatever the fleet
+BESIDE = {"kubernetes-too-old-ultraserver": ["kubernetes-version-unsupported"]}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -16,7 +19,8 @@ def test_report_is_the_one_beside_the_file(name):
 def test_a_file_has_the_one_fault_it_is_named_after(name):
     reading, code = reading_of(name), code_of(name)
     severity = {finding.code: finding.severity for finding in reading.findings}
-    assert [error.code for error in reading.errors] == ([code] if severity[code] == "error" else [])
+    expected = [*BESIDE.get(name, []), code]
+    assert [error.code for error in reading.errors] == (expected if severity[code] == "error" else [])
     assert (reading.environment is None) == bool(reading.errors)
 
 
@@ -25,5 +29,6 @@ def test_there_are_enough_of_them():
     assert len(NAMES) == len(list((FOLDER / "bad").glob("*.txt")))
 
 
-def test_the_file_they_differ_from_is_fine():
-    assert report(read(FOLDER / "minimal.yaml")).splitlines()[1:] == ["  fine"]
+@pytest.mark.parametrize("file", SOUND)
+def test_the_files_they_differ_from_are_fine(file):
+    assert report(read(FOLDER / file)).splitlines()[1:] == ["  fine"]
