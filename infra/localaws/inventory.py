@@ -1,10 +1,13 @@
 """What exists in the embedded AWS, read back through boto3 from each service."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import boto3
+
+from infra.localaws.server import kubernetes
 
 
 @dataclass(frozen=True)
@@ -24,9 +27,9 @@ def inventory(region: str, connection: Mapping[str, Any]) -> list[Found]:
     """
     clients = {
         name: boto3.client(name, region_name=region, **connection)
-        for name in ("ec2", "s3", "fsx", "pcs", "amp", "grafana")
+        for name in ("ec2", "s3", "fsx", "pcs", "eks", "amp", "grafana")
     }
-    readers = (_network, _placement, _launch_templates, _buckets, _file_systems, _pcs, _workspaces)
+    readers = (_network, _placement, _launch_templates, _buckets, _file_systems, _pcs, _eks, _workspaces)
     return [Found(region, *row) for reader in readers for row in reader(clients)]
 
 
@@ -71,9 +74,10 @@ def _launch_templates(clients: Clients) -> Iterator[Row]:
         data = latest["LaunchTemplateData"]
         interfaces = data.get("NetworkInterfaces", [])
         efa = sum(interface.get("InterfaceType", "").startswith("efa") for interface in interfaces)
-        tags = {tag["Key"]: tag["Value"] for spec in data["TagSpecifications"] for tag in spec["Tags"]}
+        tags = {tag["Key"]: tag["Value"] for spec in data.get("TagSpecifications", ()) for tag in spec["Tags"]}
         wiring = f"{efa} EFA interfaces" if interfaces else "one interface, no EFA"
-        what = f"{tags['Name']}: {data.get('InstanceType', 'any type')}, {wiring}, version {latest['VersionNumber']}"
+        name = tags.get("Name", template["LaunchTemplateName"])
+        what = f"{name}: {data.get('InstanceType', 'any type')}, {wiring}, version {latest['VersionNumber']}"
         yield "Launch template", template["LaunchTemplateId"], what
 
 
@@ -119,6 +123,53 @@ def _pcs(clients: Clients) -> Iterator[Row]:
             queue = pcs.get_queue(clusterIdentifier=cluster["id"], queueIdentifier=found["id"])["queue"]
             count = len(queue["computeNodeGroupConfigurations"])
             yield "Queue", queue["name"], f"{count} node group{'s' if count > 1 else ''}"
+
+
+def _eks(clients: Clients) -> Iterator[Row]:
+    eks = clients["eks"]
+    for name in eks.list_clusters()["clusters"]:
+        cluster = eks.describe_cluster(name=name)["cluster"]
+        tier = cluster["controlPlaneScalingConfig"]["tier"]
+        endpoint = "public" if cluster["resourcesVpcConfig"]["endpointPublicAccess"] else "private"
+        protection = ", protected from deletion" if cluster["deletionProtection"] else ""
+        yield "EKS cluster", name, f"Kubernetes {cluster['version']}, {tier}, {endpoint} endpoint{protection}"
+        for group in eks.list_nodegroups(clusterName=name)["nodegroups"]:
+            yield "Node group", group, _nodes(clients, eks.describe_nodegroup(clusterName=name, nodegroupName=group))
+        for add_on in eks.list_addons(clusterName=name)["addons"]:
+            found = eks.describe_addon(clusterName=name, addonName=add_on)["addon"]
+            yield "Add-on", add_on, found.get("addonVersion", "default version")
+        for principal in eks.list_access_entries(clusterName=name)["accessEntries"]:
+            place = {"clusterName": name, "principalArn": principal}
+            kind = eks.describe_access_entry(**place)["accessEntry"]["type"]
+            policies = eks.list_associated_access_policies(**place)["associatedAccessPolicies"]
+            held = [policy["policyArn"].rpartition("/")[2] for policy in policies]
+            yield "Access entry", principal, ", ".join(held) or kind
+        yield from _kubernetes(kubernetes(eks.meta.endpoint_url, cluster["arn"]))
+
+
+def _nodes(clients: Clients, answer: dict[str, Any]) -> str:
+    """Size, type, purchase and image of a managed node group."""
+    group = answer["nodegroup"]
+    scaling, types = group["scalingConfig"], group.get("instanceTypes")
+    if not types:
+        template = group["launchTemplate"]
+        (version,) = clients["ec2"].describe_launch_template_versions(
+            LaunchTemplateId=template["id"], Versions=[template["version"]]
+        )["LaunchTemplateVersions"]
+        types = [version["LaunchTemplateData"]["InstanceType"]]
+    sizes = f"{scaling['desiredSize']} ({scaling['minSize']} to {scaling['maxSize']})"
+    image = f"{group['amiType']} {group.get('releaseVersion', '')}".strip()
+    return f"{sizes} x {', '.join(types)}, {group['capacityType'].lower()}, {image}"
+
+
+def _kubernetes(contents: dict[str, Any]) -> Iterator[Row]:
+    """The releases of a cluster, and how many objects there are of each kind."""
+    for release in contents["releases"]:
+        what = f"{release['chart']} {release['version'] or ''}".strip()
+        yield "Helm release", release["name"], f"{what} in {release['namespace']}, revision {release['revision']}"
+    kinds = Counter(f"{found['kind']} {found['apiVersion']}" for found in contents["objects"])
+    for kind, count in sorted(kinds.items()):
+        yield "Kubernetes objects", kind.partition(" ")[0], f"{count} of {kind.partition(' ')[2]}"
 
 
 def _workspaces(clients: Clients) -> Iterator[Row]:

@@ -14,8 +14,11 @@ Replacement = Literal["True", "False", "Conditional"]
 
 
 def handler_of(type_name: str) -> Handler:
-    """The handler that serves the type. Raises KeyError when there is none."""
-    return HANDLERS[schemas.registered_name(type_name)]
+    """The handler that serves the type. Raises KeyError when there is none.
+
+    A custom resource type that has a handler of its own is served by that, the others by the one of them all.
+    """
+    return HANDLERS.get(type_name) or HANDLERS[schemas.registered_name(type_name)]
 
 
 def check_types(body: Body, region: str) -> None:

@@ -20,6 +20,7 @@ from infra.localaws import activate, faults
 from infra.localaws.api import CloudFormation
 from infra.localaws.server import HOST
 from infra.localaws.services.capacity import seed_reservation
+from infra.localaws.services.eks_store import contents
 from infra.localaws.stacks import stack_backends
 
 PATIENCE_SECONDS = 8.0
@@ -79,8 +80,16 @@ def _unknown_action(request: Request, message: str) -> Response:
 
 
 def _own(request: Request) -> Response:
-    """Health and places can be asked for, reservations seeded; faults listed, injected (POST) and cleared (DELETE)."""
-    match request.path.removeprefix("/_localaws/"), request.method:
+    """The server's own affairs.
+
+    Health, places and the contents of clusters can be asked for, reservations seeded; faults listed, injected (POST)
+    and cleared (DELETE).
+    """
+    what = request.path.removeprefix("/_localaws/")
+    if what.startswith("kubernetes/") and request.method == "GET":
+        found = contents(what.removeprefix("kubernetes/"))
+        return _json({"error": "no such cluster"}, 404) if found is None else _json(found)
+    match what, request.method:
         case "health", "GET":
             return _json({"pid": os.getpid()})
         case "places", "GET":

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from infra.localaws import accounts
 
@@ -59,6 +60,13 @@ class Server:
         """Let a capacity reservation exist; the keys are the arguments of `services.capacity.seed_reservation`."""
         _ask(self.port, "reservations", "POST", {**reservation, "account": account})
 
+    def kubernetes(self, cluster_arn: str) -> dict[str, Any]:
+        """What was put into the Kubernetes of an EKS cluster: `namespaces`, `releases` and `objects`, whole.
+
+        Raises ServerError for an unknown cluster.
+        """
+        return kubernetes(self.url, cluster_arn)
+
     def connection(self, account: str) -> dict[str, str]:
         """Arguments that lead a boto3 client to the server, as a caller of `account`."""
         return {
@@ -80,6 +88,12 @@ class Server:
     def clear_faults(self) -> None:
         """Forget every fault."""
         _ask(self.port, "faults", "DELETE")
+
+
+def kubernetes(url: str, cluster_arn: str) -> dict[str, Any]:
+    """What was put into the Kubernetes of an EKS cluster of the server at `url`."""
+    found: dict[str, Any] = _ask(urlsplit(url).port or 80, f"kubernetes/{cluster_arn}")
+    return found
 
 
 def start(region: str, account: str = accounts.DEFAULT, folder: Path = FOLDER) -> Server:

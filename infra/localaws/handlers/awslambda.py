@@ -1,4 +1,4 @@
-"""AWS::Lambda::Function and AWS::Lambda::Permission."""
+"""AWS::Lambda::Function, LayerVersion and Permission."""
 
 import io
 import zipfile
@@ -14,6 +14,8 @@ from infra.localaws.resources import (
     handler,
     pick,
     require_role,
+    require_security_groups,
+    require_subnets,
     tag_map,
 )
 
@@ -23,21 +25,25 @@ CONFIGURATION = (
     "EphemeralStorage",
     "Environment",
     "Handler",
+    "Layers",
     "LoggingConfig",
     "MemorySize",
     "Role",
     "Runtime",
     "Timeout",
     "TracingConfig",
+    "VpcConfig",
 )
 DEFAULTS: Properties = {
     "Description": "",
     "Environment": {"Variables": {}},
     "EphemeralStorage": {"Size": 512},
+    "Layers": [],
     "LoggingConfig": {"LogFormat": "Text"},
     "MemorySize": 128,
     "Timeout": 3,
     "TracingConfig": {"Mode": "PassThrough"},
+    "VpcConfig": {"SubnetIds": [], "SecurityGroupIds": []},
 }
 
 
@@ -53,7 +59,7 @@ class Function(Handler):
     def create(self, context: Context, properties: Properties) -> Resource:
         """Create the function from inline code or an archive in S3."""
         name = properties.get("FunctionName") or context.physical_name()
-        require_role(context, properties["Role"])
+        _check(context, properties)
         lambdas = context.client("lambda")
         made = lambdas.create_function(
             FunctionName=name,
@@ -68,7 +74,7 @@ class Function(Handler):
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
         """Put code, configuration, concurrency and tags anew."""
-        require_role(context, new["Role"])
+        _check(context, new)
         lambdas = context.client("lambda")
         architectures = new.get("Architectures", ["x86_64"])
         lambdas.update_function_code(FunctionName=physical_id, Architectures=architectures, **_code(new))
@@ -90,6 +96,28 @@ class Function(Handler):
 
 
 @handler
+class LayerVersion(Handler):
+    """A version of a layer. Every change makes a new one."""
+
+    type = "AWS::Lambda::LayerVersion"
+    honours = frozenset(
+        {"CompatibleArchitectures", "CompatibleRuntimes", "Content", "Description", "LayerName", "LicenseInfo"}
+    )
+
+    def create(self, context: Context, properties: Properties) -> Resource:
+        """Publish the version from an archive in S3."""
+        require_only(properties["Content"], {"S3Bucket", "S3Key", "S3ObjectVersion"}, f"Content of {self.type}")
+        name = properties.get("LayerName") or context.physical_name()
+        made = context.client("lambda").publish_layer_version(**{**properties, "LayerName": name})
+        return Resource(made["LayerVersionArn"], {"LayerVersionArn": made["LayerVersionArn"]})
+
+    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
+        """Delete the version."""
+        layer, _, version = physical_id.rpartition(":")
+        context.client("lambda").delete_layer_version(LayerName=layer, VersionNumber=int(version))
+
+
+@handler
 class Permission(Handler):
     """A statement of a function's policy."""
 
@@ -105,6 +133,20 @@ class Permission(Handler):
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
         """Take the statement away."""
         context.client("lambda").remove_permission(FunctionName=properties["FunctionName"], StatementId=physical_id)
+
+
+def _check(context: Context, properties: Properties) -> None:
+    """HandlerError when the role, or the subnets and groups, do not exist, or lie in two VPCs."""
+    require_role(context, properties["Role"])
+    network = properties.get("VpcConfig") or {}
+    require_only(network, {"SecurityGroupIds", "SubnetIds"}, "VpcConfig of AWS::Lambda::Function")
+    subnet_ids, group_ids = network.get("SubnetIds") or [], network.get("SecurityGroupIds") or []
+    if bool(subnet_ids) != bool(group_ids):
+        raise HandlerError("SubnetIds and SecurityGroupIds must coexist or be both empty list.")
+    if subnet_ids:
+        places = [*require_subnets(context, subnet_ids), *require_security_groups(context, group_ids)]
+        if len({place["VpcId"] for place in places}) > 1:
+            raise HandlerError(f"{', '.join([*subnet_ids, *group_ids])} are not in one VPC.")
 
 
 def _code(properties: Properties) -> Properties:

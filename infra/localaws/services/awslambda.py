@@ -1,9 +1,10 @@
-"""What moto's Lambda forgets of a function: its logging, and on update its tracing, storage, key and architecture."""
+"""What moto's Lambda forgets of a function: its logging and VPC, and on update tracing, storage, key, architecture."""
 
 from collections.abc import Callable
 from typing import Any
 
 from infra.localaws.services.patching import mend
+from infra.localaws.services.references import References
 
 
 def activate() -> None:
@@ -14,6 +15,7 @@ def activate() -> None:
     mend(LambdaFunction, "update_configuration", _update_configuration)
     mend(LambdaFunction, "update_function_code", _update_function_code)
     mend(LambdaFunction, "__init__", _init)
+    LambdaFunction.vpc_config = property(_vpc_config)
 
 
 def _init(
@@ -42,3 +44,12 @@ def _update_configuration(
 def _update_function_code(original: Callable[..., Any], self: Any, updates: dict[str, Any]) -> Any:
     self.architectures = updates.get("Architectures", self.architectures)
     return original(self, updates)
+
+
+def _vpc_config(self: Any) -> dict[str, Any] | None:
+    """The subnets and groups of a function with their VPC, which moto makes up."""
+    config = self._vpc_config or {}
+    if not config.get("SubnetIds"):
+        return None
+    subnet = References(self.account_id, self.region).subnet(config["SubnetIds"][0])
+    return {**config, "VpcId": subnet.vpc_id}

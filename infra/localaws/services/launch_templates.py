@@ -1,5 +1,6 @@
 """Launch templates: what moto mixes up, forgets or cuts off when it stores and lists them."""
 
+import re
 from typing import Any
 
 from moto.ec2.exceptions import InvalidLaunchTemplateIdNotFound
@@ -16,6 +17,11 @@ def activate() -> None:
     mend(LaunchTemplateBackend, "describe_launch_templates", _describe)
     mend(EC2Response, "describe_launch_templates", _answer_whole)
     mend(EC2Response, "describe_launch_template_versions", _answer_whole)
+
+
+def is_mime_multipart(user_data: bytes) -> bool:
+    """Whether user data is in the one form to which a service can add parts of its own."""
+    return re.search(rb"^content-type:\s*multipart/", user_data, re.IGNORECASE | re.MULTILINE) is not None
 
 
 def _create_version(original: Any, self: Any, data: dict[str, Any], description: str) -> Any:

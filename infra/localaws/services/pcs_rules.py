@@ -4,11 +4,11 @@ Source: AWS PCS User Guide and API Reference (September-October 2026).
 """
 
 import datetime
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from infra.catalog.pcs import CLUSTER_SETTINGS, QUEUE_SETTINGS, SIZES, SLURM_VERSIONS
+from infra.localaws.services.launch_templates import is_mime_multipart
 from infra.localaws.services.service import Refusal
 
 Parameters = Mapping[str, Any]
@@ -182,7 +182,7 @@ def check_template(template: Parameters, group: Parameters) -> None:
 
 def check_user_data(text: bytes) -> None:
     """User data must be MIME multipart, because PCS adds its own part to it."""
-    if text and not re.search(rb"^content-type:\s*multipart/", text, re.IGNORECASE | re.MULTILINE):
+    if text and not is_mime_multipart(text):
         raise invalid("customLaunchTemplate", "the user data of the launch template is not in MIME multi-part format.")
 
 

@@ -35,6 +35,10 @@ class References(NamedTuple):
         """The launch template of this id."""
         return _found(lambda: self.backend("ec2").get_launch_template(template_id))
 
+    def launch_template_named(self, name: str) -> Any:
+        """The launch template of this name."""
+        return _found(lambda: self.backend("ec2").get_launch_template_by_name(name))
+
     def vpc_endpoint(self, endpoint_id: str) -> Any:
         """The VPC endpoint of this id."""
         return self.backend("ec2").vpc_end_points.get(endpoint_id)

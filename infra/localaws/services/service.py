@@ -46,7 +46,7 @@ class CheckedInput(BaseResponse):  # type: ignore[misc]
         status, headers, body = self.serialized(ActionResult(refusal))
         return status, *self._enrich_response({**headers, "status": status}, body)
 
-    def page(self, name: str, items: list[dict[str, Any]]) -> ActionResult:
+    def page(self, name: str, items: list[Any]) -> ActionResult:
         """One page of a list as the request wants it; the token is where the next page starts."""
         token_name, size_name = self.paging
         start = int(base64.b64decode(self.params.get(token_name) or b"MA=="))
