@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from difflib import ndiff
 from pathlib import Path
 from typing import get_args
 from unittest.mock import patch
@@ -42,5 +43,9 @@ def code_of(name: str) -> str:
 def changed_lines(name: str) -> str:
     """The lines in which the file differs from the one without a fault that it is nearest to."""
     lines = (FOLDER / "bad" / f"{name}.yaml").read_text("utf-8", errors="backslashreplace").splitlines()
-    sound = [(FOLDER / file).read_text("utf-8").splitlines() for file in SOUND]
-    return "\n".join(min(([line for line in lines if line not in known] for known in sound), key=len))
+    changes = [_added((FOLDER / file).read_text("utf-8").splitlines(), lines) for file in SOUND]
+    return "\n".join(min(changes, key=len))
+
+
+def _added(sound: list[str], lines: list[str]) -> list[str]:
+    return [line[2:] for line in ndiff(sound, lines) if line.startswith("+ ")]

@@ -70,7 +70,7 @@ Code = Literal[
     "queue-node-group-unknown",
     "queue-mixes-ultraservers",
     "node-group-without-queue",
-    # EKS: the cluster
+    # the EKS cluster
     "kubernetes-version-unsupported",
     "kubernetes-version-ending",
     "kubernetes-version-untested",
@@ -79,7 +79,7 @@ Code = Literal[
     "eks-subnets",
     "charts-without-internet",
     "system-nodes-accelerated",
-    # EKS: the fleet
+    # the fleet on EKS
     "node-group-name-reserved",
     "purchase-not-on-eks",
     "capacity-block-started",
@@ -89,7 +89,7 @@ Code = Literal[
     "eks-quota",
     "interfaces-unused-by-pods",
     "lustre-efa-on-eks",
-    # EKS: devices
+    # devices on EKS
     "device-stack-conflict",
     "device-stack-missing",
     "device-stack-node-group-unknown",
@@ -97,7 +97,7 @@ Code = Literal[
     "device-plugins-twice",
     "karpenter-with-dra",
     "scheduler-dra-unverified",
-    # EKS: teams and jobs
+    # teams and jobs on EKS
     "job-operator-without-scheduler",
     "job-operator-beside-quotas",
     "job-operator-without-chart",
