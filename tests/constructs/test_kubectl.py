@@ -1,0 +1,111 @@
+"""What puts releases and objects into a cluster."""
+
+import json
+
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk.assertions import Template
+
+from infra.catalog.eks import KUBERNETES_VERSIONS, NEWEST_TESTED
+from infra.catalog.software import charts
+from infra.constructs.kubectl import HelmRelease, KubectlProvider, KubernetesObjects
+from infra.kubernetes.parts import Objects, Release
+from tests.constructs.test_eks import Deployed
+
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "pretrain"}}
+
+
+class Served(Deployed):
+    """A cluster with a provider."""
+
+    def __init__(self, version="1.35"):
+        super().__init__()
+        self.provider = KubectlProvider(
+            self,
+            "Kubectl",
+            cluster=self.cluster,
+            kubernetes_version=version,
+            vpc=ec2.Vpc.from_vpc_attributes(self, "Vpc", vpc_id="vpc-1", availability_zones=["us-east-2a"]),
+            subnets=[
+                ec2.Subnet.from_subnet_attributes(self, "Private", subnet_id="subnet-9", availability_zone="us-east-2a")
+            ],
+            security_group=ec2.SecurityGroup.from_security_group_id(self, "Members", "sg-9"),
+        )
+
+    def release(self, name, mirror=None, **changes):
+        release = Release(name, charts[name], {"replicas": 2}, **changes)
+        HelmRelease(self, f"Release-{name}", provider=self.provider, release=release, mirror=mirror)
+        return self.only("Custom::AWSCDK-EKS-HelmChart")
+
+
+def test_functions_stand_in_private_subnets_with_the_cluster_s_group():
+    functions = Template.from_stack(Served()).find_resources("AWS::Lambda::Function").values()
+    assert len(functions) == 2
+    for function in functions:
+        vpc = function["Properties"]["VpcConfig"]
+        assert (vpc["SubnetIds"], vpc["SecurityGroupIds"]) == (["subnet-9"], ["sg-9"])
+
+
+@pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
+def test_kubectl_has_the_cluster_s_version(version):
+    layers = Template.from_stack(Served(version)).find_resources("AWS::Lambda::LayerVersion").values()
+    descriptions = [layer["Properties"].get("Description", "") for layer in layers]
+    assert [text for text in descriptions if f"kubectl {version}." in text], descriptions
+
+
+def test_a_version_that_nobody_tested_gets_the_newest_kubectl():
+    layers = Template.from_stack(Served("1.99")).find_resources("AWS::Lambda::LayerVersion").values()
+    assert [layer for layer in layers if f"kubectl {NEWEST_TESTED}." in layer["Properties"].get("Description", "")]
+
+
+def test_the_provider_s_role_administers_the_cluster():
+    entry = Served().only("AWS::EKS::AccessEntry")
+    assert "HandlerServiceRole" in json.dumps(entry["PrincipalArn"])
+
+
+def test_a_release_of_a_repository_names_chart_and_version():
+    release = Served().release("gpu-operator")
+    assert release["Chart"] == "gpu-operator"
+    assert release["Repository"].startswith("https://")
+    assert (release["Version"], release["Namespace"]) == (charts["gpu-operator"].version, "gpu-operator")
+    assert json.loads(release["Values"]) == {"replicas": 2}
+
+
+def test_a_release_of_a_registry_names_the_chart_within_the_reference():
+    release = Served().release("kueue")
+    assert release["Repository"].startswith("oci://")
+    assert release["Repository"].endswith("/kueue")
+    assert release["Version"] == charts["kueue"].version
+
+
+def test_a_mirror_takes_the_place_of_every_repository():
+    release = Served().release("gpu-operator", mirror="oci://mirror.example/charts")
+    assert release["Repository"] == "oci://mirror.example/charts/gpu-operator"
+    assert release["Version"] == charts["gpu-operator"].version
+
+
+def test_helm_gives_up_before_its_function_does():
+    release = Served().release("kueue")
+    assert release["Wait"] is True
+    assert int(release["Timeout"].removesuffix("m")) < 15
+
+
+def test_a_release_on_accelerated_nodes_is_not_waited_for():
+    assert not {"Wait", "Atomic", "Timeout"} & Served().release("gpu-operator", waits=False).keys()
+
+
+def test_objects_are_applied_over_what_is_there():
+    stack = Served()
+    KubernetesObjects(stack, "Objects", provider=stack.provider, objects=Objects("namespace", (NAMESPACE,)))
+    found = stack.only("Custom::AWSCDK-EKS-KubernetesResource")
+    assert json.loads(found["Manifest"]) == [NAMESPACE]
+    assert found["Overwrite"] is True
+
+
+@pytest.mark.parametrize(("retained", "policy"), [(True, "Retain"), (False, None)])
+def test_retained_objects_stay_when_they_leave_the_template(retained, policy):
+    stack = Served()
+    objects = Objects("namespace", (NAMESPACE,), retained=retained)
+    KubernetesObjects(stack, "Objects", provider=stack.provider, objects=objects)
+    (found,) = Template.from_stack(stack).find_resources("Custom::AWSCDK-EKS-KubernetesResource").values()
+    assert found.get("DeletionPolicy") == policy
