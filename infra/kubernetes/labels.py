@@ -22,6 +22,14 @@ HOSTNAME = "kubernetes.io/hostname"
 CLIQUE = "nvidia.com/gpu.clique"
 """Label that NVIDIA's feature discovery gives the nodes of one NVLink domain."""
 
+OPERANDS = "nvidia.com/gpu.deploy.operands"
+"""Label of a node: `false` keeps all that the GPU Operator deploys off it."""
+
+GPU_CLASS = "gpu.nvidia.com"
+EFA_CLASS = "efa.networking.k8s.aws"
+CHANNEL_CLASS = "compute-domain-default-channel.nvidia.com"
+"""Device classes that pods claim from: GPUs, EFA cards, and channels of a ComputeDomain, NVLink between instances."""
+
 FILE_SYSTEM_CLAIM = "training"
 """Claim of the environment's file system in each team's namespace."""
 
@@ -41,4 +49,6 @@ def team_group(team: str) -> str:
 
 def node_labels(name: str, settings: Eks) -> dict[str, str]:
     """Labels of the nodes of the group that the file calls `name`."""
-    return {NODE_GROUP: name, DEVICE_STACK: settings.device_stacks(name)[0]}
+    stack = settings.device_stacks(name)[0]
+    other = {} if stack == "gpu_operator" else {OPERANDS: "false"}
+    return {NODE_GROUP: name, DEVICE_STACK: stack, **other}
