@@ -6,7 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from infra.catalog import catalog, lustre, pcs, ultraservers
+from infra.catalog import catalog, eks, lustre, pcs, ultraservers
+from infra.config.eks import RESERVED_NAMES
+from infra.config.eks_fleet import GROUP_LABELS
 
 Data = dict[str, Any]
 
@@ -18,7 +20,13 @@ PLACES = {
 ORDINARY = [name for name, entry in catalog.items() if not entry.ultraserver_only]
 ULTRASERVER_BLOCKS = 2
 
-names = st.text("abcdefghijklmnopqrstuvwxyz", min_size=3, max_size=8)
+PLANES = ("pcs", "eks")
+SCHEDULERS = ["kueue", "volcano", "kai", "kueue_with_kai", "kueue_with_volcano"]
+JOBS = ["trainer", "jobset", "leader_worker_set", "mpi", "ray", "volcano"]
+MIRROR = "oci://111122223333.dkr.ecr.us-east-2.amazonaws.com/mirror"
+
+words = st.text("abcdefghijklmnopqrstuvwxyz", min_size=3, max_size=8)
+names = words.filter(lambda word: word not in RESERVED_NAMES | GROUP_LABELS.keys())
 reservations = st.text(HEX, min_size=17, max_size=17).map(lambda digits: f"cr-{digits}")
 events = st.lists(st.sampled_from(["new", "changed", "deleted"]), unique=True)
 
@@ -40,9 +48,10 @@ images = st.one_of(
 
 
 @st.composite
-def purchases(draw: st.DrawFn) -> Data:
+def purchases(draw: st.DrawFn, plane: str) -> Data:
     """How instances that are not UltraServers are bought."""
-    kind = draw(st.sampled_from(["on_demand", "spot", "reservation", "group", "capacity_block", "interruptible"]))
+    kinds = ["on_demand", "spot", "reservation", "group", "capacity_block"]
+    kind = draw(st.sampled_from([*kinds, "interruptible"] if plane == "pcs" else kinds))
     match kind:
         case "on_demand" | "spot":
             return {"type": kind}
@@ -52,22 +61,31 @@ def purchases(draw: st.DrawFn) -> Data:
         case "interruptible":
             return {"type": "interruptible_reservation", "reservation_id": draw(reservations)}
         case _:
-            return {"type": kind, "reservation_id": draw(reservations)}
+            return {"type": kind, "reservation_id": draw(reservations), **draw(_starts(kind, plane))}
+
+
+def _starts(kind: str, plane: str) -> st.SearchStrategy[Data]:
+    """When a capacity block begins, which only EKS must be told."""
+    ahead = {"starts": st.just("2099-01-11T11:30:00Z")} if kind == "capacity_block" and plane == "eks" else {}
+    return _some({}, ahead)
 
 
 @st.composite
-def _node_group(draw: st.DrawFn, name: str, instance_type: str) -> Data:
+def _node_group(draw: st.DrawFn, name: str, instance_type: str, plane: str) -> Data:
     purchase: Data
     count: int | Data
     if catalog[instance_type].ultraserver_only:
         bought = draw(st.sampled_from(sorted(ultraservers)))
         ids = draw(st.lists(reservations, min_size=1, max_size=ULTRASERVER_BLOCKS, unique=True))
         purchase = {"type": "capacity_block", "ultraserver": bought, "reservation_ids": ids}
+        purchase |= draw(_starts("capacity_block", plane))
         count = ultraservers[bought].instances * len(ids)
     else:
-        purchase = draw(purchases())
+        purchase = draw(purchases(plane))
         most = draw(st.integers(1, 64))
-        count = draw(st.one_of(st.just(most), st.integers(0, most).map(lambda least: {"min": least, "max": most})))
+        ranges = st.integers(0, most).map(lambda least: {"min": least, "max": most})
+        fixed = plane == "eks" and purchase["type"] == "capacity_block"
+        count = draw(st.just(most) if fixed else st.one_of(st.just(most), ranges))
     placements: list[Any] = ["auto", "none"]
     if purchase["type"] != "capacity_block":
         placements.append({"existing": "my-group"})
@@ -108,7 +126,7 @@ def _lustre(draw: st.DrawFn, buckets: list[str]) -> Data:
             settings["metadata_iops"] = draw(st.sampled_from(lustre.INTELLIGENT_TIERING_METADATA_IOPS))
             settings["efa"] = draw(st.booleans())
     if buckets and deployment != "intelligent_tiering":
-        paths = draw(st.lists(names, max_size=lustre.MAXIMUM_LINKS, unique=True))
+        paths = draw(st.lists(words, max_size=lustre.MAXIMUM_LINKS, unique=True))
         settings["links"] = [
             {
                 "path": f"/{path}",
@@ -129,7 +147,7 @@ def _lustre(draw: st.DrawFn, buckets: list[str]) -> Data:
 
 @st.composite
 def _storage(draw: st.DrawFn) -> Data:
-    keys = draw(st.lists(names, max_size=3, unique=True))
+    keys = draw(st.lists(words, max_size=3, unique=True))
     bucket = st.one_of(
         _some({}, {"lifecycle": st.integers(1, 999).map(lambda days: {"noncurrent_days": days})}),
         st.just({"existing": "my-bucket"}),
@@ -148,6 +166,12 @@ def _queues(groups: list[Data]) -> list[Data]:
     return [queue for queue in queues if queue["node_groups"]]
 
 
+def _most(group: Data) -> int:
+    """Nodes that a group has at the most."""
+    count = group["count"]
+    return int(count if isinstance(count, int) else count["max"])
+
+
 networks = st.one_of(
     _some(
         {"cidr": st.sampled_from(["10.0.0.0/16", "172.16.0.0/16"])},
@@ -158,11 +182,101 @@ networks = st.one_of(
             "existing": {
                 "vpc_id": "vpc-0123456789abcdef0",
                 "node_subnet_id": "subnet-0123456789abcdef0",
-                "control_plane_subnet_ids": ["subnet-0123456789abcdef1"],
+                "control_plane_subnet_ids": ["subnet-0123456789abcdef1", "subnet-0123456789abcdef2"],
             }
         }
     ),
 )
+
+
+def _pcs(draw: st.DrawFn, groups: list[Data]) -> Data:
+    nodes, login = sum(map(_most, groups)), draw(st.integers(1, 2))
+    return draw(
+        _some(
+            {
+                "type": st.just("pcs"),
+                "slurm_version": st.just(list(pcs.SLURM_VERSIONS)[-1]),
+                "login": _some({"count": st.just(login)}, {"instance_type": st.just("m7i.large"), "image": images}),
+                "queues": st.just(_queues(groups)),
+            },
+            {
+                "size": st.sampled_from(["auto", *(size for size, most in pcs.SIZES.items() if nodes + login <= most)]),
+                "accounting": st.booleans(),
+                "slurm_settings": st.just({"SchedulerParameters": "bf_continue", "MinJobAge": 300}),
+            },
+        )
+    )
+
+
+def _role(name: str) -> str:
+    return f"arn:aws:iam::111122223333:role/{name}"
+
+
+def _eks(draw: st.DrawFn, groups: list[Data], network: Data) -> Data:
+    """Any scheduler, device stack and operators that go together, on any version."""
+    ultraservers_too = any(catalog[group["instance_type"]].ultraserver_only for group in groups)
+    stack, dra = draw(_device_stack(groups))
+    scheduler = draw(st.sampled_from(SCHEDULERS))
+    without_internet = network.get("create", {}).get("nat_gateways") == 0
+    mirror = without_internet or draw(st.booleans())
+    left_out = {*(() if scheduler == "volcano" else ("volcano",)), *(("mpi",) if mirror else ())}
+    versions = [version for version in eks.KUBERNETES_VERSIONS if not (dra and eks.older(version, eks.DRA_KUBERNETES))]
+    endpoints: list[Data] = [{}, {"endpoint": "private"}]
+    endpoints.append({"endpoint": "public_and_private", "allowed_cidrs": ["54.240.143.0/24"]})
+    plane: Data = {
+        "type": "eks",
+        "kubernetes_version": draw(st.sampled_from([*versions, eks.NEXT_UNTESTED])),
+        "admins": [_role("platform")],
+        "device_stack": stack,
+        "scheduler": scheduler,
+        "teams": draw(_teams(groups)),
+        "jobs": draw(st.lists(st.sampled_from([job for job in JOBS if job not in left_out]), unique=True)),
+        "karpenter": not dra and not ultraservers_too and draw(st.booleans()),
+        **draw(st.sampled_from(endpoints)),
+        **({"chart_mirror": MIRROR} if mirror else {}),
+    }
+    others = {
+        "control_plane_tier": st.sampled_from(eks.TIERS),
+        "system_nodes": _some({}, {"instance_type": st.just("m7g.xlarge"), "count": st.integers(2, 8)}),
+        "node_repair": _some({}, {"enabled": st.booleans(), "max_unhealthy_percent": st.integers(1, 100)}),
+    }
+    return plane | draw(_some({}, others))
+
+
+@st.composite
+def _device_stack(draw: st.DrawFn, groups: list[Data]) -> tuple[str | Data, bool]:
+    """One stack for all groups, or each group under one; and whether any is served by `dra`."""
+    one = draw(st.sampled_from(["gpu_operator", "device_plugin", "dra", None]))
+    if one:
+        return one, one == "dra"
+    plugin = draw(st.sampled_from(["gpu_operator", "device_plugin"]))
+    ultra = [group["name"] for group in groups if catalog[group["instance_type"]].ultraserver_only]
+    others = [group["name"] for group in groups if group["name"] not in ultra]
+    claimed = draw(st.lists(st.sampled_from(others), unique=True)) if others else []
+    # beside groups that claim their GPUs, UltraServers claim theirs
+    claimed += ultra if claimed or draw(st.booleans()) else []
+    return {plugin: [name for name in [*ultra, *others] if name not in claimed], "dra": claimed}, bool(claimed)
+
+
+@st.composite
+def _teams(draw: st.DrawFn, groups: list[Data]) -> list[Data]:
+    """A team that uses every group, and others that use some; their quotas are within the fleet."""
+    everything = [group["name"] for group in groups]
+    left = {group["name"]: _most(group) * catalog[group["instance_type"]].gpu_count for group in groups}
+    teams = []
+    for number, name in enumerate(draw(st.lists(names, min_size=1, max_size=3, unique=True))):
+        used = draw(st.lists(st.sampled_from(everything), min_size=1, unique=True)) if number else everything
+        shares = {group: draw(st.integers(0, left[group])) for group in used}
+        left |= {group: left[group] - share for group, share in shares.items()}
+        team: Data = {"name": name, "node_groups": used, "gpus": shares}
+        if len(used) == 1 and draw(st.booleans()):
+            team["gpus"] = shares[used[0]]
+        if not all(shares.values()):
+            team["may_borrow"] = True
+        others = {"priority": st.sampled_from(["high", "normal", "low"]), "members": st.just([_role(name)])}
+        teams.append(team | draw(_some({}, others)))
+    return teams
+
 
 observability = _some(
     {},
@@ -180,40 +294,27 @@ observability = _some(
 
 
 @st.composite
-def environments(draw: st.DrawFn) -> Data:
-    """A valid environment, of any instance type, purchase and storage: no rule refuses it."""
+def environments(draw: st.DrawFn, planes: tuple[str, ...] = PLANES) -> Data:
+    """A valid environment, of any instance type, purchase, storage and control plane: no rule refuses it."""
+    plane = draw(st.sampled_from(planes))
     first = draw(st.sampled_from(list(catalog)))
     region, zone = PLACES.get(first, ("us-east-2", "us-east-2b"))
     types = [first, *draw(st.lists(st.sampled_from(ORDINARY), max_size=2))]
     group_names = draw(st.lists(names, min_size=len(types), max_size=len(types), unique=True))
-    groups = [draw(_node_group(name, kind)) for name, kind in zip(group_names, types, strict=True)]
-    nodes = sum(group["count"] if isinstance(group["count"], int) else group["count"]["max"] for group in groups)
-    login = draw(st.integers(1, 2))
-    plane = _some(
-        {
-            "type": st.just("pcs"),
-            "slurm_version": st.just(list(pcs.SLURM_VERSIONS)[-1]),
-            "login": _some({"count": st.just(login)}, {"instance_type": st.just("m7i.large"), "image": images}),
-            "queues": st.just(_queues(groups)),
-        },
-        {
-            "size": st.sampled_from(["auto", *(size for size, most in pcs.SIZES.items() if nodes + login <= most)]),
-            "accounting": st.booleans(),
-            "slurm_settings": st.just({"SchedulerParameters": "bf_continue", "MinJobAge": 300}),
-        },
-    )
+    groups = [draw(_node_group(name, kind, plane)) for name, kind in zip(group_names, types, strict=True)]
+    network = draw(networks)
     required = {
         "schema_version": st.just(1),
-        "name": names,
+        "name": words,
         "region": st.just(region),
         "availability_zone": st.just(zone),
-        "network": networks,
+        "network": st.just(network),
         "node_groups": st.just(groups),
-        "control_plane": plane,
+        "control_plane": st.just(_pcs(draw, groups) if plane == "pcs" else _eks(draw, groups, network)),
     }
     optional = {
         "account": st.just("111122223333"),
-        "tags": st.dictionaries(names, names, max_size=2),
+        "tags": st.dictionaries(words, words, max_size=2),
         "permissions_boundary": st.just("arn:aws:iam::111122223333:policy/boundary"),
         "storage": _storage(),
         "observability": observability,
@@ -228,7 +329,23 @@ values = st.one_of(
     st.sampled_from([0, -1, 1, 2, 64, 65, 4096, 10**30, 1e308, 0.5]),
     st.floats(allow_nan=False, allow_infinity=False),
     st.text(max_size=20),
-    st.sampled_from(["auto", "none", "p5.48xlarge", "p6e-gb200.36xlarge", "u-p6e-gb200x72", "spot", "<text>", "[key]"]),
+    st.sampled_from(
+        [
+            "auto",
+            "none",
+            "p5.48xlarge",
+            "p6e-gb200.36xlarge",
+            "u-p6e-gb200x72",
+            "spot",
+            "<text>",
+            "[key]",
+            "<eks>",
+            "pcs",
+            "eks",
+            "dra",
+            "1.33",
+        ]
+    ),
     st.builds(list),
     st.builds(dict),
     st.lists(st.text(max_size=3), max_size=2),

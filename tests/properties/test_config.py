@@ -10,13 +10,13 @@ from infra.config.environment import Environment
 from infra.config.loader import Reading, check, read
 from infra.config.report import report, report_json
 from infra.config.source import parse
-from tests.bad_files import CODES, FOLDER, reading_time
+from tests.bad_files import CODES, FOLDER, SOUND, reading_time
 from tests.properties.strategies import as_yaml, environments, mutations
 
 quick = settings(
     max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
-SOUND = (FOLDER / "minimal.yaml").read_text("utf-8")
+SOUND_TEXTS = [(FOLDER / file).read_text("utf-8") for file in SOUND]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -75,12 +75,14 @@ def test_a_broken_environment_is_valid_or_refused_with_codes(scratch, data):
 
 
 @quick
-@given(st.integers(0, len(SOUND)), st.integers(0, 12), st.text(max_size=6))
-@example(0, len(SOUND), "")
-@example(3, 0, "\ufeff")
-@example(3, 0, "\x85")
-def test_a_slip_of_the_keyboard_is_valid_or_refused_with_codes(scratch, at, cut, typed):
-    text = SOUND[:at] + typed + SOUND[at + cut :]
+@given(
+    st.sampled_from(SOUND_TEXTS), st.integers(0, max(map(len, SOUND_TEXTS))), st.integers(0, 12), st.text(max_size=6)
+)
+@example(SOUND_TEXTS[0], 0, len(SOUND_TEXTS[0]), "")
+@example(SOUND_TEXTS[0], 3, 0, "\ufeff")
+@example(SOUND_TEXTS[0], 3, 0, "\x85")
+def test_a_slip_of_the_keyboard_is_valid_or_refused_with_codes(scratch, sound, at, cut, typed):
+    text = sound[:at] + typed + sound[at + cut :]
     scratch.write_bytes(text.encode("utf-8", "surrogatepass"))
     is_told_in_full(read(scratch), text)
 
