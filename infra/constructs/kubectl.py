@@ -3,18 +3,22 @@
 import json
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, cast
+from typing import cast
 
-from aws_cdk import CfnResource, RemovalPolicy
+from aws_cdk import CfnElement, CfnResource, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from infra.catalog.eks import KUBERNETES_VERSIONS, NEWEST_TESTED
 from infra.catalog.software import release_source
 from infra.constructs.acknowledgements import acknowledge
 from infra.constructs.eks import EksCluster, administrator
+from infra.constructs.keys import log_group
+from infra.constructs.roles import grant, service_role
 from infra.kubernetes.parts import Objects, Release
 
 TIMEOUT = "13m"
@@ -23,22 +27,49 @@ TIMEOUT = "13m"
 HELM_RELEASE = "Custom::AWSCDK-EKS-HelmChart"
 KUBERNETES_OBJECTS = "Custom::AWSCDK-EKS-KubernetesResource"
 
+IN_A_VPC = (
+    "ec2:CreateNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:DeleteNetworkInterface",
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:UnassignPrivateIpAddresses",
+)
+"""What Lambda needs to put a function into a VPC (Lambda Developer Guide, "Giving functions access to a VPC", 2026)."""
+
+FROM_REGISTRIES = (
+    "ecr:GetAuthorizationToken",
+    "ecr:BatchCheckLayerAvailability",
+    "ecr:GetDownloadUrlForLayer",
+    "ecr:BatchGetImage",
+    "ecr-public:GetAuthorizationToken",
+    "sts:GetServiceBearerToken",
+)
+"""What Helm needs to pull charts from ECR, private and public (ECR User Guides, "Private" and "Public", 2026)."""
+
+LOGS = ("logs:CreateLogStream", "logs:PutLogEvents")
+
+ANY_RESOURCE = {
+    "AwsSolutions-IAM5[Resource::*]": "Interfaces of a function and registry tokens have no resource to name."
+}
+
 ACCEPTED = {
-    "AwsSolutions-IAM4": "CDK's provider takes AWS's policies for functions in a VPC and for reading registries.",
-    "AwsSolutions-IAM5": "The provider calls every version of its own function.",
-    "AwsSolutions-L1": "CDK chooses the runtime that its provider was tested with.",
-    "NIST.800.53.R5-IAMNoInlinePolicy": "The provider is CDK's own; its policies come and go with its roles.",
     "NIST.800.53.R5-LambdaDLQ": "CloudFormation calls it, waits for the answer and fails the deployment when none "
     "comes; a dead letter would have no reader.",
     "NIST.800.53.R5-LambdaConcurrency": "CloudFormation calls it, once for each change. Reserving concurrency would "
     "take it from the account's other functions, and fails in accounts whose limit is 10.",
+    "AwsSolutions-L1": "CDK gives its function the runtime that it was tested with.",
+    "NIST.800.53.R5-IAMNoInlinePolicy": "CDK's framework gives its function this policy, and both go together.",
 }
+
+FRAMEWORK_POLICIES = ("AWSLambdaBasicExecutionRole", "AWSLambdaVPCAccessExecutionRole")
 
 
 class KubectlProvider(Construct):
     """Functions in the cluster's own subnets with Helm and a kubectl of the cluster's version.
 
-    They administer the cluster by an access entry of their role; nothing else has that role.
+    They administer the cluster by an access entry of their role; nothing else has that role. Their logs are encrypted
+    with `key` and retained.
     """
 
     def __init__(
@@ -51,22 +82,63 @@ class KubectlProvider(Construct):
         vpc: ec2.IVpc,
         subnets: Sequence[ec2.ISubnet],
         security_group: ec2.ISecurityGroup,
+        key: kms.IKey,
     ) -> None:
         super().__init__(scope, id)
         self.cluster_name = cluster.cluster_name
+        role = service_role(self, "Role", service="lambda.amazonaws.com", description="Helm and kubectl of a cluster")
+        logs = log_group(self, "Logs", name="/aws/lambda/kubectl", key=key)
+        grant(
+            self,
+            "Policy",
+            roles=[role],
+            statements=[
+                {"Action": [*IN_A_VPC, *FROM_REGISTRIES], "Resource": "*"},
+                {"Action": "eks:DescribeCluster", "Resource": cluster.cluster_arn},
+                {"Action": list(LOGS), "Resource": logs.log_group_arn},
+            ],
+            accepted=ANY_RESOURCE,
+        )
         imported = eks.Cluster.from_cluster_attributes(self, "Cluster", cluster_name=self.cluster_name, vpc=vpc)
-        self._provider = eks.KubectlProvider(
+        provider = eks.KubectlProvider(
             self,
             "Provider",
             cluster=imported,
             kubectl_layer=kubectl_layer(self, "Kubectl", kubernetes_version),
             private_subnets=list(subnets),
             security_groups=[security_group],
+            # CDK would give a role of its own, or one that it can change, more than this takes
+            role=iam.Role.from_role_arn(self, "HandlerRole", role.attr_arn, mutable=False),
         )
-        self.service_token = self._provider.service_token
-        acknowledge(self._provider, ACCEPTED)
-        role_arn = cast("Any", self._provider.role).role_arn
-        self.ready = administrator(self, "Access", cluster=cluster, role_arn=role_arn)
+        self.service_token = provider.service_token
+        _log_to(provider, logs.log_group_name)
+        self._acknowledge(provider)
+        self.ready = administrator(self, "Access", cluster=cluster, role_arn=role.attr_arn)
+
+    def _acknowledge(self, provider: eks.KubectlProvider) -> None:
+        """What is left is CDK's framework, which calls the function with Helm in it."""
+        reason = "CDK's framework has AWS's policies for a function in a VPC, and calls every version of one function."
+        arn = "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/{}]"
+        handler = Stack.of(self).get_logical_id(cast("CfnElement", _at(provider, "Handler", "Resource")))
+        findings = [
+            *(arn.format(name) for name in FRAMEWORK_POLICIES),
+            f"AwsSolutions-IAM5[Resource::<{handler}.Arn>:*]",
+        ]
+        acknowledge(provider, {**dict.fromkeys(findings, reason), **ACCEPTED})
+
+
+def _log_to(provider: eks.KubectlProvider, log_group_name: str) -> None:
+    """Has both functions of the provider write to our group: CDK's own are not encrypted with a key of ours."""
+    for function in (_at(provider, "Handler"), _at(provider, "Provider", "framework-onEvent")):
+        function.node.try_remove_child("LogGroup")
+        resource = cast("lambda_.CfnFunction", function.node.find_child("Resource"))
+        resource.add_property_override("LoggingConfig.LogGroup", log_group_name)
+
+
+def _at(construct: IConstruct, *path: str) -> IConstruct:
+    for name in path:
+        construct = construct.node.find_child(name)
+    return construct
 
 
 class HelmRelease(Construct):

@@ -35,6 +35,7 @@ class EksControlPlaneStack(EnvironmentStack):
     def __init__(self, scope: Construct, environment: Environment, *, settings: Eks, network: ClusterNetwork) -> None:
         super().__init__(scope, "control-plane", environment, stateful=True)
         self._environment, self._settings, self._network = environment, settings, network
+        self.key = DataKey(self, "Key", description=f"Kubernetes secrets and logs of {environment.name}").key
         self.cluster = self._cluster()
         self.node_role = EksNodeRole(self, "Nodes")
         for number, role in enumerate(settings.admins):
@@ -53,9 +54,8 @@ class EksControlPlaneStack(EnvironmentStack):
         # EKS names the group of its logs after the cluster. With a suffix to both, what a cluster left behind is never
         # in the way of the next.
         name = f"{environment.name}-{stack_suffix()}"
-        key = DataKey(self, "Key", description=f"Kubernetes secrets and logs of {environment.name}").key
         pattern = f"/aws/eks/{environment.name}-*"
-        logs = named_log_group(self, "Logs", name=f"/aws/eks/{name}/cluster", pattern=pattern, key=key)
+        logs = named_log_group(self, "Logs", name=f"/aws/eks/{name}/cluster", pattern=pattern, key=self.key)
         create = environment.network.create
         cluster = EksCluster(
             self,
@@ -65,7 +65,7 @@ class EksControlPlaneStack(EnvironmentStack):
             vpc_block=create.block if create else None,
             subnets=network.control_plane_subnets,
             security_group=network.cluster_security_group,
-            key=key,
+            key=self.key,
         )
         cluster.wait_for(logs)
         return cluster

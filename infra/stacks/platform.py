@@ -56,6 +56,7 @@ class PlatformStack(EnvironmentStack):
             vpc=network.vpc,
             subnets=network.control_plane_subnets,
             security_group=network.cluster_security_group,
+            key=control_plane.key,
         )
         made: dict[str, HelmRelease | KubernetesObjects] = {}
         for part in platform(environment, self._deployed()):

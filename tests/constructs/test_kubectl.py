@@ -4,6 +4,7 @@ import json
 
 import pytest
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
 from infra.catalog.eks import KUBERNETES_VERSIONS, NEWEST_TESTED
@@ -30,6 +31,7 @@ class Served(Deployed):
                 ec2.Subnet.from_subnet_attributes(self, "Private", subnet_id="subnet-9", availability_zone="us-east-2a")
             ],
             security_group=ec2.SecurityGroup.from_security_group_id(self, "Members", "sg-9"),
+            key=kms.Key(self, "LogKey"),
         )
 
     def release(self, name, mirror=None, **changes):
@@ -60,7 +62,7 @@ def test_a_version_that_nobody_tested_gets_the_newest_kubectl():
 
 def test_the_provider_s_role_administers_the_cluster():
     entry = Served().only("AWS::EKS::AccessEntry")
-    assert "HandlerServiceRole" in json.dumps(entry["PrincipalArn"])
+    assert "KubectlRole" in json.dumps(entry["PrincipalArn"])
 
 
 def test_a_release_of_a_repository_names_chart_and_version():
@@ -109,3 +111,26 @@ def test_retained_objects_stay_when_they_leave_the_template(retained, policy):
     KubernetesObjects(stack, "Objects", provider=stack.provider, objects=objects)
     (found,) = Template.from_stack(stack).find_resources("Custom::AWSCDK-EKS-KubernetesResource").values()
     assert found.get("DeletionPolicy") == policy
+
+
+def test_both_functions_log_to_one_group_that_is_encrypted_and_retained():
+    template = Template.from_stack(Served())
+    (logs,) = template.find_resources("AWS::Logs::LogGroup").items()
+    assert logs[1]["DeletionPolicy"] == "Retain"
+    assert "KmsKeyId" in logs[1]["Properties"]
+    for function in template.find_resources("AWS::Lambda::Function").values():
+        assert function["Properties"]["LoggingConfig"]["LogGroup"] == {"Ref": logs[0]}
+
+
+def test_the_provider_may_do_nothing_in_aws_but_log_pull_charts_and_find_its_cluster():
+    policies = Template.from_stack(Served()).find_resources("AWS::IAM::ManagedPolicy").values()
+    (policy,) = policies
+    actions = [
+        action for statement in policy["Properties"]["PolicyDocument"]["Statement"] for action in _list(statement)
+    ]
+    assert {action.partition(":")[0] for action in actions} == {"ec2", "ecr", "ecr-public", "sts", "eks", "logs"}
+    assert not [action for action in actions if "*" in action]
+
+
+def _list(statement):
+    return statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
