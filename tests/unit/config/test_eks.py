@@ -1,0 +1,154 @@
+"""What EKS takes beside what tests/unit/config/bad holds against it, and what changes as time goes by."""
+
+from datetime import UTC, datetime
+from unittest.mock import patch
+
+import pytest
+
+from infra.catalog import catalog, eks
+from infra.config.eks import ACCELERATED, RESERVED_NAMES
+from infra.config.fields import text
+from infra.config.loader import check
+from infra.config.source import parse
+from tests.bad_files import FOLDER, reading_time
+
+SOUND = (FOLDER / "minimal-eks.yaml").read_text("utf-8")
+BLOCK = "purchase: {type: capacity_block, reservation_id: cr-0123456789abcdef0"
+ULTRASERVERS = (
+    "instance_type: p6e-gb200.36xlarge, count: 18, purchase: {type: capacity_block, ultraserver: u-p6e-gb200x36, "
+    "reservation_ids: [cr-0123456789abcdef0, cr-0123456789abcdef1]"
+)
+GROUP = "instance_type: p5.48xlarge, count: 2, purchase: {type: on_demand}"
+IN_DALLAS = [("region: us-east-2", "region: us-east-1"), ("zone: us-east-2b", "zone: us-east-1-dfw-2a")]
+
+
+def reading(*changes):
+    text = SOUND
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return check(parse(text))
+
+
+def codes(*changes):
+    with reading_time():
+        return [finding.code for finding in reading(*changes).findings]
+
+
+def key(line):
+    return ("  teams:", f"  {line}\n  teams:")
+
+
+@pytest.mark.parametrize(
+    "purchase",
+    [
+        "purchase: {type: spot}",
+        "purchase: {type: reservation, reservation_id: cr-0123456789abcdef0}",
+        "purchase: {type: reservation, reservation_group_arn: "
+        '"arn:aws:resource-groups:us-east-2:111122223333:group/train"}',
+        BLOCK + "}",
+        BLOCK + ', starts: "2027-01-11T11:30:00Z"}',
+        "purchase: {type: on_demand}, image: ami-0123456789abcdef0",
+        "purchase: {type: on_demand}, interfaces: efa_with_ip",
+    ],
+)
+def test_nothing_is_said_against_what_managed_node_groups_launch(purchase):
+    assert codes(("purchase: {type: on_demand}", purchase)) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "device_stack: dra",
+        "device_stack: {dra: [train]}",
+        "device_stack: {gpu_operator: [train]}",
+        "scheduler: volcano\n  jobs: [volcano]",
+        "scheduler: kueue_with_kai\n  karpenter: true",
+        "jobs: [trainer, jobset, leader_worker_set, mpi, ray]",
+        "endpoint: public_and_private\n  allowed_cidrs: [54.240.143.0/24, 54.240.144.7/32]",
+        "system_nodes: {instance_type: m7g.2xlarge, count: 3}",
+        "control_plane_tier: tier-8xl",
+        "chart_mirror: oci://registry.example.com/mirror",
+        "node_repair: {enabled: false}",
+    ],
+)
+def test_nothing_is_said_against_settings_that_go_together(line):
+    assert codes(key(line)) == []
+
+
+def test_a_256_node_cluster_fits_the_default_network():
+    assert codes((GROUP, GROUP.replace("count: 2", "count: 256"))) == []
+
+
+def test_several_ultraserver_blocks_may_start_together():
+    starts = ', starts: "2027-01-11T11:30:00Z"}'
+    found = codes(*IN_DALLAS, (GROUP, ULTRASERVERS + starts), ("gpus: 16", "gpus: 72"))
+    assert found == []
+
+
+def test_a_team_without_gpus_of_its_own_may_borrow():
+    assert codes(("gpus: 16}", "gpus: 0, may_borrow: true}")) == []
+
+
+def test_quotas_of_a_group_whose_type_is_unknown_are_left_alone():
+    assert codes(("p5.48xlarge", "p9.48xlarge"), ("gpus: 16", "gpus: 1000")) == ["unknown-instance-type"]
+
+
+def test_a_version_ends_when_its_support_does():
+    ends = {eks.KUBERNETES_VERSIONS["1.35"].standard_support_ends: "kubernetes-version-ending"}
+    ends[eks.KUBERNETES_VERSIONS["1.35"].extended_support_ends] = "kubernetes-version-unsupported"
+    for day, code in ends.items():
+        with patch("infra.config.clock.now", lambda day=day: datetime(day.year, day.month, day.day, tzinfo=UTC)):
+            assert [finding.code for finding in reading().findings] == [code]
+
+
+def test_a_block_has_started_from_its_start_on():
+    starts = (GROUP, GROUP.replace("purchase: {type: on_demand}", BLOCK + ', starts: "2027-01-11T11:30:00Z"}'))
+    for minute, expected in ((29, []), (30, ["capacity-block-started"])):
+        with patch("infra.config.clock.now", lambda minute=minute: datetime(2027, 1, 11, 11, minute, tzinfo=UTC)):
+            assert [finding.code for finding in reading(starts).findings] == expected
+
+
+def test_every_accelerated_type_of_the_catalogue_is_known_by_its_name():
+    assert all(ACCELERATED.match(name) for name in catalog)
+    assert not any(map(ACCELERATED.match, ("m7i.2xlarge", "c7gn.large", "r8g.4xlarge", "t3.large", "x2gd.large")))
+
+
+@pytest.mark.parametrize("name", ["default", "gpu-operator", "nvidia", "mpi-operator", "kai-scheduler"])
+def test_namespaces_of_the_software_are_reserved(name):
+    assert name in RESERVED_NAMES
+
+
+def test_a_pattern_has_one_wording():
+    with pytest.raises(ValueError, match="two different words"):
+        text(r"^\d{12}$", "a dozen digits")
+
+
+def test_settings_say_who_holds_quotas_and_who_places():
+    said = {}
+    for scheduler in ("kueue", "volcano", "kai", "kueue_with_kai", "kueue_with_volcano"):
+        environment = reading(key(f"scheduler: {scheduler}")).environment
+        said[scheduler] = (environment.control_plane.queues_with, environment.control_plane.places_with)
+    assert said == {
+        "kueue": ("kueue", "kueue"),
+        "volcano": ("volcano", "volcano"),
+        "kai": ("kai", "kai"),
+        "kueue_with_kai": ("kueue", "kai"),
+        "kueue_with_volcano": ("kueue", "volcano"),
+    }
+
+
+def test_each_group_has_the_stack_that_names_it():
+    two = (
+        "  - {name: train,",
+        "  - {name: tune, instance_type: p5.48xlarge, count: 1, purchase: {type: spot}}\n  - {name: train,",
+    )
+    teams = ("[train], gpus: 16", "[train, tune], gpus: {train: 16, tune: 8}")
+    plane = reading(two, teams, key("device_stack: {dra: [tune], device_plugin: [train]}")).environment.control_plane
+    assert (plane.device_stacks("train"), plane.device_stacks("tune")) == (("device_plugin",), ("dra",))
+    assert plane.used_device_stacks == {"device_plugin", "dra"}
+    assert plane.teams[0].quotas == {"train": 16, "tune": 8}
+
+
+def test_pods_take_addresses_of_the_node_subnet():
+    assert reading().environment.node_addresses == 2 * (1 + 30)
