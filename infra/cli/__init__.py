@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from infra.cli import catalog, local, schema, validate
+from infra.cli import catalog, job, local, schema, validate
 
 app = typer.Typer(
     name="ultracluster",
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.command("validate")(validate.validate)
 app.command("catalog")(catalog.catalog)
 app.command("schema")(schema.schema)
+app.command("job")(job.job)
 app.add_typer(local.app, name="local")
 
 
