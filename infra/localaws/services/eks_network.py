@@ -1,6 +1,7 @@
 """The network of an EKS cluster: what EKS asks of subnets and groups, and what it makes in the VPC."""
 
 import ipaddress
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -88,7 +89,8 @@ def new_security_group(references: References, name: str, vpc_id: str) -> str:
     ec2 = references.backend("ec2")
     description = "EKS created security group applied to the control plane's interfaces and to managed nodes"
     tags = {"Name": f"eks-cluster-sg-{name}", "aws:eks:cluster-name": name, f"kubernetes.io/cluster/{name}": "owned"}
-    group = ec2.create_security_group(f"eks-cluster-sg-{name}", description, vpc_id, tags)
+    number = secrets.randbelow(10**10)
+    group = ec2.create_security_group(f"eks-cluster-sg-{name}-{number}", description, vpc_id, tags)
     itself = [{"GroupId": group.id}]
     ec2.authorize_security_group_ingress(group.id, "-1", None, None, [], source_groups=itself, vpc_id=vpc_id)
     return str(group.id)
