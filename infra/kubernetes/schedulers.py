@@ -13,18 +13,8 @@ import yaml
 from infra.catalog.software import charts
 from infra.config.eks import Eks, JobOperator
 from infra.config.environment import Environment
-from infra.kubernetes.labels import (
-    CHANNEL_CLASS,
-    CLIQUE,
-    EFA,
-    EFA_CLASS,
-    GPU,
-    GPU_CLASS,
-    HOSTNAME,
-    HUGE_PAGES,
-    TEAM,
-    network_layer,
-)
+from infra.kubernetes.kueue import device_class_mappings
+from infra.kubernetes.labels import CLIQUE, GPU, HOSTNAME, TEAM, network_layer
 from infra.kubernetes.operators import installed
 from infra.kubernetes.parts import Release
 
@@ -42,8 +32,8 @@ FRAMEWORKS: dict[JobOperator, tuple[str, ...]] = {
 KUBERNETES_FRAMEWORKS = ("batch/job", "pod", "deployment", "statefulset")
 """Kubernetes's own kinds; a pod that Kueue did not know would take GPUs beside every quota."""
 
-UNCOUNTED = ("cpu", "memory", "ephemeral-storage", HUGE_PAGES)
-"""Resources that no quota counts: GPUs and EFA cards are what teams share."""
+UNCOUNTED = ["ephemeral-storage", "hugepages-"]
+"""Beginnings of the names of resources that no cluster queue has a quota of."""
 
 READY_WITHIN = "30m"
 """How long an admitted job may take until all its pods run: images of 20 GB and more are pulled on every node."""
@@ -129,27 +119,11 @@ def kueue_configuration(environment: Environment, settings: Eks) -> Values:
         },
         "integrations": {"frameworks": frameworks},
         "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
-        "resources": _kueue_resources(environment, settings),
+        "resources": {
+            "excludeResourcePrefixes": UNCOUNTED,
+            "deviceClassMappings": device_class_mappings(environment),
+        },
     }
-
-
-def _kueue_resources(environment: Environment, settings: Eks) -> Values:
-    """Counts GPUs and EFA cards alone.
-
-    Undeclared resources are ignored beside those, but a pod set with nothing else, such as the launcher of an MPI job,
-    would be refused; so what every pod asks for is dropped first. Claims from a device class that is mapped to nothing
-    are refused too.
-    """
-    mappings = []
-    if "dra" in settings.used_device_stacks:
-        mappings += [{"name": GPU, "deviceClassNames": [GPU_CLASS]}, {"name": EFA, "deviceClassNames": [EFA_CLASS]}]
-    if any(group.hardware.ultraserver_only for group in environment.node_groups):
-        mappings.append({"name": "resource.nvidia.com/channel", "deviceClassNames": [CHANNEL_CLASS]})
-    resources: Values = {
-        "quotaCheckStrategy": "IgnoreUndeclared",
-        "transformations": [{"input": name, "strategy": "Replace"} for name in UNCOUNTED],
-    }
-    return {**resources, "deviceClassMappings": mappings} if mappings else resources
 
 
 def volcano_values(environment: Environment, settings: Eks) -> Values:
