@@ -108,6 +108,7 @@ Code = Literal[
     "node-group-without-team",
     "quota-above-fleet",
     "quota-not-whole-nodes",
+    "quota-not-by-group",
     # observability
     "grafana-saml-metadata",
 ]

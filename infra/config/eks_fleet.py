@@ -32,6 +32,7 @@ def eks_problems(environment: "Environment", settings: Eks) -> Iterator[Problem]
     yield from _dynamic_resources(environment, settings)
     yield from _team_groups(environment, settings)
     yield from _team_quotas(environment, settings)
+    yield from _quotas_by_group(environment, settings)
     yield from _members(settings)
 
 
@@ -241,6 +242,15 @@ def _team_quotas(environment: "Environment", settings: Eks) -> Iterator[Problem]
                 message = f"{quota} GPUs of {group.name} are no whole number of its nodes, which have {node} each"
                 hint = f"set {key}: {quota - quota % node or node}, unless jobs take parts of nodes"
                 yield Problem("quota-not-whole-nodes", at, message, hint, "warning")
+
+
+def _quotas_by_group(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+    """Queues of Volcano and KAI know GPUs, not node groups (Volcano 1.15, capacity plugin; KAI 0.17, queues)."""
+    if settings.queues_with != "kueue" and len(environment.node_groups) > 1:
+        name = {"volcano": "Volcano", "kai": "KAI"}[settings.queues_with]
+        message = f"{name} adds up a team's GPUs of all node groups, and does not hold the share of each"
+        hint = f"set scheduler: kueue_with_{settings.queues_with}"
+        yield Problem("quota-not-by-group", ("control_plane", "scheduler"), message, hint, "warning")
 
 
 def _members(settings: Eks) -> Iterator[Problem]:

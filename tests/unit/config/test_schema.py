@@ -51,15 +51,20 @@ def test_every_key_has_help(section, key):
 
 
 @pytest.mark.parametrize(
-    ("sound", "broken"),
+    ("file", "sound", "broken"),
     [
-        ("name: test", "name: Test"),
-        ("count: 2", "count: two"),
-        ("type: pcs", "type: slurm"),
-        ("region: us-east-2", "regoin: us-east-2"),
+        ("minimal.yaml", "name: test", "name: Test"),
+        ("minimal.yaml", "count: 2", "count: two"),
+        ("minimal.yaml", "type: pcs", "type: slurm"),
+        ("minimal.yaml", "region: us-east-2", "regoin: us-east-2"),
+        ("minimal.yaml", "queues:", "teams:"),
+        ("minimal-eks.yaml", "teams:", "queues:"),
+        ("minimal-eks.yaml", "role/Platform", ""),
+        ("minimal-eks.yaml", "gpus: 16", "gpus: {train: many}"),
+        ("minimal-eks.yaml", "admins:", "device_stack: {gpu_operator: train}\n  admins:"),
     ],
 )
-def test_an_editor_sees_what_is_misshapen(sound, broken):
-    text = (ROOT / "tests" / "unit" / "config" / "minimal.yaml").read_text("utf-8")
+def test_an_editor_sees_what_is_misshapen(file, sound, broken):
+    text = (ROOT / "tests" / "unit" / "config" / file).read_text("utf-8")
     assert refusals(text) == []
     assert refusals(text.replace(sound, broken))
