@@ -1,0 +1,75 @@
+"""Kubernetes objects against what the API server would refuse: schemas of Kubernetes, and the CRDs of the software.
+
+CRDs lie beside the project. Their CEL rules are not run, nor are webhooks.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+
+CRDS = Path(__file__).parents[3] / "shared" / "crds"
+BUILT_IN = re.compile(r"(apps|autoscaling|batch|policy|([a-z]+\.)*k8s\.io)/|v1$")
+"""API versions that Kubernetes itself has; projects of its own bear x-k8s.io."""
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Refused(AssertionError):
+    """An object that does not follow its schema, or whose kind nobody knows."""
+
+
+def check(obj: dict[str, Any], kubernetes_version: str = "1.35") -> None:
+    """Raises Refused for an object that the API server would not take, unknown fields among them."""
+    kind, api_version = obj["kind"], obj["apiVersion"]
+    if BUILT_IN.match(api_version):
+        try:
+            kubernetes_validate.validate(obj, kubernetes_version, strict=True)
+        except (kubernetes_validate.ValidationError, kubernetes_validate.SchemaNotFoundError) as error:
+            raise Refused(f"{kind} {obj['metadata'].get('name')}: {error}") from None
+        return
+    if not CRDS.is_dir():
+        pytest.skip(f"no CRDs at {CRDS}: {kind} of {api_version} is not held against its own")
+    group, _, version = api_version.partition("/")
+    schema = _custom(group).get((kind, version))
+    if schema is None:
+        raise Refused(f"no CRD for {kind} of {api_version}")
+    errors = jsonschema.Draft202012Validator(schema).iter_errors(obj)
+    if said := [f"{'.'.join(map(str, error.absolute_path))}: {error.message[:300]}" for error in errors]:
+        raise Refused(f"{kind} {obj['metadata'].get('name')}: {'; '.join(said)}")
+
+
+@cache
+def _custom(group: str) -> dict[tuple[str, str], dict[str, Any]]:
+    """Schemas of an API group by kind and version."""
+    found = {}
+    for file in sorted(CRDS.glob(f"{group}_*.yaml")):
+        definition = yaml.load(file.read_text(), _Loader)  # noqa: S506 - CSafeLoader is safe
+        for version in definition["spec"]["versions"]:
+            if version["served"]:
+                schema = closed(version["schema"]["openAPIV3Schema"])
+                schema["properties"]["metadata"] = {"type": "object"}
+                found[definition["spec"]["names"]["kind"], version["name"]] = schema
+    return found
+
+
+def closed(schema: dict[str, Any]) -> dict[str, Any]:
+    """A CRD's schema as JSON Schema that refuses unknown fields, where the CRD does not keep them."""
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        return {}
+    plain = {key: value for key, value in schema.items() if not key.startswith("x-kubernetes-")}
+    if schema.get("x-kubernetes-int-or-string"):
+        plain.pop("type", None)
+        plain["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    if "properties" in plain:
+        plain["properties"] = {name: closed(value) for name, value in plain["properties"].items()}
+        plain.setdefault("additionalProperties", False)
+    for key in ("items", "additionalProperties"):
+        if isinstance(plain.get(key), dict):
+            plain[key] = closed(plain[key])
+    return plain
