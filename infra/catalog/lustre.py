@@ -5,6 +5,7 @@ Source of every figure: `data/lustre.json`.
 
 from typing import Any
 
+from infra.catalog.instance_types import InstanceType
 from infra.catalog.records import records
 
 _LUSTRE: dict[str, Any] = records("lustre")
@@ -24,6 +25,27 @@ METADATA_IOPS: tuple[int, ...] = (
     *_LUSTRE["metadata_iops"]["small"],
     *range(_LUSTRE["metadata_iops"]["step"], _LUSTRE["metadata_iops"]["maximum"] + 1, _LUSTRE["metadata_iops"]["step"]),
 )
+EFA_CLIENT_PACKAGE: str = _LUSTRE["efa_client"]["package"]
+"""Address of AWS's scripts that set a client up for EFA, without its ending .zip."""
+EFA_CLIENT_UNIT: str = _LUSTRE["efa_client"]["unit"]
+"""Unit that sets the client up at every boot; active when it has worked."""
+_CLIENT: dict[str, Any] = _LUSTRE["client"]
+
+
+def module_options(hardware: InstanceType) -> tuple[str, ...]:
+    """Options that the modules of a large client read when they load: module, option and value."""
+    return tuple(_CLIENT["module_options"]) if hardware.vcpus > _CLIENT["many_vcpus"] else ()
+
+
+def client_parameters(hardware: InstanceType) -> tuple[str, ...]:
+    """What `lctl set_param` gives a large client, for each file system that it has mounted."""
+    parameters: list[str] = []
+    if hardware.memory_gib > _CLIENT["large_memory_gib"]:
+        locks = _CLIENT["locks_per_vcpu"] * hardware.vcpus
+        parameters += [*_CLIENT["memory_parameters"], f"ldlm.namespaces.*.lru_size={locks}"]
+    if hardware.vcpus > _CLIENT["many_vcpus"]:
+        parameters += _CLIENT["vcpu_parameters"]
+    return tuple(parameters)
 
 
 def efa_interfaces_per_client(instance_type: str) -> int:

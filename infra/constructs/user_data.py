@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from infra.catalog import InstanceType
+from infra.catalog import InstanceType, lustre
 
 BOUNDARY = "==NODE=="
 
@@ -80,8 +80,8 @@ def mount_lustre(mount: LustreMount, hardware: InstanceType | None) -> str:
     if hardware:
         lines += _module_options(hardware)
     if hardware and mount.efa:
-        after = "configure-efa-fsx-lustre-client.service"
-        lines += _efa_client(after)
+        after = lustre.EFA_CLIENT_UNIT
+        lines += _efa_client()
     options = f"relatime,flock,_netdev,x-systemd.requires={after},x-systemd.after={after}"
     lines += [
         f"mkdir -p {mount.path}",
@@ -100,42 +100,30 @@ def mount_lustre(mount: LustreMount, hardware: InstanceType | None) -> str:
     return "\n".join([*lines, ""])
 
 
-def _efa_client(unit: str) -> list[str]:
+def _efa_client() -> list[str]:
     """Sets the client up, unless the image has done so. Whether it worked is told by its unit, not by its script."""
-    package = "configure-efa-fsx-lustre-client"
+    name = lustre.EFA_CLIENT_PACKAGE.rpartition("/")[2]
     return [
-        f"if ! systemctl is-active --quiet {unit}; then",
+        f"if ! systemctl is-active --quiet {lustre.EFA_CLIENT_UNIT}; then",
         "  cd /root",
-        f"  curl -fsSO --retry 5 https://docs.aws.amazon.com/fsx/latest/LustreGuide/samples/{package}.zip",
-        f"  python3 -m zipfile -e {package}.zip .",
-        f"  (cd {package} && bash ./setup.sh) || true",
-        f"  systemctl is-active --quiet {unit}",
+        f"  curl -fsSO --retry 5 {lustre.EFA_CLIENT_PACKAGE}.zip",
+        f"  python3 -m zipfile -e {name}.zip .",
+        f"  (cd {name} && bash ./setup.sh) || true",
+        f"  systemctl is-active --quiet {lustre.EFA_CLIENT_UNIT}",
         "fi",
     ]
 
 
 def _module_options(hardware: InstanceType) -> list[str]:
-    """Options that the Lustre modules read when they load, for more than 64 vCPUs."""
-    if hardware.vcpus <= 64:
-        return []
-    return [
-        "echo 'options ptlrpc ptlrpcd_per_cpt_max=32' > /etc/modprobe.d/lustre-tuning.conf",
-        "echo 'options ksocklnd credits=2560' >> /etc/modprobe.d/lustre-tuning.conf",
-    ]
+    file = "/etc/modprobe.d/lustre-tuning.conf"
+    options = lustre.module_options(hardware)
+    return [f"echo 'options {option}' {'>>' if number else '>'} {file}" for number, option in enumerate(options)]
 
 
 def _tuning(hardware: InstanceType) -> list[str]:
     """`lctl set_param` does not last, so a unit repeats it at every boot."""
-    settings = []
-    if hardware.memory_gib > 64:
-        settings += ["ldlm.namespaces.*.lru_max_age=600000", f"ldlm.namespaces.*.lru_size={100 * hardware.vcpus}"]
-    if hardware.vcpus > 64:
-        settings += [
-            "osc.*OST*.max_rpcs_in_flight=32",
-            "mdc.*.max_rpcs_in_flight=64",
-            "mdc.*.max_mod_rpcs_in_flight=50",
-        ]
-    if not settings:
+    parameters = lustre.client_parameters(hardware)
+    if not parameters:
         return []
     return [
         "cat > /etc/systemd/system/lustre-tuning.service <<'UNIT'",
@@ -143,7 +131,7 @@ def _tuning(hardware: InstanceType) -> list[str]:
         "After=remote-fs.target",
         "[Service]",
         "Type=oneshot",
-        *(f"ExecStart=/usr/sbin/lctl set_param {setting}" for setting in settings),
+        *(f"ExecStart=/usr/sbin/lctl set_param {parameter}" for parameter in parameters),
         "[Install]",
         "WantedBy=multi-user.target",
         "UNIT",
