@@ -1,7 +1,10 @@
 """CDK entry point: `npx cdk deploy --all -c env=NAME` deploys environments/NAME.yaml."""
 
+import gc
 import sys
 from pathlib import Path
+
+gc.disable()  # the CDK's modules set the collector off again and again, and synth is over before it finds anything
 
 import aws_cdk as cdk
 
@@ -15,3 +18,4 @@ try:
 except RefusedEnvironment as refused:
     sys.exit(str(refused))
 build_app(environment, app=app).synth()
+gc.freeze()  # as it ends, Python would look through all of the CDK once more
