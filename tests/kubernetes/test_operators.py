@@ -1,0 +1,165 @@
+import pytest
+
+from infra.config.eks import JobOperator
+from infra.kubernetes.labels import GPU_TAINT, NODE_GROUP, SYSTEM
+from infra.kubernetes.operators import MPI, installed, karpenter_release, mpi_objects, operator_parts
+from infra.kubernetes.parts import Deployed, Elastic, Objects, Release
+from tests.kubernetes.environments import OPERATORS, eks_environment, eks_settings
+from tests.kubernetes.schemas import check
+
+ELASTIC = Elastic("interruptions", "nodes", "subnet-1", ("subnet-2", "subnet-3"), "sg-1", "sg-2")
+
+
+def parts(jobs, *, after=(), **settings) -> dict[str, Release | Objects]:
+    made = operator_parts(eks_settings(eks_environment(jobs=list(jobs), **settings)), after=after)
+    return {part.name: part for part in made}
+
+
+def mpi(kind: str):
+    return next(item for item in mpi_objects("1.35").items if item["kind"] == kind)
+
+
+def test_no_operator_without_jobs():
+    assert parts([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("operator", "names"),
+    [
+        ("trainer", ["jobset", "kubeflow-trainer"]),
+        ("jobset", ["jobset"]),
+        ("leader_worker_set", ["lws"]),
+        ("mpi", ["mpi-operator"]),
+        ("ray", ["kuberay-operator"]),
+    ],
+)
+def test_an_operator_comes_with_what_it_needs_and_nothing_else(operator, names):
+    assert list(parts([operator])) == names
+
+
+def test_what_an_operator_needs_comes_first_and_once():
+    jobs: list[JobOperator] = ["trainer", "jobset"]
+    assert installed(eks_settings(eks_environment(jobs=jobs))) == ("jobset", "trainer")
+
+
+def test_there_is_one_jobset():
+    trainer = parts(["trainer"])["kubeflow-trainer"]
+    assert trainer.values["jobset"] == {"install": False}
+    assert "jobset" in trainer.after
+
+
+def test_there_is_one_leader_worker_set():
+    assert parts(["trainer"])["kubeflow-trainer"].values["dataCache"]["lws"] == {"install": False}
+
+
+def test_operators_start_behind_what_places_their_gangs():
+    made = parts(OPERATORS, after=("volcano",), scheduler="volcano")
+    assert all("volcano" in part.after for part in made.values() if isinstance(part, Release))
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "name"),
+    [("volcano", "volcano"), ("kueue_with_volcano", "volcano"), ("kai", "kai-scheduler"), ("kueue", None)],
+)
+def test_kuberay_hands_gangs_to_what_places_them(scheduler, name):
+    values = parts(["ray"], scheduler=scheduler)["kuberay-operator"].values
+    assert values.get("batchScheduler", {}).get("name") == name
+
+
+def test_leader_worker_sets_are_gangs_under_volcano():
+    values = parts(["leader_worker_set"], scheduler="volcano")["lws"].values
+    assert values == {"gangSchedulingManagement": {"schedulerProvider": "volcano"}}
+
+
+def test_the_objects_of_the_mpi_operator_are_kubernetes_own():
+    for version in ("1.33", "1.36"):
+        for item in mpi_objects(version).items:
+            check(item, version)
+
+
+def test_the_installer_applies_the_pinned_manifest_on_the_server():
+    (container,) = mpi("Job")["spec"]["template"]["spec"]["containers"]
+    assert "--server-side" in container["args"]
+    assert f"--filename={MPI.url}" in container["args"]
+    assert MPI.commit in MPI.url
+
+
+def test_the_installers_kubectl_is_of_the_clusters_version():
+    for version in ("1.34", "1.36"):
+        job = next(item for item in mpi_objects(version).items if item["kind"] == "Job")
+        (container,) = job["spec"]["template"]["spec"]["containers"]
+        assert container["image"] == f"registry.k8s.io/kubectl:v{version}.0"
+
+
+def test_a_new_kubectl_is_a_new_job():
+    names = [
+        item["metadata"]["name"]
+        for version in ("1.34", "1.35")
+        for item in mpi_objects(version).items
+        if item["kind"] == "Job"
+    ]
+    assert len(set(names)) == 2
+
+
+def test_the_installer_follows_the_restricted_pod_standard():
+    """Kubernetes, "Pod Security Standards", profile restricted."""
+    spec = mpi("Job")["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    assert spec["securityContext"]["runAsNonRoot"]
+    assert spec["securityContext"]["runAsUser"] > 0
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"]["allowPrivilegeEscalation"] is False
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert all("emptyDir" in volume for volume in spec["volumes"])
+
+
+def test_the_installer_stays_off_gpu_nodes_and_ends():
+    job = mpi("Job")["spec"]
+    assert GPU_TAINT["key"] not in str(job["template"]["spec"].get("tolerations", []))
+    assert job["ttlSecondsAfterFinished"] > 0
+    assert job["backoffLimit"] > 0
+
+
+def test_the_installer_may_raise_rights_in_named_roles_only():
+    rules = mpi("ClusterRole")["rules"]
+    raising = [rule for rule in rules if {"escalate", "bind"} & set(rule["verbs"])]
+    assert raising
+    assert all(rule["resourceNames"] for rule in raising)
+    assert not any("*" in {*rule["verbs"], *rule["resources"], *rule["apiGroups"]} for rule in rules)
+
+
+def test_the_installer_reads_and_deletes_nothing_of_others():
+    for kind in ("ClusterRole", "Role"):
+        for rule in mpi(kind)["rules"]:
+            assert not {"list", "watch", "delete", "update"} & set(rule["verbs"])
+            assert not {"secrets", "pods"} & set(rule["resources"])
+
+
+def test_no_karpenter_unless_asked_for():
+    assert karpenter_release(eks_environment(), Deployed("cluster")) is None
+
+
+def test_karpenter_stands_on_system_nodes_and_hears_of_interruptions():
+    release = karpenter_release(eks_environment(karpenter=True), Deployed("cluster", elastic=ELASTIC))
+    assert release is not None
+    assert release.values["nodeSelector"] == {NODE_GROUP: SYSTEM}
+    assert release.values["settings"]["clusterName"] == "cluster"
+    assert release.values["settings"]["interruptionQueue"] == "interruptions"
+    assert release.values["serviceAccount"]["name"] == "karpenter"
+    assert release.chart.namespace == "kube-system"
+
+
+@pytest.mark.parametrize(("nat_gateways", "isolated"), [(1, False), (0, True)])
+def test_karpenter_asks_for_prices_only_with_a_way_out(nat_gateways, isolated):
+    environment = eks_environment(nat_gateways=nat_gateways, karpenter=True, chart_mirror="oci://mirror.example/copies")
+    release = karpenter_release(environment, Deployed("cluster", elastic=ELASTIC))
+    assert release is not None
+    assert release.values["settings"]["isolatedVPC"] is isolated
+
+
+def test_karpenters_replicas_fit_the_fewest_system_nodes():
+    """Its chart puts no two on a node."""
+    environment = eks_environment(karpenter=True, system_nodes={"count": 2})
+    release = karpenter_release(environment, Deployed("cluster", elastic=ELASTIC))
+    assert release is not None
+    assert release.values["replicas"] <= eks_settings(environment).system_nodes.count
