@@ -1,0 +1,354 @@
+"""The job that a team submits: it is what the hardware, the quota and the scheduler ask for."""
+
+import json
+
+import pytest
+
+from infra.catalog import catalog
+from infra.config.environment import Environment
+from infra.kubernetes.jobs import JobRefused, example_job
+from infra.kubernetes.scheduling import scheduling
+from tests.kubernetes.fleet import SCHEDULERS, STACKS, TEAMS, fleet, one_team
+from tests.kubernetes.schemas import check
+
+PCS = {"type": "pcs", "slurm_version": "25.11", "queues": [{"name": "train", "node_groups": ["train"]}]}
+OPERATORS = ([], ["jobset"], ["trainer"])
+
+
+def workload(objects):
+    (found,) = [obj for obj in objects if obj["kind"] in ("Job", "JobSet")]
+    return found
+
+
+def template(objects):
+    """The pod template, wherever the kind of job has it."""
+    spec = workload(objects)["spec"]
+    if "replicatedJobs" in spec:
+        spec = spec["replicatedJobs"][0]["template"]["spec"]
+    return spec["tasks"][0]["template"] if "tasks" in spec else spec["template"]
+
+
+def pods(objects):
+    spec = workload(objects)["spec"]
+    if "replicatedJobs" in spec:
+        spec = spec["replicatedJobs"][0]["template"]["spec"]
+    return spec["tasks"][0]["replicas"] if "tasks" in spec else spec["parallelism"]
+
+
+def container(objects):
+    (found,) = template(objects)["spec"]["containers"]
+    return found
+
+
+def environment_variables(objects):
+    return {variable["name"]: variable["value"] for variable in container(objects)["env"]}
+
+
+def kinds(objects):
+    return [obj["kind"] for obj in objects]
+
+
+@pytest.mark.parametrize("operators", OPERATORS, ids=lambda operators: "-".join(operators) or "none")
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("hardware", catalog.values(), ids=lambda hardware: hardware.name)
+def test_kubernetes_takes_a_job_on_every_type(hardware, stack, scheduler, operators):
+    nodes = 36 if hardware.ultraserver_only else 2
+    gpus = hardware.gpu_count * nodes
+    environment = one_team(hardware.name, nodes, gpus, device_stack=stack, scheduler=scheduler, jobs=operators)
+    for obj in example_job(environment, "pretrain", gpus):
+        check(obj)
+        assert obj["metadata"]["namespace"] == "pretrain"
+
+
+def test_64_gpus_of_p5en_under_kueue():
+    """The worked example: eight nodes, each with eight GPUs and sixteen EFA devices."""
+    objects = example_job(fleet(jobs=["jobset"]), "pretrain", 64)
+    assert kinds(objects) == ["JobSet"]
+    job, pod, resources = workload(objects), template(objects), container(objects)["resources"]
+    assert pods(objects) == 8
+    assert job["metadata"]["labels"] == {
+        "kueue.x-k8s.io/queue-name": "default",
+        "kueue.x-k8s.io/priority-class": "high",
+    }
+    for amounts in (resources["limits"], resources["requests"]):
+        assert amounts["nvidia.com/gpu"] == 8
+        assert amounts["vpc.amazonaws.com/efa"] == 16
+        assert amounts["hugepages-2Mi"] == "5120Mi"
+    assert pod["metadata"]["annotations"] == {
+        "kueue.x-k8s.io/podset-preferred-topology": "topology.k8s.aws/network-node-layer-3"
+    }
+    assert pod["spec"]["nodeSelector"] == {"ultracluster/node-group": "train"}
+    assert pod["spec"]["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container(objects)["volumeMounts"]}
+    assert mounts == {"training": "/fsx", "shared-memory": "/dev/shm", "scratch": "/scratch"}  # noqa: S108
+    volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+    assert volumes["training"]["persistentVolumeClaim"] == {"claimName": "training"}
+
+
+@pytest.mark.parametrize(
+    ("name", "efa"),
+    [
+        ("p5.4xlarge", 1),
+        ("p5.48xlarge", 32),
+        ("p5e.48xlarge", 32),
+        ("p5en.48xlarge", 16),
+        ("p6-b200.48xlarge", 8),
+        ("p6-b300.48xlarge", 16),
+        ("p6e-gb200.36xlarge", 4),
+    ],
+)
+def test_a_pod_takes_every_gpu_and_efa_device_of_its_node(name, efa):
+    gpus = catalog[name].gpu_count
+    limits = container(example_job(one_team(name, 36, 36 * gpus), "pretrain", 2 * gpus))["resources"]["limits"]
+    assert limits["nvidia.com/gpu"] == gpus
+    assert limits["vpc.amazonaws.com/efa"] == efa
+
+
+@pytest.mark.parametrize("hardware", catalog.values(), ids=lambda hardware: hardware.name)
+def test_a_pod_leaves_cpus_and_memory_for_the_node(hardware):
+    job = example_job(one_team(hardware.name, 36, 36 * hardware.gpu_count), "pretrain", hardware.gpu_count)
+    requests = container(job)["resources"]["requests"]
+    assert 0 < requests["cpu"] < hardware.vcpus
+    assert 0 < int(requests["memory"].removesuffix("Gi")) < hardware.memory_gib
+
+
+@pytest.mark.parametrize("scheduler", ["kueue", "kueue_with_kai", "kueue_with_volcano"])
+@pytest.mark.parametrize("stack", ["gpu_operator", "dra"])
+@pytest.mark.parametrize("name", ["p5.48xlarge", "p6-b300.48xlarge", "p6e-gb200.36xlarge"])
+def test_a_job_of_the_whole_quota_is_within_it(name, stack, scheduler):
+    """Everything that Kueue counts of the job is in the team's queue, and not more than the queue has."""
+    hardware = catalog[name]
+    gpus = 36 * hardware.gpu_count
+    environment = one_team(name, 36, gpus, device_stack=stack, scheduler=scheduler)
+    objects = example_job(environment, "pretrain", gpus)
+    asked = dict(container(objects)["resources"]["requests"])
+    asked["memory"] = int(asked["memory"].removesuffix("Gi"))
+    del asked["hugepages-2Mi"]
+    for obj in objects:
+        if obj["kind"] == "ResourceClaimTemplate":
+            (request,) = obj["spec"]["spec"]["devices"]["requests"]
+            by_class = {"gpu.nvidia.com": "nvidia.com/gpu", "efa.networking.k8s.aws": "vpc.amazonaws.com/efa"}
+            asked[by_class[request["exactly"]["deviceClassName"]]] = request["exactly"]["count"]
+        if obj["kind"] == "ComputeDomain":
+            asked["resource.nvidia.com/channel"] = 1
+    (queue,) = [obj for part in scheduling(environment) for obj in part.items if obj["kind"] == "ClusterQueue"]
+    (flavor,) = queue["spec"]["resourceGroups"][0]["flavors"]
+    quota = {entry["name"]: int(str(entry["nominalQuota"]).removesuffix("Gi")) for entry in flavor["resources"]}
+    assert asked.keys() == quota.keys()
+    assert all(pods(objects) * amount <= quota[resource] for resource, amount in asked.items())
+    assert pods(objects) * asked["nvidia.com/gpu"] == quota["nvidia.com/gpu"]
+
+
+@pytest.mark.parametrize("operators", OPERATORS, ids=lambda operators: "-".join(operators) or "none")
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_pod_passes_the_baseline_of_its_namespace(scheduler, operators, stack):
+    """Pod Security Standards, baseline: nothing of the host, no privilege, no added capability."""
+    environment = one_team("p6e-gb200.36xlarge", 36, 144, scheduler=scheduler, jobs=operators, device_stack=stack)
+    spec = template(example_job(environment, "pretrain", 144))["spec"]
+    assert {"hostNetwork", "hostPID", "hostIPC", "securityContext", "initContainers"}.isdisjoint(spec)
+    assert all("hostPath" not in volume for volume in spec["volumes"])
+    for each in spec["containers"]:
+        assert {"securityContext", "ports", "lifecycle"}.isdisjoint(each)
+
+
+def test_every_mount_has_a_volume_and_no_volume_is_left_over():
+    for environment in (
+        fleet(),
+        fleet().model_copy(update={"storage": fleet().storage.model_copy(update={"lustre": None})}),
+    ):
+        objects = example_job(environment, "pretrain", 64)
+        mounts = {mount["name"] for mount in container(objects)["volumeMounts"]}
+        assert mounts == {volume["name"] for volume in template(objects)["spec"]["volumes"]}
+
+
+@pytest.mark.parametrize("operators", OPERATORS[1:])
+def test_a_job_set_makes_its_pods_anew_together(operators):
+    """One failed pod fails its Job, and that restarts all."""
+    job = workload(example_job(fleet(jobs=operators), "pretrain", 64))
+    assert job["kind"] == "JobSet"
+    assert job["spec"]["failurePolicy"]["maxRestarts"] > 0
+    assert job["spec"]["replicatedJobs"][0]["template"]["spec"]["backoffLimit"] == 0
+
+
+def test_a_job_without_job_sets_has_a_service_that_names_its_pods():
+    objects = example_job(fleet(), "pretrain", 64)
+    assert kinds(objects) == ["Service", "Job"]
+    service, job = objects
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["selector"] == {"batch.kubernetes.io/job-name": job["metadata"]["name"]}
+    assert template(objects)["spec"]["subdomain"] == service["metadata"]["name"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "main", "rank"),
+    [
+        ({"jobs": ["jobset"]}, "train-64-gpus-node-0-0.train-64-gpus", "$(JOB_COMPLETION_INDEX)"),
+        ({}, "train-64-gpus-0.train-64-gpus", "$(JOB_COMPLETION_INDEX)"),
+        ({"scheduler": "volcano"}, "train-64-gpus-node-0.train-64-gpus", "$(VC_TASK_INDEX)"),
+    ],
+)
+def test_pods_find_the_first_of_them_and_their_own_rank(settings, main, rank):
+    objects = example_job(fleet(**settings), "pretrain", 64)
+    assert environment_variables(objects)["MASTER_ADDR"] == main
+    command = container(objects)["command"]
+    assert command[0] == "torchrun"
+    assert {"--nnodes=8", "--nproc-per-node=8", f"--node-rank={rank}"} <= set(command)
+    assert command[-1] == "/fsx/train.py"
+
+
+def test_the_network_is_tuned_by_the_plugin_and_not_by_the_job():
+    variables = environment_variables(example_job(fleet(), "pretrain", 64))
+    assert variables["FI_PROVIDER"] == "efa"
+    assert {"NCCL_ALGO", "NCCL_PROTO", "NCCL_BUFFSIZE", "FI_EFA_USE_DEVICE_RDMA"}.isdisjoint(variables)
+
+
+def test_p5_4xlarge_goes_without_peer_to_peer():
+    small = example_job(one_team("p5.4xlarge", 4, 4), "pretrain", 4)
+    assert environment_variables(small)["FI_HMEM_DISABLE_P2P"] == "1"
+    assert "FI_HMEM_DISABLE_P2P" not in environment_variables(example_job(fleet(), "pretrain", 64))
+
+
+def test_a_type_without_switches_is_placed_anywhere():
+    annotations = template(example_job(one_team("p5.4xlarge", 4, 4), "pretrain", 4))["metadata"]["annotations"]
+    assert annotations == {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
+
+
+def test_volcano_starts_all_or_none_and_keeps_them_near():
+    spec = workload(example_job(fleet(scheduler="volcano"), "research", 32))["spec"]
+    assert (spec["queue"], spec["schedulerName"], spec["priorityClassName"]) == ("research", "volcano", "normal")
+    assert spec["minAvailable"] == spec["tasks"][0]["replicas"] == 4
+    assert spec["networkTopology"] == {"mode": "soft"}
+
+
+@pytest.mark.parametrize("operators", OPERATORS[:2])
+def test_kai_starts_all_or_none_and_keeps_them_near(operators):
+    environment = fleet(scheduler="kai", jobs=operators)
+    objects = example_job(environment, "pretrain", 64)
+    metadata = workload(objects)["metadata"]
+    assert metadata["labels"] == {"kai.scheduler/queue": "pretrain", "priorityClassName": "high"}
+    annotations = metadata["annotations"]
+    assert annotations["kai.scheduler/topology-preferred-placement"] == "topology.k8s.aws/network-node-layer-3"
+    topologies = [obj for part in scheduling(environment) for obj in part.items if obj["kind"] == "Topology"]
+    assert annotations["kai.scheduler/topology"] in {obj["metadata"]["name"] for obj in topologies}
+    assert template(objects)["spec"]["schedulerName"] == "kai-scheduler"
+    if not operators:  # of a JobSet KAI reads the number of pods by itself
+        assert annotations["kai.scheduler/batch-min-member"] == "8"
+
+
+def test_kueue_admits_and_kai_places():
+    environment = fleet(scheduler="kueue_with_kai", jobs=["jobset"])
+    objects = example_job(environment, "pretrain", 64)
+    labels = workload(objects)["metadata"]["labels"]
+    assert labels["kueue.x-k8s.io/queue-name"] == "default"
+    queues = {
+        obj["metadata"]["name"] for part in scheduling(environment) for obj in part.items if obj["kind"] == "Queue"
+    }
+    assert labels["kai.scheduler/queue"] in queues
+    assert "kueue" not in json.dumps(template(objects))
+    assert template(objects)["spec"]["schedulerName"] == "kai-scheduler"
+
+
+@pytest.mark.parametrize("operators", OPERATORS[:2])
+def test_kueue_admits_and_volcano_places(operators):
+    objects = example_job(fleet(scheduler="kueue_with_volcano", jobs=operators), "pretrain", 64)
+    job = workload(objects)
+    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "default"
+    owner = job["spec"]["replicatedJobs"][0]["template"] if operators else job
+    assert owner["metadata"]["annotations"]["scheduling.volcano.sh/group-min-member"] == "8"
+    assert template(objects)["spec"]["schedulerName"] == "volcano"
+    assert template(objects)["metadata"]["annotations"] == {
+        "scheduling.volcano.sh/queue-name": "default",
+        "volcano.sh/network-topology-mode": "soft",
+    }
+
+
+def test_claimed_devices_are_not_requested_as_well():
+    """Requested and claimed, they would be counted twice, and no plugin shows them."""
+    objects = example_job(one_team("p5.48xlarge", 8, 64, device_stack="dra"), "pretrain", 64)
+    assert kinds(objects) == ["ResourceClaimTemplate", "ResourceClaimTemplate", "Service", "Job"]
+    resources = container(objects)["resources"]
+    assert {"nvidia.com/gpu", "vpc.amazonaws.com/efa"}.isdisjoint({**resources["limits"], **resources["requests"]})
+    claims = {
+        claim["name"]: claim["resourceClaimTemplateName"] for claim in template(objects)["spec"]["resourceClaims"]
+    }
+    assert {claim["name"] for claim in resources["claims"]} == set(claims)
+    assert set(claims.values()) == {obj["metadata"]["name"] for obj in objects[:2]}
+
+
+@pytest.mark.parametrize("hardware", catalog.values(), ids=lambda hardware: hardware.name)
+def test_no_claim_is_larger_than_kubernetes_allows(hardware):
+    """A claim holds 32 devices at most, in an exact number, or Kueue could not count it."""
+    environment = one_team(hardware.name, 36, 36 * hardware.gpu_count, device_stack="dra")
+    templates = [obj for obj in example_job(environment, "pretrain", hardware.gpu_count) if "Template" in obj["kind"]]
+    assert len(templates) == 2
+    for obj in templates:
+        requests = [request["exactly"] for request in obj["spec"]["spec"]["devices"]["requests"]]
+        assert sum(request["count"] for request in requests) <= 32
+        assert {request["allocationMode"] for request in requests} == {"ExactCount"}
+
+
+@pytest.mark.parametrize("stack", ["gpu_operator", "dra"])
+def test_pods_on_ultraservers_claim_a_channel_of_the_jobs_nvlink_domain(stack):
+    objects = example_job(one_team("p6e-gb200.36xlarge", 36, 144, device_stack=stack), "pretrain", 72)
+    (domain,) = [obj for obj in objects if obj["kind"] == "ComputeDomain"]
+    made = domain["spec"]["channel"]["resourceClaimTemplate"]["name"]
+    claims = {
+        claim["name"]: claim["resourceClaimTemplateName"] for claim in template(objects)["spec"]["resourceClaims"]
+    }
+    assert claims["channel"] == made
+    assert {"name": "channel"} in container(objects)["resources"]["claims"]
+    if stack == "gpu_operator":
+        annotations = template(objects)["metadata"]["annotations"]
+        assert annotations == {"kueue.x-k8s.io/podset-preferred-topology": "nvidia.com/gpu.clique"}
+
+
+def test_the_image_fits_the_architecture_the_mirror_and_the_user():
+    assert container(example_job(fleet(), "pretrain", 64))["image"].startswith("public.ecr.aws/")
+    arm = container(example_job(one_team("p6e-gb200.36xlarge", 36, 144), "pretrain", 72))["image"]
+    assert "arm64" in arm
+    mirrored = example_job(fleet(chart_mirror="oci://registry.example.com/copies"), "pretrain", 64)
+    assert container(mirrored)["image"].startswith("registry.example.com/copies/deep-learning-containers/")
+    mine = example_job(fleet(), "pretrain", 64, image="registry.example.com/mine:1")
+    assert container(mine)["image"] == "registry.example.com/mine:1"
+
+
+TWO = {"train": ("p5en.48xlarge", 4), "small": ("p5.4xlarge", 6)}
+TWO_TEAMS = ({"name": "research", "node_groups": ["train", "small"], "gpus": {"train": 16, "small": 4}},)
+
+
+def test_the_first_node_group_is_taken_unless_one_is_named():
+    environment = fleet(TWO, TWO_TEAMS)
+    first = template(example_job(environment, "research", 16))["spec"]["nodeSelector"]
+    named = template(example_job(environment, "research", 4, node_group="small"))["spec"]["nodeSelector"]
+    assert [*first.values(), *named.values()] == ["train", "small"]
+
+
+def test_a_team_that_may_borrow_asks_for_as_much_as_there_is():
+    assert pods(example_job(fleet(), "research", 128)) == 16
+
+
+@pytest.mark.parametrize(
+    ("team", "gpus", "node_group", "said"),
+    [
+        ("reserch", 8, None, "reserch is not a team of staging; there are pretrain, research. Did you mean research?"),
+        ("pretrain", 8, "small", "small is not a node group of pretrain; there are train"),
+        ("pretrain", 12, None, "12 GPUs are no whole number of p5en.48xlarge with 8 each; take 8 or 16"),
+        ("pretrain", 4, None, "take 8"),
+        ("pretrain", 0, None, "take 8"),
+        ("pretrain", -8, None, "take 8"),
+        ("pretrain", 104, None, "104 GPUs; the quota of pretrain on train is 96, and it may not borrow"),
+        ("research", 136, None, "136 GPUs; train has 128"),
+    ],
+)
+def test_jobs_that_cannot_be_are_refused(team, gpus, node_group, said):
+    with pytest.raises(JobRefused) as refused:
+        example_job(fleet(teams=TEAMS), team, gpus, node_group=node_group)
+    assert said in str(refused.value)
+
+
+def test_on_pcs_jobs_are_slurms():
+    data = fleet().model_dump(exclude={"control_plane"}, exclude_none=True, mode="json")
+    with pytest.raises(JobRefused, match="sbatch"):
+        example_job(Environment.model_validate({**data, "control_plane": PCS}), "pretrain", 64)

@@ -1,0 +1,90 @@
+"""Namespaces of teams, and what their members may do."""
+
+import pytest
+
+from infra.config.eks import Eks
+from infra.kubernetes.teams import access, fleet_view, namespace
+from tests.kubernetes.fleet import SCHEDULERS, fleet, one_team
+from tests.kubernetes.schemas import check
+
+
+def made(environment, team=0):
+    settings = environment.control_plane
+    assert isinstance(settings, Eks)
+    return (namespace(settings.teams[team]), fleet_view(settings), *access(environment, settings.teams[team], settings))
+
+
+def granted(objects, kind):
+    """Verbs by API group and resource."""
+    (found,) = [obj for obj in objects if obj["kind"] == kind]
+    return {
+        (group, resource): set(rule["verbs"])
+        for rule in found["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_kubernetes_takes_them(scheduler):
+    for obj in made(fleet(scheduler=scheduler, jobs=["trainer", "mpi", "ray", "leader_worker_set"])):
+        check(obj)
+
+
+def test_the_namespace_bears_the_team_and_a_pod_security_level():
+    labels = made(fleet())[0]["metadata"]["labels"]
+    assert labels["ultracluster/team"] == "pretrain"
+    assert labels["pod-security.kubernetes.io/enforce"] == "baseline"
+
+
+def test_members_come_by_the_group_of_their_access_entry():
+    bindings = [obj for obj in made(fleet(), 1) if obj["kind"].endswith("Binding")]
+    assert [binding["subjects"][0]["name"] for binding in bindings] == ["team:research"] * 2
+    assert [binding["metadata"].get("namespace") for binding in bindings] == ["research", None]
+
+
+def test_members_run_jobs_and_look_into_their_pods():
+    verbs = granted(made(fleet()), "Role")
+    assert "create" in verbs["batch", "jobs"]
+    assert verbs["", "pods/log"] >= {"get"}
+    assert verbs["", "pods/exec"] >= {"create"}
+    assert "create" not in verbs["", "persistentvolumeclaims"]
+
+
+def test_nothing_is_written_outside_the_namespace():
+    for scheduler in SCHEDULERS:
+        for verbs in granted(made(fleet(scheduler=scheduler)), "ClusterRole").values():
+            assert verbs == {"get", "list", "watch"}
+
+
+def test_nobody_raises_their_own_rights_or_quotas():
+    for scheduler in SCHEDULERS:
+        verbs = granted(made(fleet(scheduler=scheduler, jobs=["trainer", "ray"])), "Role")
+        assert {group for group, _ in verbs}.isdisjoint({"rbac.authorization.k8s.io", "*"})
+        assert all("*" not in allowed for allowed in verbs.values())
+        assert verbs.get(("kueue.x-k8s.io", "localqueues"), set()) <= {"get", "list", "watch"}
+
+
+def test_only_what_is_installed_is_granted():
+    bare = {group for group, _ in granted(made(fleet()), "Role")}
+    assert bare == {"", "batch", "kueue.x-k8s.io"}
+    with_trainer = {group for group, _ in granted(made(fleet(jobs=["trainer"])), "Role")}
+    assert with_trainer - bare == {"trainer.kubeflow.org", "jobset.x-k8s.io"}
+    volcano = granted(made(fleet(scheduler="volcano")), "Role")
+    assert "create" in volcano["batch.volcano.sh", "jobs"]
+    assert ("kueue.x-k8s.io", "workloads") not in volcano
+
+
+def test_both_schedulers_of_a_combined_mode_may_be_read():
+    groups = {group for group, _ in granted(made(fleet(scheduler="kueue_with_kai")), "Role")}
+    assert {"kueue.x-k8s.io", "scheduling.run.ai"} <= groups
+
+
+def test_claims_are_made_where_devices_are_claimed():
+    claims = ("resource.k8s.io", "resourceclaimtemplates")
+    domains = ("resource.nvidia.com", "computedomains")
+    assert claims not in granted(made(fleet()), "Role")
+    dra = granted(made(fleet(device_stack="dra")), "Role")
+    assert "create" in dra[claims]
+    assert domains not in dra
+    assert "create" in granted(made(one_team("p6e-gb200.36xlarge", 36, 144)), "Role")[domains]
