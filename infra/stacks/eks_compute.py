@@ -46,7 +46,10 @@ class EksComputeStack(EnvironmentStack):
             security_groups=[network.efa_security_group, network.cluster_security_group],
             root_volume_gib=group.root_volume_gib,
             user_data=gpu_node_user_data(
-                group, settings, lustre=environment.storage.lustre, cluster=self._joins(group)
+                group,
+                labels.node_labels(name_in_file, settings),
+                lustre=environment.storage.lustre,
+                cluster=self._joins(group),
             ),
             tags={
                 "Name": f"{environment.name}-{group.name}",

@@ -102,7 +102,7 @@ class EksControlPlaneStack(EnvironmentStack):
             "SystemTemplate",
             security_groups=[self._network.cluster_security_group],
             root_volume_gib=SYSTEM_VOLUME_GIB,
-            user_data=system_node_user_data(),
+            user_data=system_node_user_data(lustre=environment.storage.lustre),
             tags=tags,
             image=EKS_IMAGE,
         )
