@@ -112,9 +112,9 @@ def function(runtime: str, **properties: Any) -> dict[str, Any]:
     )
 
 
-def put_asset(name: str = "code.zip", **files: str) -> None:
+def put_asset(name: str = "code.zip", client: Any = None, **files: str) -> None:
     """Put an archive into the bucket of assets; `__` in the name of a file stands for a slash, `_` for a dot."""
-    s3 = boto3.client("s3", REGION)
+    s3 = client or boto3.client("s3", REGION)
     if BUCKET not in [found["Name"] for found in s3.list_buckets()["Buckets"]]:
         s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
     packed = io.BytesIO()
