@@ -8,7 +8,6 @@ from typing import Any
 from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct, IConstruct
 
@@ -137,7 +136,7 @@ class EksAddon(Construct):
     """An add-on that EKS installs and that CloudFormation keeps at `version`.
 
     Without a version EKS installs its default for the cluster's Kubernetes version, once, and never moves it by itself.
-    `pod_roles` are the roles of its service accounts, by the account's name.
+    `pod_roles` are ARNs of roles by the name of the service account whose pods take them on.
     """
 
     def __init__(
@@ -149,10 +148,10 @@ class EksAddon(Construct):
         name: str,
         version: str | None,
         configuration: Mapping[str, Any],
-        pod_roles: Mapping[str, iam.CfnRole] | None = None,
+        pod_roles: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, id)
-        roles = [{"serviceAccount": account, "roleArn": role.attr_arn} for account, role in (pod_roles or {}).items()]
+        roles = [{"serviceAccount": account, "roleArn": role} for account, role in (pod_roles or {}).items()]
         eks.CfnAddon(
             self,
             "Resource",

@@ -74,11 +74,10 @@ class EksControlPlaneStack(EnvironmentStack):
         name, account = addon.addon.name, addon.addon.service_account
         roles = {}
         if account and name in POD_ROLES:
-            role = f"Role-{name}"
-            policies = POD_ROLES[name]
-            roles[account] = service_role(
-                self, role, service=PODS, description=f"Pods of {name}", aws_policies=policies
+            role = service_role(
+                self, f"Role-{name}", service=PODS, description=f"Pods of {name}", aws_policies=POD_ROLES[name]
             )
+            roles[account] = role.attr_arn
         return EksAddon(
             self,
             f"Addon-{name}",

@@ -97,11 +97,12 @@ class PlatformStack(EnvironmentStack):
             cluster_security_group_id=network.cluster_security_group.security_group_id,
         )
 
-    def _reads_and_writes_buckets(self) -> iam.CfnRole | None:
+    def _reads_and_writes_buckets(self) -> iam.Role | None:
         """The role of jobs, and of the driver that mounts buckets for them."""
         if not self._storage.buckets:
             return None
-        role = service_role(self, "BucketRole", service=PODS, description="Pods that use the buckets")
+        pods = iam.ServicePrincipal(PODS).with_session_tags()
+        role = iam.Role(self, "BucketRole", assumed_by=pods, description="Pods that use the buckets")
         BucketAccess(self, "BucketAccess", buckets=list(self._storage.buckets.values()), role=role)
         for team in self._settings.teams:
             eks.CfnPodIdentityAssociation(
@@ -110,7 +111,7 @@ class PlatformStack(EnvironmentStack):
                 cluster_name=self._cluster.cluster_name,
                 namespace=team.name,
                 service_account=JOB_ACCOUNT,
-                role_arn=role.attr_arn,
+                role_arn=role.role_arn,
             )
         return role
 
@@ -118,9 +119,9 @@ class PlatformStack(EnvironmentStack):
         name, account = addon.addon.name, addon.addon.service_account
         roles = {}
         if account and name == BUCKETS_ADDON and self._bucket_role:
-            roles[account] = self._bucket_role
+            roles[account] = self._bucket_role.role_arn
         if account and name == FILE_SYSTEM_ADDON:
-            roles[account] = self._looks_at_file_systems()
+            roles[account] = self._looks_at_file_systems().attr_arn
         return EksAddon(
             self,
             f"Addon-{name}",

@@ -123,7 +123,7 @@ def test_an_addon_has_its_version_configuration_and_pod_role():
         name="vpc-cni",
         version="v1.22.4-eksbuild.3",
         configuration={"env": {"MINIMUM_IP_TARGET": "30"}},
-        pod_roles={"aws-node": role},
+        pod_roles={"aws-node": role.attr_arn},
     )
     addon = stack.only("AWS::EKS::Addon")
     assert (addon["AddonName"], addon["AddonVersion"]) == ("vpc-cni", "v1.22.4-eksbuild.3")
