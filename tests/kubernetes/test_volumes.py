@@ -1,0 +1,110 @@
+"""Volumes and claims of teams."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from infra.kubernetes.labels import FILE_SYSTEM_CLAIM
+from infra.kubernetes.parts import Deployed, FileSystem
+from infra.kubernetes.scheduling import scheduling
+from infra.kubernetes.volumes import bucket_claim, volumes
+from tests.kubernetes.environments import P5, eks_environment
+from tests.kubernetes.schemas import check
+
+SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+"""Names of volumes and claims (Kubernetes, "Object Names and IDs")."""
+
+TEAMS = [
+    {"name": "c", "node_groups": ["train"], "gpus": 8},
+    {"name": "b-c", "node_groups": ["train"], "gpus": 8},
+]
+BUCKETS = ("a", "a-b", "training", "logs-")
+ENVIRONMENT = eks_environment(P5, lustre=True, buckets=BUCKETS, teams=TEAMS)
+FILE_SYSTEM = FileSystem("fs-0123456789abcdef0", "fs-0123456789abcdef0.fsx.us-east-2.amazonaws.com", "abcdefgh", 4800)
+DEPLOYED = Deployed("test-1", FILE_SYSTEM, {name: f"test-{name}-bucket-1" for name in BUCKETS})
+
+
+@pytest.fixture(scope="module")
+def sets():
+    return {found.name: found for found in volumes(ENVIRONMENT, DEPLOYED)}
+
+
+@pytest.fixture(scope="module")
+def pairs(sets):
+    """Volume and claim, by namespace and name of the claim."""
+    items = [item for found in sets.values() for item in found.items]
+    by_name = {item["metadata"]["name"]: item for item in items if item["kind"] == "PersistentVolume"}
+    claims = [item for item in items if item["kind"] == "PersistentVolumeClaim"]
+    assert len(by_name) == len(claims)
+    return {
+        (claim["metadata"]["namespace"], claim["metadata"]["name"]): (by_name[claim["spec"]["volumeName"]], claim)
+        for claim in claims
+    }
+
+
+def test_every_object_follows_the_schema_of_kubernetes(sets):
+    for found in sets.values():
+        for item in found.items:
+            check(item)
+
+
+def test_each_team_has_a_set_behind_its_namespace(sets):
+    namespaces = {found.name for found in scheduling(ENVIRONMENT)}
+    assert set(sets) == {"volumes-c", "volumes-b-c"}
+    for found in sets.values():
+        assert set(found.after) <= namespaces
+
+
+def test_names_are_valid_and_no_two_volumes_share_one(sets):
+    metadata = [item["metadata"] for found in sets.values() for item in found.items]
+    names = Counter((found.get("namespace"), found["name"]) for found in metadata)
+    assert set(names.values()) == {1}
+    assert len(names) == 2 * 2 * (1 + len(BUCKETS))
+    assert all(SUBDOMAIN.fullmatch(name) for _, name in names)
+
+
+def test_a_volume_is_kept_for_the_claim_that_names_it(pairs):
+    for (namespace, name), (volume, claim) in pairs.items():
+        assert volume["spec"]["claimRef"] == {"namespace": namespace, "name": name}
+        assert volume["spec"]["storageClassName"] == claim["spec"]["storageClassName"] == ""
+        assert volume["spec"]["accessModes"] == claim["spec"]["accessModes"] == ["ReadWriteMany"]
+        assert volume["spec"]["capacity"]["storage"] == claim["spec"]["resources"]["requests"]["storage"]
+
+
+def test_data_stays_when_a_volume_goes(pairs):
+    assert {volume["spec"]["persistentVolumeReclaimPolicy"] for volume, _ in pairs.values()} == {"Retain"}
+
+
+def test_every_team_mounts_the_one_file_system(pairs):
+    for team in ("c", "b-c"):
+        volume, _ = pairs[team, FILE_SYSTEM_CLAIM]
+        assert volume["spec"]["csi"] == {
+            "driver": "fsx.csi.aws.com",
+            "volumeHandle": "fs-0123456789abcdef0",
+            "volumeAttributes": {"dnsname": FILE_SYSTEM.dns_name, "mountname": "abcdefgh"},
+        }
+        assert volume["spec"]["mountOptions"] == ["relatime", "flock"]
+        assert volume["spec"]["capacity"] == {"storage": "4800Gi"}
+
+
+def test_volumes_of_buckets_have_handles_of_their_own(pairs):
+    found = [
+        volume["spec"]["csi"] for volume, _ in pairs.values() if volume["spec"]["csi"]["driver"] == "s3.csi.aws.com"
+    ]
+    assert len({source["volumeHandle"] for source in found}) == len(found) == 2 * len(BUCKETS)
+
+
+def test_buckets_are_read_and_written_and_nothing_in_them_is_lost(pairs):
+    volume, _ = pairs["c", bucket_claim("a")]
+    assert volume["spec"]["csi"]["volumeAttributes"] == {"bucketName": "test-a-bucket-1"}
+    assert volume["spec"]["mountOptions"] == ["region us-east-2", "allow-other"]
+
+
+def test_a_bucket_called_like_the_claim_of_the_file_system_does_not_take_its_place(pairs):
+    assert pairs["c", FILE_SYSTEM_CLAIM][0]["spec"]["csi"]["driver"] == "fsx.csi.aws.com"
+    assert pairs["c", bucket_claim("training")][0]["spec"]["csi"]["driver"] == "s3.csi.aws.com"
+
+
+def test_without_storage_there_are_no_volumes():
+    assert volumes(eks_environment(), Deployed("test-1")) == ()
