@@ -20,7 +20,7 @@ from infra.localaws import activate, faults
 from infra.localaws.api import CloudFormation
 from infra.localaws.server import HOST
 from infra.localaws.services.capacity import seed_reservation
-from infra.localaws.services.eks_store import contents
+from infra.localaws.services.kubernetes import contents
 from infra.localaws.stacks import stack_backends
 
 PATIENCE_SECONDS = 8.0

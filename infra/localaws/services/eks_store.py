@@ -5,7 +5,6 @@ import datetime
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from moto.backends import get_backend
 from moto.moto_api._internal.managed_state_model import ManagedState
 
 from infra.localaws.services.kubernetes import Kubernetes
@@ -135,13 +134,3 @@ class EksBackend(Backend):
         item.advance()
         state = {} if item.kind in STATELESS else {"status": item.status}
         return {**copy.deepcopy(item.description), **state, "tags": dict(self.tags[item.arn])}
-
-
-def contents(cluster_arn: str) -> dict[str, Any] | None:
-    """What was put into the Kubernetes of a cluster: namespaces, releases and objects. None for an unknown cluster."""
-    parts = cluster_arn.split(":")
-    if len(parts) != 6 or parts[2] != "eks" or not parts[5].startswith("cluster/"):
-        return None
-    backend: EksBackend = get_backend("eks")[parts[4]][parts[3]]
-    found = backend.clusters.get(parts[5].removeprefix("cluster/"))
-    return found.kubernetes.view() if found else None

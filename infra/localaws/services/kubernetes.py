@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from moto.backends import get_backend
+
 Manifest = dict[str, Any]
 
 _DATA = json.loads((Path(__file__).parents[1] / "data" / "kubernetes.json").read_text("utf-8"))
@@ -146,6 +148,18 @@ class Kubernetes:
             if key.kind == "CustomResourceDefinition"
         }
         return BUILT_IN_GROUPS | brought | defined
+
+
+def contents(cluster_arn: str) -> dict[str, Any] | None:
+    """What was put into the Kubernetes of a cluster of this process's EKS, as `Kubernetes.view` words it.
+
+    None for an unknown cluster.
+    """
+    parts = cluster_arn.split(":")
+    if len(parts) != 6 or parts[2] != "eks" or not parts[5].startswith("cluster/"):
+        return None
+    found = get_backend("eks")[parts[4]][parts[3]].clusters.get(parts[5].removeprefix("cluster/"))
+    return found.kubernetes.view() if found else None
 
 
 def parse_manifests(text: str) -> list[Manifest]:

@@ -10,7 +10,7 @@ import pytest
 
 from infra.localaws import faults, local_aws
 from infra.localaws.services.capacity import seed_reservation
-from infra.localaws.services.eks_store import contents
+from infra.localaws.services.kubernetes import contents
 from tests.unit.localaws.eks_parts import REGION
 from tests.unit.localaws.kubectl_parts import chart, kueue, manifest, platform, put_asset, resource, role
 from tests.unit.localaws.stack_parts import Stacks

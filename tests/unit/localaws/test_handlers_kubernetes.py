@@ -8,7 +8,7 @@ import boto3
 import pytest
 
 from infra.localaws import local_aws
-from infra.localaws.services.eks_store import contents
+from infra.localaws.services.kubernetes import contents
 from tests.unit.localaws.eks_parts import REGION, VIEW
 from tests.unit.localaws.kubectl_parts import BUCKET, chart, custom, kueue, manifest, platform, put_asset, resource
 from tests.unit.localaws.stack_parts import Stacks

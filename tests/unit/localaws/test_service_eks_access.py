@@ -8,7 +8,7 @@ import pytest
 from moto import mock_aws
 
 from infra.localaws.services import activate
-from infra.localaws.services.eks_store import contents
+from infra.localaws.services.kubernetes import contents
 from tests.unit.localaws.eks_parts import (
     ADMIN,
     POD_ACTIONS,
