@@ -1,0 +1,80 @@
+"""`ultracluster job`: what it prints, exit codes, and how little it loads."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from tests.bad_files import FOLDER
+
+HEAVY = {"aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint", "rich"}
+JOB = ("job", "minimal-eks.yaml", "--team", "research", "--gpus", "16")
+
+
+def ultracluster(*arguments):
+    """Runs the command as a user does."""
+    command = [sys.executable, "-c", "from infra.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, cwd=FOLDER, capture_output=True, text=True)
+
+
+def test_the_job_is_yaml_that_kubectl_takes():
+    done = ultracluster(*JOB)
+    assert (done.returncode, done.stderr) == (0, "")
+    service, job = yaml.safe_load_all(done.stdout)
+    assert (service["kind"], job["kind"]) == ("Service", "Job")
+    assert job["metadata"] == {
+        "name": "train-16-gpus",
+        "namespace": "research",
+        "labels": {"kueue.x-k8s.io/queue-name": "default", "kueue.x-k8s.io/priority-class": "normal"},
+    }
+    assert job["spec"]["completions"] == 2
+    assert "&id" not in done.stdout
+
+
+def test_json_is_a_list_that_kubectl_takes():
+    done = ultracluster(*JOB, "--json")
+    found = json.loads(done.stdout)
+    assert (found["apiVersion"], found["kind"]) == ("v1", "List")
+    assert found["items"] == list(yaml.safe_load_all(ultracluster(*JOB).stdout))
+
+
+def test_node_group_and_image_are_the_users():
+    (_, job) = yaml.safe_load_all(ultracluster(*JOB, "--node-group", "train", "--image", "mine:1").stdout)
+    pod = job["spec"]["template"]["spec"]
+    assert pod["nodeSelector"] == {"ultracluster/node-group": "train"}
+    assert pod["containers"][0]["image"] == "mine:1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("minimal.yaml", "--team", "research", "--gpus", "8"), "submit jobs with sbatch"),
+        (("minimal-eks.yaml", "--team", "reserch", "--gpus", "8"), "Did you mean research?"),
+        (("minimal-eks.yaml", "--team", "research", "--gpus", "12"), "take 8 or 16"),
+        (("minimal-eks.yaml", "--team", "research", "--gpus", "24"), "train has 16"),
+        (("minimal-eks.yaml", "--team", "research", "--gpus", "8", "--node-group", "b"), "b is not a node group"),
+        (("minimal-eks.yaml", "--team", "research", "--gpus", "many"), "many"),
+        (("minimal-eks.yaml", "--team", "research"), "--gpus"),
+    ],
+)
+def test_a_job_that_cannot_be_is_wrong_usage(arguments, said):
+    done = ultracluster("job", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_with_errors_is_reported():
+    done = ultracluster("job", "bad/quota-above-fleet.yaml", "--team", "research", "--gpus", "8")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "[quota-above-fleet]" in done.stderr
+
+
+def test_it_loads_nothing_heavy():
+    program = f"import sys; sys.argv[1:] = {list(JOB)!r}; import atexit; from infra.cli import main; "
+    program += "atexit.register(lambda: print(*sys.modules)); main()"
+    done = subprocess.run([sys.executable, "-c", program], cwd=FOLDER, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("apiVersion:")
+    assert {name.split(".")[0] for name in done.stdout.splitlines()[-1].split()}.isdisjoint(HEAVY)
