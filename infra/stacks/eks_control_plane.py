@@ -1,24 +1,19 @@
-"""`<env>-control-plane` with Kubernetes: the cluster, who may enter it, and the nodes that serve it."""
+"""`<env>-control-plane` with Kubernetes: the cluster, who may enter it, and what its nodes need."""
 
 from aws_cdk import CfnOutput
 from constructs import Construct
 
 from infra.config.eks import Eks
 from infra.config.environment import Environment
-from infra.constructs.compute import EKS_IMAGE, CpuLaunchTemplate
 from infra.constructs.eks import EksAddon, EksCluster, administrator, member
-from infra.constructs.eks_nodes import EksNodeRole, SystemNodeGroup
+from infra.constructs.eks_nodes import EksNodeRole
 from infra.constructs.keys import DataKey, named_log_group
 from infra.constructs.names import stack_suffix
 from infra.constructs.network import ClusterNetwork
 from infra.constructs.roles import PODS, service_role
 from infra.kubernetes import labels
 from infra.kubernetes.addons import ClusterAddon, cluster_addons
-from infra.kubernetes.node_config import system_node_user_data
 from infra.stacks.base import EnvironmentStack
-
-SYSTEM_VOLUME_GIB = 100
-"""Root volume of a system node."""
 
 POD_ROLES = {
     "vpc-cni": {"AmazonEKS_CNI_Policy": "What EKS asks of the VPC CNI's role: addresses of the nodes' interfaces."},
@@ -27,10 +22,7 @@ POD_ROLES = {
 
 
 class EksControlPlaneStack(EnvironmentStack):
-    """The EKS cluster with its logs, its access entries, its system nodes, and the add-ons that these need.
-
-    System nodes stand here, so that the software in the cluster need not wait for the accelerated nodes.
-    """
+    """The EKS cluster with its logs and access entries, the role of its nodes, and the add-ons that nodes need."""
 
     def __init__(self, scope: Construct, environment: Environment, *, settings: Eks, network: ClusterNetwork) -> None:
         super().__init__(scope, "control-plane", environment, stateful=True)
@@ -44,9 +36,10 @@ class EksControlPlaneStack(EnvironmentStack):
             for number, role in enumerate(team.members):
                 groups = [labels.team_group(team.name)]
                 member(self, f"Member-{team.name}-{number}", cluster=self.cluster, role_arn=role, groups=groups)
-        first = [self._addon(addon) for addon in cluster_addons(environment) if addon.before_nodes]
-        self.system_nodes = self._system_nodes()
-        self.system_nodes.node.add_dependency(*first)
+        # nodes need these add-ons to become ready, wherever their stack
+        for addon in cluster_addons(environment):
+            if addon.before_nodes:
+                self._addon(addon)
         CfnOutput(self, "Kubeconfig", value=f"aws eks update-kubeconfig --name {self.cluster.cluster_name}")
 
     def _cluster(self) -> EksCluster:
@@ -86,34 +79,4 @@ class EksControlPlaneStack(EnvironmentStack):
             version=addon.addon.versions.get(self._settings.kubernetes_version),
             configuration=addon.configuration,
             pod_roles=roles,
-        )
-
-    def _system_nodes(self) -> SystemNodeGroup:
-        environment, settings = self._environment, self._settings.system_nodes
-        tags = {
-            "Name": f"{environment.name}-system",
-            **environment.tags,
-            "ultracluster:environment": environment.name,
-            "ultracluster:node-group": labels.SYSTEM,
-        }
-        template = CpuLaunchTemplate(
-            self,
-            "SystemTemplate",
-            security_groups=[self._network.cluster_security_group],
-            root_volume_gib=SYSTEM_VOLUME_GIB,
-            user_data=system_node_user_data(lustre=environment.storage.lustre),
-            tags=tags,
-            image=EKS_IMAGE,
-        )
-        return SystemNodeGroup(
-            self,
-            "System",
-            cluster=self.cluster,
-            kubernetes_version=self._settings.kubernetes_version,
-            instance_type=settings.instance_type,
-            count=settings.count,
-            launch_template=template,
-            role=self.node_role,
-            subnets=self._network.control_plane_subnets,
-            labels={labels.NODE_GROUP: labels.SYSTEM},
         )

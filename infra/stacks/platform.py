@@ -1,4 +1,4 @@
-"""`<env>-platform`: the software in the cluster, from storage drivers to queues."""
+"""`<env>-platform`: the software in the cluster, from storage drivers to queues, and the nodes that it runs on."""
 
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
@@ -7,18 +7,26 @@ from constructs import Construct
 from infra.config.eks import Eks
 from infra.config.environment import Environment
 from infra.constructs.bucket_access import BucketAccess
+from infra.constructs.compute import EKS_IMAGE, CpuLaunchTemplate
 from infra.constructs.eks import EksAddon
+from infra.constructs.eks_nodes import SystemNodeGroup
 from infra.constructs.karpenter import Karpenter
 from infra.constructs.kubectl import HelmRelease, KubectlProvider, KubernetesObjects
 from infra.constructs.network import ClusterNetwork
 from infra.constructs.roles import PODS, grant, service_role
+from infra.kubernetes import labels
 from infra.kubernetes.addons import ClusterAddon, cluster_addons
+from infra.kubernetes.node_config import system_node_user_data
 from infra.kubernetes.parts import Deployed, Elastic, FileSystem, Objects, Release
 from infra.kubernetes.platform import platform
 from infra.stacks.base import EnvironmentStack
 from infra.stacks.eks_control_plane import EksControlPlaneStack
 from infra.stacks.storage import StorageStack
 
+SYSTEM_VOLUME_GIB = 100
+"""Root volume of a system node."""
+
+DNS_ADDON = "coredns"
 FILE_SYSTEM_ADDON = "aws-fsx-csi-driver"
 BUCKETS_ADDON = "aws-mountpoint-s3-csi-driver"
 
@@ -30,7 +38,10 @@ JOB_ACCOUNT = "default"
 
 
 class PlatformStack(EnvironmentStack):
-    """Add-ons that need nodes, Helm releases and Kubernetes objects, each after what it needs."""
+    """System nodes, add-ons, Helm releases and Kubernetes objects, each after what it needs.
+
+    The system nodes stand here, so that the software and the accelerated nodes do not wait for each other.
+    """
 
     def __init__(
         self,
@@ -47,7 +58,12 @@ class PlatformStack(EnvironmentStack):
         self._storage, self._cluster = storage, control_plane.cluster
         self._node_role = control_plane.node_role
         self._bucket_role = self._reads_and_writes_buckets()
-        addons = [self._addon(addon) for addon in cluster_addons(environment) if not addon.before_nodes]
+        nodes = self._system_nodes()
+        addons = {
+            found.addon.name: self._addon(found) for found in cluster_addons(environment) if not found.before_nodes
+        }
+        for addon in addons.values():
+            addon.node.add_dependency(nodes)
         provider = KubectlProvider(
             self,
             "Kubectl",
@@ -62,7 +78,7 @@ class PlatformStack(EnvironmentStack):
         for part in platform(environment, self._deployed()):
             made[part.name] = self._make(part, provider)
             before = [made[name].resource for name in part.after]
-            made[part.name].resource.node.add_dependency(*(before or [provider.ready, *addons]))
+            made[part.name].resource.node.add_dependency(*(before or [provider.ready, addons[DNS_ADDON]]))
 
     def _make(self, part: Release | Objects, provider: KubectlProvider) -> HelmRelease | KubernetesObjects:
         if isinstance(part, Release):
@@ -143,3 +159,33 @@ class PlatformStack(EnvironmentStack):
             accepted={"AwsSolutions-IAM5[Resource::*]": "the action takes no resource"},
         )
         return role
+
+    def _system_nodes(self) -> SystemNodeGroup:
+        environment, settings = self._environment, self._settings.system_nodes
+        tags = {
+            "Name": f"{environment.name}-system",
+            **environment.tags,
+            "ultracluster:environment": environment.name,
+            "ultracluster:node-group": labels.SYSTEM,
+        }
+        template = CpuLaunchTemplate(
+            self,
+            "SystemTemplate",
+            security_groups=[self._network.cluster_security_group],
+            root_volume_gib=SYSTEM_VOLUME_GIB,
+            user_data=system_node_user_data(lustre=environment.storage.lustre),
+            tags=tags,
+            image=EKS_IMAGE,
+        )
+        return SystemNodeGroup(
+            self,
+            "System",
+            cluster=self._cluster,
+            kubernetes_version=self._settings.kubernetes_version,
+            instance_type=settings.instance_type,
+            count=settings.count,
+            launch_template=template,
+            role=self._node_role,
+            subnets=self._network.control_plane_subnets,
+            labels={labels.NODE_GROUP: labels.SYSTEM},
+        )
