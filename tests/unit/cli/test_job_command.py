@@ -55,7 +55,7 @@ def test_node_group_and_image_are_the_users():
         (("minimal-eks.yaml", "--team", "research", "--gpus", "12"), "take 8 or 16"),
         (("minimal-eks.yaml", "--team", "research", "--gpus", "24"), "train has 16"),
         (("minimal-eks.yaml", "--team", "research", "--gpus", "8", "--node-group", "b"), "b is not a node group"),
-        (("minimal-eks.yaml", "--team", "research", "--gpus", "many"), "many"),
+        (("minimal-eks.yaml", "--team", "research", "--gpus", "many"), "valid integer"),
         (("minimal-eks.yaml", "--team", "research"), "--gpus"),
     ],
 )

@@ -1,0 +1,33 @@
+"""What docs/kubernetes.md shows is what the command prints, and its figures are the queues'."""
+
+import re
+
+import yaml
+
+from infra.config.loader import check
+from infra.config.source import parse
+from infra.kubernetes.jobs import example_job
+from infra.kubernetes.shares import cpus, efa_devices, memory_gib
+from tests.synthesis import ROOT
+
+PAGE = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
+(FILE,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+ENVIRONMENT = check(parse(FILE)).environment
+
+
+def test_the_job_on_the_page_is_the_printed_one():
+    assert ENVIRONMENT is not None
+    printed = yaml.safe_dump_all(example_job(ENVIRONMENT, "pretrain", 64), sort_keys=False, width=120)
+    assert f"```text\n{printed}```" in PAGE
+
+
+def test_the_quota_on_the_page_is_the_teams():
+    assert ENVIRONMENT is not None
+    (group,) = ENVIRONMENT.node_groups
+    figures = f"{efa_devices(group, 96)} EFA devices, {cpus(group, 96):,} CPUs and {memory_gib(group, 96):,} GiB"
+    assert f"96 GPUs of P5en are {figures}" in " ".join(PAGE.split())
+
+
+def test_every_scheduler_has_its_row():
+    for scheduler in ("kueue", "volcano", "kai", "kueue_with_volcano", "kueue_with_kai"):
+        assert f"\n| `{scheduler}` | " in PAGE
