@@ -4,19 +4,24 @@ It keeps the values and manifests whole, and refuses what helm, kubectl or the A
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from moto.backends import get_backend
 
+from infra.catalog.software import charts
+
 Manifest = dict[str, Any]
 
 _DATA = json.loads((Path(__file__).parents[1] / "data" / "kubernetes.json").read_text("utf-8"))
 ADD_ONS: Mapping[str, dict[str, list[str]]] = _DATA["add_ons"]
 ACCESS_POLICIES: tuple[str, ...] = tuple(_DATA["access_policies"])
-CHART_GROUPS: Mapping[str, list[str]] = _DATA["charts"]
+CHART_GROUPS: Mapping[str, Sequence[str]] = {
+    **_DATA["charts"],
+    **{name: chart.api_groups for name, chart in charts.items()},
+}
 BUILT_IN_GROUPS = frozenset(_DATA["built_in_groups"])
 
 BUILT_IN_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
