@@ -1,0 +1,189 @@
+"""Karpenter's pools and how their nodes are made."""
+
+import re
+from email import message_from_string
+
+import pytest
+
+from infra.catalog import catalog
+from infra.catalog.eks import KUBERNETES_VERSIONS
+from infra.kubernetes.karpenter import elastic, pool_name
+from infra.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP, OPERANDS
+from infra.kubernetes.parts import Deployed, Elastic
+from tests.kubernetes.environments import P5, eks_environment
+from tests.kubernetes.schemas import Refused, check
+
+ELASTIC = Elastic("queue", "NodeRole", "subnet-0nodes", ("subnet-0a", "subnet-0b"), "sg-0efa", "sg-0cluster")
+DEPLOYED = Deployed("test-1", elastic=ELASTIC)
+SOLD_ON_DEMAND = [name for name, hardware in catalog.items() if "on-demand" in hardware.usage_classes]
+NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+
+
+def made(**settings):
+    """Node classes and pools by name."""
+    [found] = elastic(eks_environment(P5, lustre=True, karpenter=True, **settings), DEPLOYED)
+    classes = {item["metadata"]["name"]: item["spec"] for item in found.items if item["kind"] == "EC2NodeClass"}
+    pools = {item["metadata"]["name"]: item["spec"] for item in found.items if item["kind"] == "NodePool"}
+    return found, classes, pools
+
+
+@pytest.fixture(scope="module")
+def everything():
+    return made()
+
+
+@pytest.fixture(scope="module")
+def classes(everything):
+    return everything[1]
+
+
+@pytest.fixture(scope="module")
+def pools(everything):
+    return everything[2]
+
+
+def gpu_pools(pools):
+    return {name: pool for name, pool in pools.items() if name != "elastic-cpu"}
+
+
+def requirement(pool, key):
+    [found] = [entry for entry in pool["template"]["spec"]["requirements"] if entry["key"].endswith(key)]
+    return found["operator"], found["values"]
+
+
+def test_every_object_follows_karpenter_s_crds(everything):
+    found, _, _ = everything
+    for item in found.items:
+        check(item)
+
+
+def test_the_crds_would_refuse_an_interface_of_type_efa(everything):
+    found, _, _ = everything
+    wrong = [{"networkCardIndex": 0, "deviceIndex": 0, "interfaceType": "efa"}]
+    with pytest.raises(Refused):
+        check({**found.items[0], "spec": {**found.items[0]["spec"], "networkInterfaces": wrong}})
+
+
+def test_they_wait_for_karpenter(everything):
+    assert everything[0].after == ("karpenter",)
+
+
+def test_each_pool_has_a_class_of_its_own_and_labels_its_nodes_with_its_name(classes, pools):
+    assert (
+        set(classes)
+        == set(pools)
+        == {"elastic-cpu", "elastic-g", *map(pool_name, catalog.values())} - {"elastic-p6e-gb200-36xlarge"}
+    )
+    for name, pool in pools.items():
+        assert NAME.fullmatch(name)
+        assert pool["template"]["spec"]["nodeClassRef"]["name"] == name
+        assert pool["template"]["metadata"]["labels"][NODE_GROUP] == name
+
+
+@pytest.mark.parametrize("instance_type", SOLD_ON_DEMAND)
+def test_interfaces_keep_karpenter_s_rules_and_wire_every_efa_card(classes, instance_type):
+    hardware = catalog[instance_type]
+    interfaces = classes[pool_name(hardware)]["networkInterfaces"]
+    places = [(entry["networkCardIndex"], entry["deviceIndex"]) for entry in interfaces]
+    efa = [entry["networkCardIndex"] for entry in interfaces if entry["interfaceType"] == "efa-only"]
+    assert interfaces[0] == {"networkCardIndex": 0, "deviceIndex": 0, "interfaceType": "interface"}
+    assert len(set(places)) == len(places)
+    assert sorted(efa) == sorted(set(efa)) == list(hardware.efa.cards)
+
+
+@pytest.mark.parametrize("instance_type", SOLD_ON_DEMAND)
+def test_a_p_pool_never_has_more_than_two_nodes(pools, instance_type):
+    hardware = catalog[instance_type]
+    pool = pools[pool_name(hardware)]
+    assert requirement(pool, "instance-type") == ("In", [instance_type])
+    assert int(pool["limits"][GPU]) == 2 * hardware.gpu_count
+
+
+def test_every_pool_has_a_limit_and_is_on_demand(pools):
+    for pool in pools.values():
+        assert pool["limits"]
+        assert requirement(pool, "capacity-type") == ("In", ["on-demand"])
+
+
+def test_gpu_nodes_are_tainted_labelled_and_in_the_environment_s_zone(pools):
+    for pool in gpu_pools(pools).values():
+        assert pool["template"]["spec"]["taints"] == [GPU_TAINT]
+        assert requirement(pool, "zone") == ("In", ["us-east-2b"])
+        assert pool["template"]["metadata"]["labels"][DEVICE_STACK] == "gpu_operator"
+    assert "taints" not in pools["elastic-cpu"]["template"]["spec"]
+
+
+def test_a_node_with_gpus_goes_when_it_is_empty_and_for_no_other_reason(pools):
+    for pool in gpu_pools(pools).values():
+        assert pool["disruption"]["consolidationPolicy"] == "WhenEmpty"
+        assert pool["disruption"]["budgets"] == [{"nodes": "0", "reasons": ["Drifted", "Underutilized"]}]
+        assert pool["template"]["spec"]["expireAfter"] == "Never"
+
+
+def test_pods_with_few_gpus_take_small_nodes_first(pools):
+    weights = {name: pool["weight"] for name, pool in gpu_pools(pools).items()}
+    by_weight = sorted(weights, key=lambda name: -weights[name])
+    assert by_weight[:2] == ["elastic-g", "elastic-p5-4xlarge"]
+
+
+def test_cpu_nodes_are_of_the_sixth_generation_or_newer(pools):
+    cpu = pools["elastic-cpu"]
+    assert requirement(cpu, "instance-category") == ("In", ["c", "m", "r"])
+    assert requirement(cpu, "instance-generation") == ("Gt", ["5"])
+
+
+def test_a_pool_of_small_gpus_has_no_efa(classes, pools):
+    assert [entry["interfaceType"] for entry in classes["elastic-g"]["networkInterfaces"]] == ["interface"]
+    assert requirement(pools["elastic-g"], "instance-family") == ("In", ["g5", "g6", "g6e", "gr6", "g7e"])
+
+
+def test_nodes_go_where_the_network_says(classes):
+    def place(name):
+        spec = classes[name]
+        terms = (spec["subnetSelectorTerms"], spec["securityGroupSelectorTerms"])
+        return tuple([term["id"] for term in found] for found in terms)
+
+    assert place("elastic-cpu") == (["subnet-0a", "subnet-0b"], ["sg-0cluster"])
+    assert place("elastic-g") == (["subnet-0nodes"], ["sg-0cluster"])
+    assert place("elastic-p5en-48xlarge") == (["subnet-0nodes"], ["sg-0efa", "sg-0cluster"])
+
+
+def test_nodes_are_as_safe_as_those_of_the_static_fleet(classes):
+    for spec in classes.values():
+        assert spec["metadataOptions"]["httpTokens"] == "required"
+        [volume] = [mapping["ebs"] for mapping in spec["blockDeviceMappings"]]
+        assert (volume["encrypted"], volume["volumeType"]) == (True, "gp3")
+        assert spec["role"] == "NodeRole"
+
+
+@pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
+def test_images_are_of_the_release_that_the_catalogue_pins(version):
+    _, classes, _ = made(kubernetes_version=version)
+    release = KUBERNETES_VERSIONS[version].image_release
+    for spec in classes.values():
+        [term] = spec["amiSelectorTerms"]
+        family, _, alias = term["alias"].partition("@v")
+        assert family == "al2023"
+        assert release.endswith(f"-{alias}")
+
+
+def test_nodes_boot_with_the_lustre_client_and_with_what_efa_needs(classes):
+    def scripts(name):
+        document = message_from_string(classes[name]["userData"])
+        return "".join(part.get_payload() for part in document.get_payload())
+
+    for name in classes:
+        assert "dnf install -y lustre-client" in scripts(name)
+    assert "LimitMEMLOCK" in scripts("elastic-p5-48xlarge")
+    assert "LimitMEMLOCK" not in scripts("elastic-g")
+
+
+@pytest.mark.parametrize("stacks", ["device_plugin", {"device_plugin": ["train"]}], ids=["for all", "by group"])
+def test_nodes_are_served_by_the_cluster_s_device_stack(stacks):
+    _, _, pools = made(device_stack=stacks)
+    labels = pools["elastic-g"]["template"]["metadata"]["labels"]
+    assert (labels[DEVICE_STACK], labels[OPERANDS]) == ("device_plugin", "false")
+
+
+def test_without_karpenter_there_is_nothing():
+    assert elastic(eks_environment(), Deployed("test-1")) == ()
