@@ -1,17 +1,16 @@
-"""`<env>-control-plane` with Kubernetes: the cluster, who may enter it, and what its nodes need."""
+"""`<env>-control-plane` with Kubernetes: the cluster, and what its nodes need."""
 
 from aws_cdk import CfnOutput
 from constructs import Construct
 
 from infra.config.eks import Eks
 from infra.config.environment import Environment
-from infra.constructs.eks import EksAddon, EksCluster, administrator, member
+from infra.constructs.eks import EksAddon, EksCluster
 from infra.constructs.eks_nodes import EksNodeRole
 from infra.constructs.keys import DataKey, named_log_group
 from infra.constructs.names import stack_suffix
 from infra.constructs.network import ClusterNetwork
 from infra.constructs.roles import PODS, service_role
-from infra.kubernetes import labels
 from infra.kubernetes.addons import ClusterAddon, cluster_addons
 from infra.stacks.base import EnvironmentStack
 
@@ -22,7 +21,10 @@ POD_ROLES = {
 
 
 class EksControlPlaneStack(EnvironmentStack):
-    """The EKS cluster with its logs and access entries, the role of its nodes, and the add-ons that nodes need."""
+    """The EKS cluster with its logs, the role of its nodes, and the add-ons that nodes need.
+
+    As little as can be: a cluster with deletion protection cannot be rolled back when something beside it fails.
+    """
 
     def __init__(self, scope: Construct, environment: Environment, *, settings: Eks, network: ClusterNetwork) -> None:
         super().__init__(scope, "control-plane", environment, stateful=True)
@@ -30,12 +32,6 @@ class EksControlPlaneStack(EnvironmentStack):
         self.key = DataKey(self, "Key", description=f"Kubernetes secrets and logs of {environment.name}").key
         self.cluster = self._cluster()
         self.node_role = EksNodeRole(self, "Nodes")
-        for number, role in enumerate(settings.admins):
-            administrator(self, f"Admin{number}", cluster=self.cluster, role_arn=role)
-        for team in settings.teams:
-            for number, role in enumerate(team.members):
-                groups = [labels.team_group(team.name)]
-                member(self, f"Member-{team.name}-{number}", cluster=self.cluster, role_arn=role, groups=groups)
         # nodes need these add-ons to become ready, wherever their stack
         for addon in cluster_addons(environment):
             if addon.before_nodes:

@@ -2,6 +2,7 @@
 
 from constructs import Construct
 
+from infra.config.eks import Eks
 from infra.config.environment import Environment
 from infra.constructs.network import ClusterNetwork
 from infra.stacks.base import EnvironmentStack
@@ -12,11 +13,13 @@ class NetworkStack(EnvironmentStack):
 
     def __init__(self, scope: Construct, environment: Environment) -> None:
         super().__init__(scope, "network", environment)
-        buckets = environment.storage.buckets.values()
+        plane, buckets = environment.control_plane, environment.storage.buckets.values()
         self.network = ClusterNetwork(
             self,
             "Network",
             settings=environment.network,
             zone=environment.availability_zone,
             existing_buckets=[bucket.existing for bucket in buckets if bucket.existing],
+            control_plane=plane.type,
+            karpenter=isinstance(plane, Eks) and plane.karpenter,
         )

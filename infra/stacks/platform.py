@@ -1,4 +1,4 @@
-"""`<env>-platform`: the software in the cluster, from storage drivers to queues, and the nodes that it runs on."""
+"""`<env>-platform`: the software in the cluster, the nodes that it runs on, and who may use it."""
 
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
@@ -8,7 +8,7 @@ from infra.config.eks import Eks
 from infra.config.environment import Environment
 from infra.constructs.bucket_access import BucketAccess
 from infra.constructs.compute import EKS_IMAGE, CpuLaunchTemplate
-from infra.constructs.eks import EksAddon
+from infra.constructs.eks import EksAddon, administrator, member
 from infra.constructs.eks_nodes import SystemNodeGroup
 from infra.constructs.karpenter import Karpenter
 from infra.constructs.kubectl import HelmRelease, KubectlProvider, KubernetesObjects
@@ -38,7 +38,7 @@ JOB_ACCOUNT = "default"
 
 
 class PlatformStack(EnvironmentStack):
-    """System nodes, add-ons, Helm releases and Kubernetes objects, each after what it needs.
+    """Access entries, system nodes, add-ons, Helm releases and Kubernetes objects, each after what it needs.
 
     The system nodes stand here, so that the software and the accelerated nodes do not wait for each other.
     """
@@ -57,6 +57,7 @@ class PlatformStack(EnvironmentStack):
         self._environment, self._settings, self._network = environment, settings, network
         self._storage, self._cluster = storage, control_plane.cluster
         self._node_role = control_plane.node_role
+        self._let_people_in()
         self._bucket_role = self._reads_and_writes_buckets()
         nodes = self._system_nodes()
         addons = {
@@ -79,6 +80,14 @@ class PlatformStack(EnvironmentStack):
             made[part.name] = self._make(part, provider)
             before = [made[name].resource for name in part.after]
             made[part.name].resource.node.add_dependency(*(before or [provider.ready, addons[DNS_ADDON]]))
+
+    def _let_people_in(self) -> None:
+        for number, role in enumerate(self._settings.admins):
+            administrator(self, f"Admin{number}", cluster=self._cluster, role_arn=role)
+        for team in self._settings.teams:
+            for number, role in enumerate(team.members):
+                groups = [labels.team_group(team.name)]
+                member(self, f"Member-{team.name}-{number}", cluster=self._cluster, role_arn=role, groups=groups)
 
     def _make(self, part: Release | Objects, provider: KubectlProvider) -> HelmRelease | KubernetesObjects:
         if isinstance(part, Release):

@@ -17,9 +17,9 @@ class StorageStack(EnvironmentStack):
     def __init__(self, scope: Construct, environment: Environment, *, network: ClusterNetwork) -> None:
         super().__init__(scope, "storage", environment, stateful=True)
         settings = environment.storage
-        self.key = DataKey(self, "Key", description=f"Buckets and file system of {environment.name}")
+        self._key = DataKey(self, "Key", description=f"Buckets and file system of {environment.name}").key
         self.buckets = {
-            name: TrainingBucket(self, f"Bucket-{name}", settings=bucket, key=self.key.key).bucket
+            name: TrainingBucket(self, f"Bucket-{name}", settings=bucket, key=self._key)
             for name, bucket in settings.buckets.items()
         }
         self.file_system = self._file_system(settings.lustre, network) if settings.lustre else None
@@ -33,5 +33,5 @@ class StorageStack(EnvironmentStack):
             subnet=network.node_subnet,
             clients=network.cluster_security_group,
             efa_clients=network.efa_security_group,
-            key=self.key.key,
+            key=self._key,
         )
