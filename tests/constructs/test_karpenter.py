@@ -1,0 +1,172 @@
+"""What Karpenter may do in AWS, and what it hears of."""
+
+import json
+import re
+from ipaddress import IPv4Network
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sqs as sqs
+from aws_cdk.assertions import Template
+
+from infra.constructs.eks import EksCluster
+from infra.constructs.karpenter import EVENTS, Karpenter
+from infra.constructs.roles import grant
+from infra.kubernetes.operators import KARPENTER_ACCOUNT, karpenter_release
+from infra.kubernetes.parts import Deployed, Elastic
+from tests.constructs.nag import open_findings
+from tests.constructs.test_eks import settings
+from tests.kubernetes.environments import eks_environment
+from tests.synthesis import flags
+
+CHANGES = re.compile(r"(ec2|iam|eks|sqs):(?!Describe|Get|List|Receive)")
+
+
+def cluster(stack):
+    return EksCluster(
+        stack,
+        "Cluster",
+        name="staging",
+        settings=settings(),
+        vpc_block=IPv4Network("10.0.0.0/16"),
+        subnets=[ec2.Subnet.from_subnet_id(stack, f"Subnet{i}", f"subnet-{i}") for i in (1, 2)],
+        security_group=ec2.SecurityGroup.from_security_group_id(stack, "Access", "sg-1"),
+        key=kms.Key.from_key_arn(stack, "Key", "arn:aws:kms:us-east-2:111122223333:key/1"),
+    )
+
+
+class Elasticity(cdk.Stack):
+    """Karpenter, and its cluster in another stack."""
+
+    def __init__(self, app):
+        env = cdk.Environment(account="111122223333", region="us-east-2")
+        super().__init__(app, "all", env=env)
+        self.karpenter = Karpenter(self, "Karpenter", cluster=cluster(cdk.Stack(app, "control-plane", env=env)))
+
+
+@pytest.fixture(scope="module")
+def stack():
+    return Elasticity(cdk.App(context=flags(), analytics_reporting=False))
+
+
+@pytest.fixture(scope="module")
+def template(stack):
+    return Template.from_stack(stack).to_json()["Resources"]
+
+
+def of(template, kind):
+    return {name: found["Properties"] for name, found in template.items() if found["Type"] == kind}
+
+
+@pytest.fixture(scope="module")
+def statements(template):
+    """Statements of the controller's role."""
+    [association] = of(template, "AWS::EKS::PodIdentityAssociation").values()
+    role = association["RoleArn"]["Fn::GetAtt"][0]
+    policies = of(template, "AWS::IAM::ManagedPolicy").values()
+    found = [
+        statement
+        for policy in policies
+        if {"Ref": role} in policy["Roles"]
+        for statement in policy["PolicyDocument"]["Statement"]
+    ]
+    assert found
+    return found
+
+
+def listed(value):
+    return value if isinstance(value, list) else [value]
+
+
+def everything(statements):
+    return {action for statement in statements for action in listed(statement["Action"])}
+
+
+def test_the_controller_s_role_is_bound_to_the_account_of_its_release(template):
+    [association] = of(template, "AWS::EKS::PodIdentityAssociation").values()
+    release = karpenter_release(
+        eks_environment(karpenter=True), Deployed("test-1", elastic=Elastic("queue", "role", "s", ("s",), "g", "g"))
+    )
+    assert association["Namespace"] == release.chart.namespace
+    assert association["ServiceAccount"] == release.values["serviceAccount"]["name"] == KARPENTER_ACCOUNT
+
+
+def test_nodes_may_join_the_cluster_by_an_entry_of_their_role(stack, template):
+    [entry] = of(template, "AWS::EKS::AccessEntry").values()
+    role = entry["PrincipalArn"]["Fn::GetAtt"][0]
+    assert entry["Type"] == "EC2_LINUX"
+    assert stack.resolve(stack.karpenter.node_role_name) == {"Ref": role}
+
+
+def test_the_queue_is_encrypted_forgets_after_five_minutes_and_refuses_plain_http(stack, template):
+    [(name, queue)] = of(template, "AWS::SQS::Queue").items()
+    assert (queue["SqsManagedSseEnabled"], queue["MessageRetentionPeriod"]) == (True, 300)
+    assert stack.resolve(stack.karpenter.interruption_queue) == {"Fn::GetAtt": [name, "QueueName"]}
+    [policy] = of(template, "AWS::SQS::QueuePolicy").values()
+    [denied] = [entry for entry in policy["PolicyDocument"]["Statement"] if entry["Effect"] == "Deny"]
+    assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    assert (denied["Principal"], denied["Action"]) == ("*", "sqs:*")
+
+
+def test_only_the_rule_of_interruptions_sends_messages(template):
+    [policy] = of(template, "AWS::SQS::QueuePolicy").values()
+    [(rule, found)] = of(template, "AWS::Events::Rule").items()
+    [allowed] = [entry for entry in policy["PolicyDocument"]["Statement"] if entry["Effect"] == "Allow"]
+    assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": {"Fn::GetAtt": [rule, "Arn"]}}}
+    assert found["EventPattern"] == EVENTS
+    [target] = found["Targets"]
+    assert target["Arn"] == allowed["Resource"]
+
+
+def test_karpenter_hears_of_everything_that_its_reference_lists():
+    assert len(EVENTS["detail-type"]) == 5
+    assert "EC2 Spot Instance Interruption Warning" in EVENTS["detail-type"]
+
+
+def test_what_karpenter_changes_bears_the_cluster_s_tag(statements):
+    """But for what it launches with, the role that it passes, and the messages that it has read."""
+    bound = [entry for entry in statements if any(CHANGES.match(action) for action in listed(entry["Action"]))]
+    cluster = [entry for entry in bound if "eks:eks-cluster-name" in json.dumps(entry.get("Condition", {}))]
+    others = [entry for entry in bound if entry not in cluster]
+    assert everything(others) == {
+        "ec2:RunInstances",
+        "ec2:CreateFleet",
+        "iam:PassRole",
+        "sqs:DeleteMessage",
+        "sqs:GetQueueUrl",
+        "sqs:ReceiveMessage",
+    }
+    [launching] = [entry for entry in others if "ec2:RunInstances" in entry["Action"]]
+    assert not re.search(r"(instance|fleet|launch-template|volume|network-interface)/\*", json.dumps(launching))
+
+
+def test_nothing_but_instances_and_templates_of_the_cluster_is_ended(statements):
+    [ending] = [entry for entry in statements if "ec2:TerminateInstances" in entry["Action"]]
+    assert ending["Condition"]["StringLike"] == {"aws:ResourceTag/karpenter.sh/nodepool": "*"}
+    assert list(ending["Condition"]["StringEquals"]) == ["aws:ResourceTag/eks:eks-cluster-name"]
+
+
+def test_only_the_role_of_the_nodes_is_passed_and_only_to_ec2(stack, statements):
+    [passed] = [entry for entry in statements if "iam:PassRole" in everything([entry])]
+    assert listed(passed["Resource"])[0]["Fn::GetAtt"][0] == stack.resolve(stack.karpenter.node_role_name)["Ref"]
+    assert passed["Condition"]["StringEquals"]["iam:PassedToService"][0] == "ec2.amazonaws.com"
+
+
+def test_no_action_is_a_wildcard(statements):
+    assert not [action for action in everything(statements) if "*" in action]
+
+
+def test_nothing_is_left_open():
+    assert [found for found in open_findings(Elasticity) if found.construct.startswith("all/")] == []
+
+
+def test_scanners_look_at_all_of_it():
+    def build(app):
+        stack = Elasticity(app)
+        sqs.CfnQueue(stack, "Open")
+        grant(stack, "Wide", roles=[], statements=[{"Action": "ec2:RunInstances", "Resource": "*"}])
+
+    found = {(finding.rule, finding.construct) for finding in open_findings(build)}
+    assert {("AwsSolutions-SQS3", "all/Open"), ("AwsSolutions-IAM5[Resource::*]", "all/Wide")} <= found
