@@ -1,0 +1,92 @@
+"""Shipped environments with Kubernetes, deployed in this process: what EKS answers, and what is in the cluster."""
+
+import pytest
+
+from infra.config.loader import load
+from infra.localaws.services.kubernetes import contents
+from tests.deployment.in_process import CREATED_HERE, client, deployed_whole
+from tests.synthesis import FILES
+
+
+@pytest.fixture(scope="module", params=[name for name in CREATED_HERE if load(FILES[name]).control_plane.type == "eks"])
+def deployed(request):
+    """An environment that is deployed whole."""
+    with deployed_whole(request.param) as environment:
+        yield environment
+
+
+def cluster(environment):
+    eks = client(environment, "eks")
+    (name,) = eks.list_clusters()["clusters"]
+    return eks.describe_cluster(name=name)["cluster"]
+
+
+def objects(environment):
+    return contents(cluster(environment)["arn"])["objects"]
+
+
+def node_groups(environment):
+    eks, name = client(environment, "eks"), cluster(environment)["name"]
+    found = eks.list_nodegroups(clusterName=name)["nodegroups"]
+    groups = [eks.describe_nodegroup(clusterName=name, nodegroupName=group)["nodegroup"] for group in found]
+    return {group["nodegroupName"].rpartition("-")[0]: group for group in groups}
+
+
+def test_the_cluster_is_the_one_that_the_file_asks_for(deployed):
+    found, settings = cluster(deployed), deployed.control_plane
+    assert found["version"] == settings.kubernetes_version
+    assert found["deletionProtection"] is True
+    assert found["resourcesVpcConfig"]["endpointPublicAccess"] == (settings.endpoint == "public_and_private")
+    assert found["accessConfig"]["authenticationMode"] == "API"
+
+
+def test_administrators_and_members_may_enter_and_nobody_else_but_the_provider(deployed):
+    eks, name = client(deployed, "eks"), cluster(deployed)["name"]
+    entries = set(eks.list_access_entries(clusterName=name)["accessEntries"])
+    named = {*deployed.control_plane.admins, *(role for team in deployed.control_plane.teams for role in team.members)}
+    assert named <= entries
+    # the provider's role, which EKS is told of, the nodes', of which it knows, and those of Karpenter's nodes
+    assert len(entries - named) == 2 + deployed.control_plane.karpenter
+
+
+def test_every_group_of_the_file_is_a_node_group_beside_the_system_nodes(deployed):
+    groups = node_groups(deployed)
+    assert set(groups) == {"system", *(group.name for group in deployed.launched_groups)}
+    for group in deployed.launched_groups:
+        assert groups[group.name]["scalingConfig"]["maxSize"] == group.max_count
+        assert groups[group.name]["taints"] == [{"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}]
+        assert len(groups[group.name]["subnets"]) == 1
+    assert len(groups["system"]["subnets"]) == 2
+
+
+def test_every_team_has_a_namespace_and_a_queue(deployed):
+    namespaces = {item["metadata"]["name"] for item in objects(deployed) if item["kind"] == "Namespace"}
+    teams = {team.name for team in deployed.control_plane.teams}
+    assert teams <= namespaces
+    queues = {item["metadata"]["name"] for item in objects(deployed) if item["kind"] in ("ClusterQueue", "Queue")}
+    assert teams <= queues
+
+
+def test_gpus_of_all_quotas_are_those_of_the_fleet_under_kueue(deployed):
+    if deployed.control_plane.queues_with != "kueue":
+        assert not [item for item in objects(deployed) if item["kind"] == "ClusterQueue"]
+        return
+    quotas = [
+        int(resource["nominalQuota"])
+        for item in objects(deployed)
+        if item["kind"] in ("ClusterQueue", "Cohort")
+        for resources in item["spec"].get("resourceGroups", ())
+        for flavor in resources["flavors"]
+        for resource in flavor["resources"]
+        if resource["name"] == "nvidia.com/gpu"
+    ]
+    assert sum(quotas) == sum(group.max_count * group.hardware.gpu_count for group in deployed.node_groups)
+
+
+def test_one_stack_shows_the_gpus_and_one_the_efa_cards_of_each_kind_of_node(deployed):
+    releases = {release["name"] for release in contents(cluster(deployed)["arn"])["releases"]}
+    stacks = deployed.control_plane.used_device_stacks
+    assert ("gpu-operator" in releases) == ("gpu_operator" in stacks)
+    assert ("aws-dranet" in releases) == ("dra" in stacks)
+    assert ("aws-efa-k8s-device-plugin" in releases) == bool(stacks - {"dra"})
+    assert not {"gpu-operator", "nvidia-device-plugin"} <= releases or "dra" in stacks
