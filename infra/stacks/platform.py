@@ -75,11 +75,15 @@ class PlatformStack(EnvironmentStack):
             security_group=network.cluster_security_group,
             key=control_plane.key,
         )
+        self._karpenter = Karpenter(self, "Karpenter", cluster=self._cluster) if settings.karpenter else None
         made: dict[str, HelmRelease | KubernetesObjects] = {}
         for part in platform(environment, self._deployed()):
             made[part.name] = self._make(part, provider)
             before = [made[name].resource for name in part.after]
             made[part.name].resource.node.add_dependency(*(before or [provider.ready, addons[DNS_ADDON]]))
+        if self._karpenter:
+            # pods get their role when they start, so it has to be theirs before
+            made["karpenter"].resource.node.add_dependency(self._karpenter)
 
     def _let_people_in(self) -> None:
         for number, role in enumerate(self._settings.admins):
@@ -107,12 +111,11 @@ class PlatformStack(EnvironmentStack):
             cluster_name=self._cluster.cluster_name,
             file_system=file_system,
             buckets={name: bucket.bucket_name for name, bucket in storage.buckets.items()},
-            elastic=self._elastic() if self._settings.karpenter else None,
+            elastic=self._elastic(self._karpenter) if self._karpenter else None,
         )
 
-    def _elastic(self) -> Elastic:
+    def _elastic(self, karpenter: Karpenter) -> Elastic:
         network = self._network
-        karpenter = Karpenter(self, "Karpenter", cluster=self._cluster)
         return Elastic(
             interruption_queue=karpenter.interruption_queue,
             node_role_name=karpenter.node_role_name,
