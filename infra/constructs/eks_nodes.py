@@ -120,14 +120,8 @@ class EksNodeGroup(Construct):
         role = service_role(
             self, "StartRole", service="scheduler.amazonaws.com", description=f"Starts the nodes of {group.name}"
         )
-        arn = f"arn:{Aws.PARTITION}:eks:{Aws.REGION}:{Aws.ACCOUNT_ID}:nodegroup/{cluster.cluster_name}/{name}/*"
-        policy = grant(
-            self,
-            "StartPolicy",
-            roles=[role],
-            statements=[{"Action": "eks:UpdateNodegroupConfig", "Resource": arn}],
-            accepted={"AwsSolutions-IAM5": "the last part of a node group's ARN is an id that EKS chooses"},
-        )
+        statements = [{"Action": "eks:UpdateNodegroupConfig", "Resource": self._group.attr_arn}]
+        policy = grant(self, "StartPolicy", roles=[role], statements=statements)
         # a universal target takes the API's parameters with capital letters at their start
         call = {
             "ClusterName": cluster.cluster_name,
@@ -147,7 +141,7 @@ class EksNodeGroup(Construct):
                 "retryPolicy": {"maximumRetryAttempts": 10, "maximumEventAgeInSeconds": 3600},
             },
         )
-        start.node.add_dependency(self._group, policy)
+        start.node.add_dependency(policy)
 
 
 class SystemNodeGroup(Construct):

@@ -4,7 +4,7 @@ from typing import Any
 
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from infra.catalog.software import charts
 from infra.constructs.acknowledgements import acknowledge
@@ -60,7 +60,7 @@ Statement = dict[str, Any]
 class Karpenter(Construct):
     """Lets Karpenter launch nodes of `cluster`, and end those that it has launched, known by their tags.
 
-    Its release must wait for this construct, since pods get their role only when they start.
+    Its release must wait for `identity`, since pods get their role only when they start.
 
     Source: Karpenter 1.14, "CloudFormation" reference. Where that asks for a tag whose name has the cluster in it, this
     asks for the tag whose value is the cluster: Karpenter sets both, and names of conditions must be known at synth.
@@ -131,7 +131,7 @@ class Karpenter(Construct):
         self._let(role, "Profiles", profiles, "Karpenter names instance profiles; tags tie them to the cluster.")
         read = ["sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"]
         grant(self, "Listen", roles=[role], statements=[_allow(read, [self._queue_arn])])
-        eks.CfnPodIdentityAssociation(
+        self.identity: IConstruct = eks.CfnPodIdentityAssociation(
             self,
             "Identity",
             cluster_name=name,

@@ -88,7 +88,7 @@ class KubectlProvider(Construct):
         self.cluster_name = cluster.cluster_name
         role = service_role(self, "Role", service="lambda.amazonaws.com", description="Helm and kubectl of a cluster")
         logs = log_group(self, "Logs", name="/aws/lambda/kubectl", key=key)
-        grant(
+        policy = grant(
             self,
             "Policy",
             roles=[role],
@@ -110,8 +110,15 @@ class KubectlProvider(Construct):
             # CDK would give a role of its own, or one that it can change, more than this takes
             role=iam.Role.from_role_arn(self, "HandlerRole", role.attr_arn, mutable=False),
         )
+        # the condition is for a policy that an imported role does not get
+        self.node.try_remove_child("HasEcrPublic")
         self.service_token = provider.service_token
-        _log_to(provider, logs.log_group_name)
+        handler, framework = _at(provider, "Handler"), _at(provider, "Provider", "framework-onEvent")
+        for function in (handler, framework):
+            _log_to(function, logs.log_group_name)
+        # Lambda puts a function into a VPC with the rights of its role
+        handler.node.add_dependency(policy)
+        _depend_once(framework)
         self._acknowledge(provider)
         self.ready = administrator(self, "Access", cluster=cluster, role_arn=role.attr_arn)
 
@@ -127,12 +134,18 @@ class KubectlProvider(Construct):
         acknowledge(provider, {**dict.fromkeys(findings, reason), **ACCEPTED})
 
 
-def _log_to(provider: eks.KubectlProvider, log_group_name: str) -> None:
-    """Has both functions of the provider write to our group: CDK's own are not encrypted with a key of ours."""
-    for function in (_at(provider, "Handler"), _at(provider, "Provider", "framework-onEvent")):
-        function.node.try_remove_child("LogGroup")
-        resource = cast("lambda_.CfnFunction", function.node.find_child("Resource"))
-        resource.add_property_override("LoggingConfig.LogGroup", log_group_name)
+def _log_to(function: IConstruct, log_group_name: str) -> None:
+    """Has a function of the provider write to our group: CDK's own are not encrypted with a key of ours."""
+    function.node.try_remove_child("LogGroup")
+    resource = cast("lambda_.CfnFunction", function.node.find_child("Resource"))
+    resource.add_property_override("LoggingConfig.LogGroup", log_group_name)
+
+
+def _depend_once(framework: IConstruct) -> None:
+    """CDK has its function wait for the role's policy and, once more than it has to, for the role."""
+    policy = cast("CfnElement", _at(framework, "ServiceRole", "DefaultPolicy", "Resource"))
+    resource = cast("CfnResource", framework.node.find_child("Resource"))
+    resource.add_override("DependsOn", [Stack.of(framework).get_logical_id(policy)])
 
 
 def _at(construct: IConstruct, *path: str) -> IConstruct:

@@ -83,7 +83,7 @@ class PlatformStack(EnvironmentStack):
             made[part.name].resource.node.add_dependency(*(before or [provider.ready, addons[DNS_ADDON]]))
         if self._karpenter:
             # pods get their role when they start, so it has to be theirs before
-            made["karpenter"].resource.node.add_dependency(self._karpenter)
+            made["karpenter"].resource.node.add_dependency(self._karpenter.identity)
 
     def _let_people_in(self) -> None:
         for number, role in enumerate(self._settings.admins):

@@ -153,7 +153,8 @@ def test_the_start_may_do_nothing_but_size_its_own_group():
     (policy,) = (found for found in policies if "StartRole" in json.dumps(found["Properties"]["Roles"]))
     (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
     assert statement["Action"] == "eks:UpdateNodegroupConfig"
-    assert "/train-" in json.dumps(statement["Resource"])
+    (nodes,) = Template.from_stack(stack).find_resources("AWS::EKS::Nodegroup")
+    assert statement["Resource"] == {"Fn::GetAtt": [nodes, "Arn"]}
 
 
 def test_updates_ask_for_no_more_nodes_than_there_are():
