@@ -12,8 +12,8 @@ from infra.config.problems import Path, Problem
 if TYPE_CHECKING:
     from infra.config.environment import Environment
 
-GROUP_LABELS = {"system": "the system nodes", "elastic-cpu": "Karpenter's nodes", "elastic-g": "Karpenter's nodes"}
-"""Names under which other nodes than those of the file are labelled, and whose they are."""
+SYSTEM_GROUP, ELASTIC_GROUPS = "system", "elastic-"
+"""What other nodes than those of the file are labelled with: the system nodes, and the start of Karpenter's pools."""
 
 
 def eks_problems(environment: "Environment", settings: Eks) -> Iterator[Problem]:
@@ -55,8 +55,9 @@ def _internet(environment: "Environment", settings: Eks) -> Iterator[Problem]:
 
 def _group_names(environment: "Environment") -> Iterator[Problem]:
     for i, group in enumerate(environment.node_groups):
-        if group.name in GROUP_LABELS:
-            message = f"{group.name} is what {GROUP_LABELS[group.name]} are labelled with on EKS"
+        if group.name == SYSTEM_GROUP or group.name.startswith(ELASTIC_GROUPS):
+            others = "the system nodes" if group.name == SYSTEM_GROUP else "Karpenter's nodes"
+            message = f"{group.name} is what {others} are labelled with on EKS"
             yield Problem("node-group-name-reserved", ("node_groups", i, "name"), message, "give it another name")
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from infra.catalog import catalog, eks, lustre, pcs, ultraservers
 from infra.config.eks import RESERVED_NAMES
-from infra.config.eks_fleet import GROUP_LABELS
+from infra.config.eks_fleet import SYSTEM_GROUP
 
 Data = dict[str, Any]
 
@@ -26,7 +26,7 @@ JOBS = ["trainer", "jobset", "leader_worker_set", "mpi", "ray", "volcano"]
 MIRROR = "oci://111122223333.dkr.ecr.us-east-2.amazonaws.com/mirror"
 
 words = st.text("abcdefghijklmnopqrstuvwxyz", min_size=3, max_size=8)
-names = words.filter(lambda word: word not in RESERVED_NAMES | GROUP_LABELS.keys())
+names = words.filter(lambda word: word not in RESERVED_NAMES | {SYSTEM_GROUP})
 reservations = st.text(HEX, min_size=17, max_size=17).map(lambda digits: f"cr-{digits}")
 events = st.lists(st.sampled_from(["new", "changed", "deleted"]), unique=True)
 
