@@ -12,19 +12,20 @@ from typing import Any
 from infra.catalog import InstanceType, catalog, interface_layout
 from infra.catalog.eks import KUBERNETES_VERSIONS
 from infra.config.eks import Eks
+from infra.config.eks_fleet import ELASTIC_GROUPS
 from infra.config.environment import Environment
 from infra.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP, OPERANDS
 from infra.kubernetes.node_config import elastic_node_user_data
 from infra.kubernetes.parts import Deployed, Elastic, Object, Objects
 
-CPU_POOL = "elastic-cpu"
+CPU_POOL = f"{ELASTIC_GROUPS}cpu"
 CPU_CATEGORIES = ["c", "m", "r"]
 OLDER_THAN_CPU = "5"
 """Newest generation of those categories that is left out."""
 CPU_LIMIT = "512"
 """vCPUs of the CPU pool."""
 
-G_POOL = "elastic-g"
+G_POOL = f"{ELASTIC_GROUPS}g"
 G_FAMILIES = ["g5", "g6", "g6e", "gr6", "g7e"]
 """Families with GPUs for inference and for work on one GPU, without NVLink."""
 G_LIMIT = 16
@@ -63,7 +64,7 @@ def elastic(environment: Environment, deployed: Deployed) -> tuple[Objects, ...]
 
 def pool_name(hardware: InstanceType) -> str:
     """Pool of one P type, and NODE_GROUP of its nodes."""
-    return f"elastic-{hardware.name.replace('.', '-')}"
+    return f"{ELASTIC_GROUPS}{hardware.name.replace('.', '-')}"
 
 
 def _cpu_pool(environment: Environment, settings: Eks, place: Elastic) -> tuple[Object, Object]:

@@ -1,6 +1,7 @@
 """Names that nodes, queues and jobs agree on: labels, the taint of GPU nodes, and resources."""
 
 from infra.config.eks import Eks
+from infra.config.eks_fleet import SYSTEM_GROUP
 
 NODE_GROUP = "ultracluster/node-group"
 """Label of a node: the group in the environment file, for UltraServers without the block's number."""
@@ -11,7 +12,7 @@ DEVICE_STACK = "ultracluster/device-stack"
 TEAM = "ultracluster/team"
 """Label of a team's namespace, with its name."""
 
-SYSTEM = "system"
+SYSTEM = SYSTEM_GROUP
 """NODE_GROUP of the CPU nodes that serve the cluster."""
 
 GPU = "nvidia.com/gpu"

@@ -7,7 +7,7 @@ from syrupy.extensions.json import JSONSnapshotExtension
 
 from tests.synthesis import FILES, templates
 
-STACKS = ("network", "storage", "control-plane", "compute", "links", "observability")
+STACKS = ("network", "storage", "control-plane", "compute", "platform", "links", "observability")
 
 
 def masked(value):
