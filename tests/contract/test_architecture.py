@@ -1,25 +1,73 @@
-"""The picture of the architecture is drawn from today's templates."""
+"""The pictures of the architecture are drawn from today's templates, and nothing in them covers anything else."""
 
 import re
+from itertools import combinations
+from xml.etree import ElementTree
 
 import pytest
 
-from scripts import architecture_svg
+from scripts.architecture import kubernetes, slurm
+from scripts.architecture_svg import PICTURES
 from tests.synthesis import templates
 
-DRAWN = sorted(set(re.findall(r'data-stack="([\w-]+)" data-type="([\w:]+)"', architecture_svg.SVG.read_text())))
+SOURCES = {"architecture": slurm.SOURCE, "architecture-eks": kubernetes.SOURCE}
+TEXTS = {file.stem: file.read_text() for file in PICTURES}
+DRAWN = [
+    (picture, stack, kind)
+    for picture, text in TEXTS.items()
+    for stack, kind in sorted(set(re.findall(r'data-stack="([\w-]+)" data-type="([\w:-]+)"', text)))
+]
 
 
-def test_the_picture_is_current():
-    assert architecture_svg.SVG.read_text() == architecture_svg.picture()
+@pytest.mark.parametrize("file", PICTURES, ids=lambda file: file.stem)
+def test_the_picture_is_current(file):
+    assert file.read_text() == PICTURES[file]()
 
 
-@pytest.mark.parametrize(("stack", "kind"), DRAWN)
-def test_what_is_drawn_is_created(stack, kind):
-    assert kind in {resource["Type"] for resource in templates("prod")[stack]["Resources"].values()}
+@pytest.mark.parametrize(("picture", "stack", "kind"), DRAWN)
+def test_what_is_drawn_is_created(picture, stack, kind):
+    made = templates(SOURCES[picture].name)[stack]["Resources"].values()
+    assert kind in {resource["Type"] for resource in made}
 
 
-def test_every_stack_has_a_colour_and_its_count():
-    text = architecture_svg.SVG.read_text()
-    for part, template in templates("prod").items():
-        assert re.search(rf">prod-{part}</text><text [^>]*>{len(template['Resources'])} resources<", text), part
+@pytest.mark.parametrize("picture", TEXTS)
+def test_every_stack_has_a_colour_and_its_count(picture):
+    stacks = templates(SOURCES[picture].name)
+    assert set(SOURCES[picture].parts) == set(stacks)
+    for part, template in stacks.items():
+        count = len(template["Resources"])
+        assert re.search(rf">{part}</text><text [^>]*>{count} resources<", TEXTS[picture]), part
+
+
+SPACE = "{http://www.w3.org/2000/svg}"
+
+
+def parsed(picture):
+    return ElementTree.fromstring(TEXTS[picture])  # noqa: S314 - our own file
+
+
+def rectangles(picture):
+    """Left, top, right and bottom of everything that has a border."""
+    for shape in parsed(picture).iter(f"{SPACE}rect"):
+        if {"box", "frame", "paper"} & set(shape.get("class").split()):
+            x, y, width, height = (float(shape.get(name)) for name in ("x", "y", "width", "height"))
+            yield x, y, x + width, y + height
+
+
+@pytest.mark.parametrize("picture", TEXTS)
+def test_what_has_a_border_stands_inside_or_outside_of_all_else(picture):
+    for one, other in combinations(rectangles(picture), 2):
+        outside = one[2] < other[0] or other[2] < one[0] or one[3] < other[1] or other[3] < one[1]
+        inside = any(
+            a[0] < b[0] and a[1] < b[1] and b[2] < a[2] and b[3] < a[3] for a, b in ((one, other), (other, one))
+        )
+        assert outside or inside, (one, other)
+
+
+@pytest.mark.parametrize("picture", TEXTS)
+def test_lines_of_a_box_end_above_its_border(picture):
+    for group in parsed(picture).iter(f"{SPACE}g"):
+        shapes = [shape for shape in group.iter(f"{SPACE}rect") if "box" in shape.get("class").split()]
+        for shape in shapes:
+            bottom = float(shape.get("y")) + float(shape.get("height"))
+            assert all(float(text.get("y")) <= bottom - 8 for text in group.iter(f"{SPACE}text"))

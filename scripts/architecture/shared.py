@@ -1,0 +1,130 @@
+"""What both pictures show: the stacks, the file system with its buckets, keys, logs and metrics."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from infra.catalog import catalog
+from infra.config.environment import Environment
+from infra.config.loader import load
+from scripts.architecture.drawing import TIMES, arrow, box, label
+from tests.synthesis import FILES, templates
+
+WIDTH = 1280
+COUNTS = {5: "five", 6: "six", 7: "seven", 8: "eight"}
+
+
+class Resource(NamedTuple):
+    """A resource of the templates."""
+
+    part: str
+    logical_id: str
+    properties: dict[str, Any]
+
+
+class Source:
+    """The synthesised templates of the shipped environment `name`, and its file."""
+
+    def __init__(self, name: str, parts: Sequence[str]) -> None:
+        self.name, self.parts = name, tuple(parts)
+
+    @cached_property
+    def file(self) -> Environment:
+        """The environment."""
+        return load(FILES[self.name])
+
+    @property
+    def region(self) -> str:
+        """Where the environment is deployed."""
+        return str(self.file.region)
+
+    def found(self, kind: str, part: str | None = None) -> list[Resource]:
+        """Resources of a type, in one part or in all. Raises KeyError when there is none."""
+        resources = [
+            Resource(place, logical_id, resource.get("Properties", {}))
+            for place, template in templates(self.name).items()
+            for logical_id, resource in template["Resources"].items()
+            if resource["Type"] == kind and part in (place, None)
+        ]
+        if not resources:
+            raise KeyError(f"no {kind} in {part or 'any stack'}")
+        return resources
+
+    def one(self, kind: str, part: str, holding: str = "") -> dict[str, Any]:
+        """Properties of the only such resource whose logical id holds a word."""
+        (resource,) = (resource for resource in self.found(kind, part) if holding in resource.logical_id)
+        return resource.properties
+
+
+def header(source: Source) -> Iterator[str]:
+    """What this is, and the colours of the stacks."""
+    stacks = templates(source.name)
+    yield label(40, 52, f"One environment file becomes {COUNTS[len(stacks)]} stacks", "head1")
+    where = f"environments/{source.name}.yaml, {source.region}; the stacks are called {source.name}-network and so on"
+    yield label(40, 80, where, "line")
+    step = (WIDTH - 80) // len(source.parts)
+    for number, part in enumerate(source.parts):
+        x, count = 40 + number * step, len(stacks[part]["Resources"])
+        yield f'<g data-stack="{part}"><rect class="bar {part}" x="{x}" y="99" width="14" height="14" rx="3"/>'
+        yield label(x + 22, 111, part, "legend") + label(x + 22, 129, f"{count} resources", "small") + "</g>"
+
+
+def launch_template(source: Source) -> dict[str, Any]:
+    """What the launch template of the accelerated nodes says."""
+    data: dict[str, Any] = source.one("AWS::EC2::LaunchTemplate", "compute", "train")["LaunchTemplateData"]
+    return data
+
+
+def nodes(source: Source, x: int, y: int, count: int, first_boot: str) -> Iterator[str]:
+    """The accelerated nodes, each of them."""
+    template = launch_template(source)
+    hardware = catalog[template["InstanceType"]]
+    efa = sum(interface["InterfaceType"].startswith("efa") for interface in template["NetworkInterfaces"])
+    lines = (
+        f"{efa} EFA interfaces a node, {hardware.efa.gb_per_s:g} GB/s each way",
+        f"Launched into a {template['InstanceMarketOptions']['MarketType'].replace('-', ' ')}",
+        first_boot,
+    )
+    title = f"{count} {TIMES} {hardware.name}: {count * hardware.gpu_count} {hardware.gpu.model} GPUs"
+    yield box("compute", x, y, 508, 140, title, *lines, kind="AWS::EC2::LaunchTemplate")
+    step = min(29.5, 472 / count)
+    for number in range(count):
+        place = f'x="{x + 18 + number * step:.1f}" y="{y + 112}"'
+        yield f'<rect class="node" {place} width="{step - 5:.1f}" height="14" rx="3"/>'
+
+
+def storage(source: Source, y: int, mounted: str) -> Iterator[str]:
+    """File system at height `y`, and the buckets that it is linked to."""
+    lustre = source.one("AWS::FSx::FileSystem", "storage")
+    settings = lustre["LustreConfiguration"]
+    wire = "over EFA" if settings.get("EfaEnabled") else "over TCP"
+    size = f"{lustre['StorageCapacity']:,} GiB at {settings['PerUnitStorageThroughput']} MB/s per TiB, {wire}; retained"
+    yield box("storage", 340, y, 508, 70, "FSx for Lustre", size, kind="AWS::FSx::FileSystem")
+    yield arrow(f"M 594 {y - 48} L 594 {y - 2}", both=True) + label(606, y - 11, mounted, "small")
+    for link in source.found("AWS::FSx::DataRepositoryAssociation", "links"):
+        name, exports = link.properties["FileSystemPath"].strip("/"), "AutoExportPolicy" in link.properties["S3"]
+        at = y + 66 if exports else y - 20
+        lines = ("Encrypted, versioned, retained",)
+        yield box("storage", 964, at - 36, 276, 72, f"Bucket {name}", *lines, kind="AWS::S3::Bucket")
+        inside = y + 46 if exports else y + 22
+        way = f"M 850 {inside} C 900 {inside} 910 {at} 962 {at}" if exports else ""
+        way = way or f"M 962 {at} C 910 {at} 900 {inside} 851 {inside}"
+        yield arrow(way, part="links") + label(
+            932, at + (21 if exports else -12), "exports" if exports else "imports", "small", "middle"
+        )
+
+
+def beside(source: Source, logged: str) -> Iterator[str]:
+    """What stands beside the VPC: dashboards, metrics, logs and keys."""
+    workspace = source.one("AWS::APS::Workspace", "observability")
+    grafana = source.one("AWS::Grafana::Workspace", "observability")
+    sign_in = {"AWS_SSO": "IAM Identity Center", "SAML": "SAML"}[grafana["AuthenticationProviders"][0]]
+    lines = (f"Version {grafana['GrafanaVersion']}", f"Sign-in with {sign_in}")
+    yield box("observability", 964, 150, 276, 92, "Managed Grafana", *lines, kind="AWS::Grafana::Workspace")
+    yield arrow("M 1102 243 L 1102 282") + label(1114, 267, "may query, no more", "small")
+    days = f"Metrics kept for {workspace['WorkspaceConfiguration']['RetentionPeriodInDays']} days"
+    yield box("observability", 964, 284, 276, 72, "Managed Prometheus", days, kind="AWS::APS::Workspace")
+    groups, keys = source.found("AWS::Logs::LogGroup"), source.found("AWS::KMS::Key")
+    yield box("shared", 964, 376, 276, 92, f"{len(groups)} log groups", logged, "encrypted, kept for a year")
+    without = [part for part in source.parts if part not in {key.part for key in keys}]
+    yield box("shared", 964, 488, 276, 72, f"{len(keys)} KMS keys", f"None for {', '.join(without)}")
