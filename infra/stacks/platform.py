@@ -2,7 +2,7 @@
 
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from infra.config.eks import Eks
 from infra.config.environment import Environment
@@ -79,7 +79,7 @@ class PlatformStack(EnvironmentStack):
         made: dict[str, HelmRelease | KubernetesObjects] = {}
         for part in platform(environment, self._deployed()):
             made[part.name] = self._make(part, provider)
-            before = [made[name].resource for name in part.after]
+            before: list[IConstruct] = [made[name].resource for name in part.after]
             made[part.name].resource.node.add_dependency(*(before or [provider.ready, addons[DNS_ADDON]]))
         if self._karpenter:
             # pods get their role when they start, so it has to be theirs before
