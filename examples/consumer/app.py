@@ -14,7 +14,7 @@ addresses = Network(create=CreateNetwork(cidr="10.30.0.0/20"))
 network = ClusterNetwork(stack, "Network", settings=addresses, zone="us-east-2b")
 clients = {"clients": network.cluster_security_group, "efa_clients": network.efa_security_group}
 space = Lustre(capacity_gib=4800, throughput_mbps_per_tib=1000, efa=True)
-key = DataKey(stack, "Key", description="Scratch space").key
+key = DataKey(stack, "Key", description="Scratch space")
 scratch = TrainingFileSystem(
     stack, "Scratch", settings=space, vpc=network.vpc, subnet=network.node_subnet, key=key, **clients
 )

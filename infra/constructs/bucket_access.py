@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from aws_cdk import Stack
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3 as s3
+from aws_cdk.interfaces.aws_iam import IRoleRef
 from constructs import Construct
 
-from infra.constructs.acknowledgements import acknowledge
+from infra.constructs.buckets import TrainingBucket
+from infra.constructs.roles import grant
 
 OBJECT_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
 
@@ -16,29 +16,29 @@ OBJECT_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3
 class BucketAccess(Construct):
     """Lets `role` read and write `buckets`, one or more; deleting is left to people."""
 
-    def __init__(self, scope: Construct, id: str, *, buckets: Sequence[s3.IBucket], role: iam.IRole) -> None:
+    def __init__(self, scope: Construct, id: str, *, buckets: Sequence[TrainingBucket], role: IRoleRef) -> None:
         super().__init__(scope, id)
-        arns = [_arn_in(self, bucket) for bucket in buckets]
+        stack = Stack.of(self)
+        arns = [_arn_in(stack, bucket) for bucket in buckets]
         objects = [f"{arn}/*" for arn in arns]
-        statements = [_allow(["s3:ListBucket"], arns), _allow(OBJECT_ACTIONS, objects)]
-        if keys := list(dict.fromkeys(bucket.encryption_key.key_arn for bucket in buckets if bucket.encryption_key)):
-            statements.append(_allow(["kms:Decrypt", "kms:GenerateDataKey"], keys))
-        policy = iam.ManagedPolicy(self, "Policy", statements=statements, roles=[role])
+        statements: list[dict[str, Any]] = [
+            {"Action": "s3:ListBucket", "Resource": arns},
+            {"Action": list(OBJECT_ACTIONS), "Resource": objects},
+        ]
+        if keys := dict.fromkeys(bucket.key for bucket in buckets if bucket.key):
+            key_arns = [key.key_arn for key in keys]
+            statements.append({"Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Resource": key_arns})
         reason = "objects of the environment's own buckets, whose keys the jobs choose"
-        findings = (f"AwsSolutions-IAM5[Resource::{_shown(Stack.of(self).resolve(arn))}]" for arn in objects)
-        acknowledge(policy, dict.fromkeys(findings, reason))
+        shown = map(_shown, stack.resolve(objects))
+        accepted = {f"AwsSolutions-IAM5[Resource::{resource}]": reason for resource in shown}
+        grant(self, "Policy", roles=[role], statements=statements, accepted=accepted)
 
 
-def _arn_in(scope: Construct, bucket: s3.IBucket) -> str:
-    """The bucket's ARN as the template of `scope` will say it: an import, where another stack of the app made it."""
+def _arn_in(stack: Stack, bucket: TrainingBucket) -> str:
+    """The bucket's ARN as the template of `stack` will say it: an import, where another stack of the app made it."""
     owner = Stack.of(bucket)
-    imported = isinstance(owner.resolve(bucket.bucket_name), str)
-    made_elsewhere = owner is not Stack.of(scope) and not imported
+    made_elsewhere = bucket.key is not None and owner is not stack
     return owner.export_value(bucket.bucket_arn) if made_elsewhere else bucket.bucket_arn
-
-
-def _allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:
-    return iam.PolicyStatement(actions=list(actions), resources=list(resources))
 
 
 def _shown(value: Any) -> str:

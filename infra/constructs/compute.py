@@ -12,6 +12,7 @@ from constructs import Construct
 from infra.catalog import Interface
 from infra.catalog.instance_types import Architecture
 from infra.config.launch import Launch
+from infra.constructs.places import SecurityGroup, Subnet
 
 SESSION_MANAGER_ACTIONS = (
     "ssm:UpdateInstanceInformation",
@@ -70,8 +71,8 @@ class AcceleratedLaunchTemplate(NodeLaunchTemplate):
         instance_type: str,
         launch: Launch,
         layout: Sequence[Interface],
-        subnet: ec2.ISubnet | None,
-        security_groups: Sequence[ec2.ISecurityGroup],
+        subnet: Subnet | None,
+        security_groups: Sequence[SecurityGroup],
         root_volume_gib: int,
         user_data: str,
         tags: Mapping[str, str],
@@ -108,7 +109,7 @@ class CpuLaunchTemplate(NodeLaunchTemplate):
         scope: Construct,
         id: str,
         *,
-        security_groups: Sequence[ec2.ISecurityGroup],
+        security_groups: Sequence[SecurityGroup],
         root_volume_gib: int,
         user_data: str,
         tags: Mapping[str, str],

@@ -6,13 +6,13 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from aws_cdk import Aws
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
-from aws_cdk import aws_kms as kms
 from constructs import Construct, IConstruct
 
 from infra.catalog.eks import LOG_TYPES, access_policy
 from infra.config.eks import Eks
+from infra.constructs.keys import EncryptionKey
+from infra.constructs.places import SecurityGroup, Subnet
 from infra.constructs.roles import service_role
 
 SERVICE_NETWORKS = ("172.20.0.0/16", "10.100.0.0/16")
@@ -43,9 +43,9 @@ class EksCluster(Construct):
         name: str,
         settings: Eks,
         vpc_block: IPv4Network | None,
-        subnets: Sequence[ec2.ISubnet],
-        security_group: ec2.ISecurityGroup,
-        key: kms.IKey,
+        subnets: Sequence[Subnet],
+        security_group: SecurityGroup,
+        key: EncryptionKey,
     ) -> None:
         super().__init__(scope, id)
         policy = {"AmazonEKSClusterPolicy": "What EKS itself asks of the role of a cluster; AWS keeps it up to date."}

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aws_cdk import Aws
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
@@ -20,6 +19,7 @@ from infra.constructs.compute import (
     group_name,
 )
 from infra.constructs.eks import EksCluster
+from infra.constructs.places import Subnet
 from infra.constructs.roles import grant, service_role
 
 CAPACITY_TYPES: dict[PurchaseType, str] = {
@@ -86,7 +86,7 @@ class EksNodeGroup(Construct):
         kubernetes_version: str,
         launch_template: NodeLaunchTemplate,
         role: EksNodeRole,
-        subnet: ec2.ISubnet,
+        subnet: Subnet,
         labels: Mapping[str, str],
         taint: Mapping[str, str],
         repair: NodeRepair,
@@ -158,7 +158,7 @@ class SystemNodeGroup(Construct):
         count: int,
         launch_template: NodeLaunchTemplate,
         role: EksNodeRole,
-        subnets: Sequence[ec2.ISubnet],
+        subnets: Sequence[Subnet],
         labels: Mapping[str, str],
     ) -> None:
         super().__init__(scope, id)

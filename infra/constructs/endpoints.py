@@ -1,17 +1,22 @@
 """Private ways to AWS's services: the S3 gateway endpoint and the interface endpoints."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
+from aws_cdk.interfaces.aws_ec2 import IRouteTableRef
 from constructs import Construct
 
 from infra.catalog.s3_endpoint import aws_owned_buckets
-from infra.constructs.security_groups import Ports, allow
+from infra.constructs.names import ACCOUNT, PARTITION
+from infra.constructs.places import SecurityGroup, Subnet, Vpc
+from infra.constructs.security_groups import Ports, allow, security_group
 
-INTERFACE_SERVICES = {
-    "Pcs": "pcs",  # mandatory: nodes register here (AWS PCS User Guide, "interface endpoint")
+ControlPlane = Literal["pcs", "eks"]
+"""What runs the nodes."""
+
+COMMON_SERVICES = {
     "Ec2": "ec2",
     "Ssm": "ssm",  # Session Manager takes these three
     "SsmMessages": "ssmmessages",
@@ -20,13 +25,26 @@ INTERFACE_SERVICES = {
     "Monitoring": "monitoring",
     "Sts": "sts",  # remote write signs with what the regional STS gives
     "Kms": "kms",
-    "SecretsManager": "secretsmanager",  # the scheduler's keys
     "EcrApi": "ecr.api",
     "EcrDocker": "ecr.dkr",
     "PrometheusWorkspaces": "aps-workspaces",
     "Fsx": "fsx",
 }
-"""Construct id to service, for what nodes call."""
+"""Construct id to service, for what nodes of every control plane call."""
+
+INTERFACE_SERVICES: dict[ControlPlane, dict[str, str]] = {
+    "pcs": {
+        **COMMON_SERVICES,
+        "Pcs": "pcs",  # mandatory: nodes register here (AWS PCS User Guide, "interface endpoint")
+        "SecretsManager": "secretsmanager",  # the scheduler's keys
+    },
+    # nodes without internet join through these two (EKS User Guide, "private clusters", 2026)
+    "eks": {**COMMON_SERVICES, "Eks": "eks", "EksAuth": "eks-auth"},
+}
+"""The same for all that the nodes of a control plane call."""
+
+KARPENTER_SERVICES = {"Sqs": "sqs"}
+"""What Karpenter calls besides: the queue that tells it of interruptions."""
 
 
 class S3Endpoint(Construct):
@@ -40,76 +58,73 @@ class S3Endpoint(Construct):
         scope: Construct,
         id: str,
         *,
-        vpc: ec2.IVpc,
-        subnets: Sequence[ec2.ISubnet],
+        vpc: Vpc,
+        route_tables: Sequence[IRouteTableRef],
         other_buckets: Sequence[str],
     ) -> None:
         super().__init__(scope, id)
-        endpoint = ec2.GatewayVpcEndpoint(
+        region = Stack.of(self).region
+        ec2.CfnVPCEndpoint(
             self,
             "Resource",
-            vpc=vpc,
-            service=ec2.GatewayVpcEndpointAwsService.S3,
-            subnets=[ec2.SubnetSelection(subnets=list(subnets))],
+            vpc_id=vpc.vpc_id,
+            vpc_endpoint_type="Gateway",
+            service_name=f"com.amazonaws.{region}.s3",
+            route_table_ids=list(route_tables),
+            policy_document={"Version": "2012-10-17", "Statement": _s3_statements(region, other_buckets)},
         )
-        for statement in _s3_statements(Stack.of(self), other_buckets):
-            endpoint.add_to_policy(statement)
 
 
 class InterfaceEndpoints(Construct):
-    """An interface endpoint with private DNS for each of INTERFACE_SERVICES, open to `clients` on port 443."""
+    """An interface endpoint with private DNS for each service of a mapping, open to `clients` on port 443."""
 
     def __init__(
         self,
         scope: Construct,
         id: str,
         *,
-        vpc: ec2.IVpc,
-        subnets: Sequence[ec2.ISubnet],
-        clients: ec2.ISecurityGroup,
+        vpc: Vpc,
+        subnets: Sequence[Subnet],
+        clients: SecurityGroup,
+        services: Mapping[str, str],
     ) -> None:
         super().__init__(scope, id)
-        group = ec2.SecurityGroup(
-            self, "Access", vpc=vpc, description="Interface endpoints of AWS services", allow_all_outbound=False
-        )
+        group = security_group(self, "Access", vpc=vpc, description="Interface endpoints of AWS services")
         https = Ports("tcp", 443, 443)
         allow(self, "Https", source=clients, target=group, ports=https, description="AWS APIs")
-        for endpoint_id, service in INTERFACE_SERVICES.items():
-            ec2.InterfaceVpcEndpoint(
+        region = Stack.of(self).region
+        for endpoint_id, service in services.items():
+            ec2.CfnVPCEndpoint(
                 self,
                 endpoint_id,
-                vpc=vpc,
-                service=ec2.InterfaceVpcEndpointAwsService(service),
-                subnets=ec2.SubnetSelection(subnets=list(subnets)),
-                security_groups=[group],
-                open=False,
+                vpc_id=vpc.vpc_id,
+                vpc_endpoint_type="Interface",
+                service_name=f"com.amazonaws.{region}.{service}",
+                private_dns_enabled=True,
+                subnet_ids=[subnet.subnet_id for subnet in subnets],
+                security_group_ids=[group.security_group_id],
             )
 
 
-def _s3_statements(stack: Stack, other_buckets: Sequence[str]) -> list[iam.PolicyStatement]:
-    arn = f"arn:{stack.partition}:s3:::"
+def _s3_statements(region: str, other_buckets: Sequence[str]) -> list[dict[str, Any]]:
+    anybody = {"Effect": "Allow", "Principal": {"AWS": "*"}}
+    arn = f"arn:{PARTITION}:s3:::"
     statements = [
-        iam.PolicyStatement(
-            sid="BucketsOfThisAccount",
-            principals=[iam.AnyPrincipal()],
-            actions=["s3:*"],
-            resources=["*"],
-            conditions={"StringEquals": {"aws:ResourceAccount": stack.account}},
-        ),
-        iam.PolicyStatement(
-            sid="SoftwareOfAws",
-            principals=[iam.AnyPrincipal()],
-            actions=["s3:GetObject"],
-            resources=[f"{arn}{name}/*" for name in aws_owned_buckets(stack.region)],
-        ),
+        {
+            "Sid": "BucketsOfThisAccount",
+            **anybody,
+            "Action": "s3:*",
+            "Resource": "*",
+            "Condition": {"StringEquals": {"aws:ResourceAccount": ACCOUNT}},
+        },
+        {
+            "Sid": "SoftwareOfAws",
+            **anybody,
+            "Action": "s3:GetObject",
+            "Resource": [f"{arn}{name}/*" for name in aws_owned_buckets(region)],
+        },
     ]
     if other_buckets:
-        statements.append(
-            iam.PolicyStatement(
-                sid="ExistingBuckets",
-                principals=[iam.AnyPrincipal()],
-                actions=["s3:*"],
-                resources=[f"{arn}{name}{part}" for name in other_buckets for part in ("", "/*")],
-            )
-        )
+        resources = [f"{arn}{name}{part}" for name in other_buckets for part in ("", "/*")]
+        statements.append({"Sid": "ExistingBuckets", **anybody, "Action": "s3:*", "Resource": resources})
     return statements

@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from aws_cdk import CustomResource, Duration
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
+from aws_cdk import CfnResource
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct, IConstruct
 
 from infra.constructs.acknowledgements import acknowledge
-from infra.constructs.keys import log_group
+from infra.constructs.keys import EncryptionKey, log_group
+from infra.constructs.roles import grant, service_role
 
-RUNTIME = lambda_.Runtime.PYTHON_3_14.name
+RUNTIME = "python3.14"
 
 INLINE_LIMIT = 4096
 """Characters of code that a template may carry (AWS::Lambda::Function, Code.ZipFile)."""
@@ -32,7 +31,7 @@ class InlineResource(Construct):
     """A resource that `handlers/<handler>.py` creates, changes and deletes.
 
     The code travels inside the template: no asset, no Docker, nothing fetched at synth. The function may do what
-    `statements` say and write its log.
+    `statements` allow, mappings with Action and Resource, and write its log.
     """
 
     def __init__(
@@ -43,17 +42,15 @@ class InlineResource(Construct):
         handler: str,
         resource_type: str,
         properties: Mapping[str, Any],
-        statements: Sequence[iam.PolicyStatement],
-        key: kms.IKey,
-        timeout: Duration,
+        statements: Sequence[Mapping[str, Any]],
+        key: EncryptionKey,
+        timeout_seconds: int,
     ) -> None:
         super().__init__(scope, id)
         logs = log_group(self, "Logs", name=f"/aws/lambda/{handler}", key=key)
-        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-        policy = iam.ManagedPolicy(
-            self, "Policy", description=f"What serving {resource_type} takes", roles=[role], statements=list(statements)
-        )
-        logs.grant_write(policy)
+        role = service_role(self, "Role", service="lambda.amazonaws.com", description=f"Serves {resource_type}")
+        writes_log = {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": logs.log_group_arn}
+        policy = grant(self, "Policy", roles=[role], statements=[*statements, writes_log])
         function = lambda_.CfnFunction(
             self,
             "Function",
@@ -61,19 +58,18 @@ class InlineResource(Construct):
             runtime=RUNTIME,
             handler="index.handler",
             code={"zipFile": inline_code(handler)},
-            role=role.role_arn,
+            role=role,
             logging_config={"logGroup": logs.log_group_name},
-            timeout=int(timeout.to_seconds()),
+            timeout=timeout_seconds,
         )
-        function.node.add_dependency(policy)
+        function.add_resource_dependency(policy)
         acknowledge(function, ACCEPTED)
-        self._resource = CustomResource(
+        answers_within = str(timeout_seconds + 60)
+        self._resource = CfnResource(
             self,
             "Resource",
-            service_token=function.attr_arn,
-            resource_type=resource_type,
-            properties=dict(properties),
-            service_timeout=timeout.plus(Duration.minutes(1)),
+            type=resource_type,
+            properties={"ServiceToken": function.attr_arn, "ServiceTimeout": answers_within, **properties},
         )
 
     def wait_for(self, *before: IConstruct) -> None:

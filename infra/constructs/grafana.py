@@ -4,12 +4,14 @@ from typing import Any
 
 from aws_cdk import Stack
 from aws_cdk import aws_grafana as grafana
-from aws_cdk import aws_iam as iam
+from aws_cdk.interfaces.aws_iam import IRoleRef
 from constructs import Construct
 
 from infra.catalog.grafana import VERSION
 from infra.config.observability import Grafana
-from infra.constructs.metrics import MetricsWorkspace
+from infra.constructs.metrics import QUERY_ACTIONS, MetricsWorkspace
+from infra.constructs.names import ACCOUNT, own_arn
+from infra.constructs.roles import grant, service_role
 
 
 class GrafanaWorkspace(Construct):
@@ -29,7 +31,7 @@ class GrafanaWorkspace(Construct):
             description="Metrics of the cluster",
             account_access_type="CURRENT_ACCOUNT",
             permission_type="CUSTOMER_MANAGED",
-            role_arn=role.role_arn,
+            role_arn=role,
             data_sources=["PROMETHEUS"],
             grafana_version=VERSION,
             plugin_admin_enabled=True,  # version 12 reads Prometheus workspaces through a plugin that has to be added
@@ -46,23 +48,20 @@ class GrafanaWorkspace(Construct):
         """Host name of the workspace, without https://."""
         return self._workspace.attr_endpoint
 
-    def _role(self, metrics: MetricsWorkspace) -> iam.Role:
+    def _role(self, metrics: MetricsWorkspace) -> IRoleRef:
         """Source: Amazon Managed Grafana User Guide, "Cross-service confused deputy prevention" (2026)."""
-        stack = Stack.of(self)
-        workspaces = f"arn:{stack.partition}:grafana:{stack.region}:{stack.account}:/workspaces/*"
-        role = iam.Role(
+        role = service_role(
             self,
             "Role",
+            service="grafana.amazonaws.com",
             description="Grafana queries the metrics of the cluster",
-            assumed_by=iam.ServicePrincipal(
-                "grafana.amazonaws.com",
-                conditions={
-                    "StringEquals": {"aws:SourceAccount": stack.account},
-                    "StringLike": {"aws:SourceArn": workspaces},
-                },
-            ),
+            conditions={
+                "StringEquals": {"aws:SourceAccount": ACCOUNT},
+                "StringLike": {"aws:SourceArn": own_arn("grafana", "/workspaces/*")},
+            },
         )
-        metrics.grant_query(iam.ManagedPolicy(self, "Policy", description="Reads metrics", roles=[role]))
+        reads = {"Action": list(QUERY_ACTIONS), "Resource": metrics.workspace_arn}
+        grant(self, "Policy", roles=[role], statements=[reads])
         return role
 
 

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import cast
 
-from aws_cdk import CfnElement, CfnResource, RemovalPolicy, Stack
+from aws_cdk import CfnElement, CfnResource, Fn, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct, IConstruct
 
@@ -17,7 +16,8 @@ from infra.catalog.eks import KUBERNETES_VERSIONS, NEWEST_TESTED
 from infra.catalog.software import release_source
 from infra.constructs.acknowledgements import acknowledge
 from infra.constructs.eks import EksCluster, administrator
-from infra.constructs.keys import log_group
+from infra.constructs.keys import EncryptionKey, log_group
+from infra.constructs.places import SecurityGroup, Subnet, Vpc
 from infra.constructs.roles import grant, service_role
 from infra.kubernetes.parts import Objects, Release
 
@@ -79,10 +79,10 @@ class KubectlProvider(Construct):
         *,
         cluster: EksCluster,
         kubernetes_version: str,
-        vpc: ec2.IVpc,
-        subnets: Sequence[ec2.ISubnet],
-        security_group: ec2.ISecurityGroup,
-        key: kms.IKey,
+        vpc: Vpc,
+        subnets: Sequence[Subnet],
+        security_group: SecurityGroup,
+        key: EncryptionKey,
     ) -> None:
         super().__init__(scope, id)
         self.cluster_name = cluster.cluster_name
@@ -99,14 +99,16 @@ class KubectlProvider(Construct):
             ],
             accepted=ANY_RESOURCE,
         )
-        imported = eks.Cluster.from_cluster_attributes(self, "Cluster", cluster_name=self.cluster_name, vpc=vpc)
+        imported = eks.Cluster.from_cluster_attributes(
+            self, "Cluster", cluster_name=self.cluster_name, vpc=_vpc(self, "Vpc", vpc)
+        )
         provider = eks.KubectlProvider(
             self,
             "Provider",
             cluster=imported,
             kubectl_layer=kubectl_layer(self, "Kubectl", kubernetes_version),
-            private_subnets=list(subnets),
-            security_groups=[security_group],
+            private_subnets=[_subnet(self, f"Subnet{i}", subnet) for i, subnet in enumerate(subnets)],
+            security_groups=[_group(self, "Members", security_group)],
             # CDK would give a role of its own, or one that it can change, more than this takes
             role=iam.Role.from_role_arn(self, "HandlerRole", role.attr_arn, mutable=False),
         )
@@ -203,6 +205,21 @@ class KubernetesObjects(Construct):
         )
         if objects.retained:
             self.resource.apply_removal_policy(RemovalPolicy.RETAIN)
+
+
+def _vpc(scope: Construct, id: str, vpc: Vpc) -> ec2.IVpc:
+    """The VPC as CDK's own constructs take it: they want a zone, and go by the subnets that they are told besides."""
+    return ec2.Vpc.from_vpc_attributes(scope, id, vpc_id=vpc.vpc_id, availability_zones=[Fn.select(0, Fn.get_azs())])
+
+
+def _subnet(scope: Construct, id: str, subnet: Subnet) -> ec2.ISubnet:
+    imported = ec2.Subnet.from_subnet_id(scope, id, subnet.subnet_id)
+    acknowledge(imported, {"Annotation::@aws-cdk/aws-ec2:noSubnetRouteTableId": "Nothing is routed here."})
+    return imported
+
+
+def _group(scope: Construct, id: str, group: SecurityGroup) -> ec2.ISecurityGroup:
+    return ec2.SecurityGroup.from_security_group_id(scope, id, group.security_group_id, mutable=False)
 
 
 def kubectl_layer(scope: Construct, id: str, kubernetes_version: str) -> lambda_.ILayerVersion:

@@ -3,15 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aws_cdk import Stack
 from aws_cdk import aws_fsx as fsx
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.config.storage import Event, S3Link
+from infra.constructs.buckets import TrainingBucket
+from infra.constructs.keys import let_use
 from infra.constructs.lustre import TrainingFileSystem
-from infra.constructs.names import bucket_prefix
+from infra.constructs.names import ACCOUNT, PARTITION, REGION, bucket_prefix
 
 LINK_ROLE = "aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/AWSServiceRoleForFSxS3Access_*"
 """The service-linked role of a file system's S3 links; its name ends with the file system's id."""
@@ -32,7 +31,7 @@ class S3Links(Construct):
         *,
         settings: Sequence[S3Link],
         file_system: TrainingFileSystem,
-        buckets: Mapping[str, s3.IBucket],
+        buckets: Mapping[str, TrainingBucket],
     ) -> None:
         super().__init__(scope, id)
         made: list[fsx.CfnDataRepositoryAssociation] = []
@@ -66,30 +65,26 @@ def _events(events: Sequence[Event]) -> list[str]:
     return [event.upper() for event in events]
 
 
-def _let_links_use_key(bucket: s3.IBucket) -> None:
+def _let_links_use_key(bucket: TrainingBucket) -> None:
     """Lets the links' service-linked role use the key of `bucket`, for objects of this stack's buckets alone.
 
     The role's name and the bucket's are patterns: both come after the key. An imported bucket's key is its owner's.
 
     Source: FSx for Lustre User Guide, "Working with server-side encrypted Amazon S3 buckets" (2026).
     """
-    key = bucket.encryption_key
-    if key is None:
+    if bucket.key is None:
         return
-    stack = Stack.of(key)
-    arn = f"arn:{stack.partition}"
-    key.add_to_resource_policy(
-        iam.PolicyStatement(
-            principals=[iam.AccountRootPrincipal()],
-            actions=["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"],
-            resources=["*"],
-            conditions={
-                "StringEquals": {
-                    "kms:CallerAccount": stack.account,
-                    "kms:ViaService": f"s3.{stack.region}.amazonaws.com",
-                },
-                "ArnLike": {"aws:PrincipalArn": f"{arn}:iam::{stack.account}:role/{LINK_ROLE}"},
+    arn = f"arn:{PARTITION}"
+    let_use(
+        bucket.key,
+        {
+            "Principal": {"AWS": f"{arn}:iam::{ACCOUNT}:root"},
+            "Action": ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"],
+            "Resource": "*",
+            "Condition": {
+                "StringEquals": {"kms:CallerAccount": ACCOUNT, "kms:ViaService": f"s3.{REGION}.amazonaws.com"},
+                "ArnLike": {"aws:PrincipalArn": f"{arn}:iam::{ACCOUNT}:role/{LINK_ROLE}"},
                 "StringLike": {"kms:EncryptionContext:aws:s3:arn": f"{arn}:s3:::{bucket_prefix(bucket)}-*"},
             },
-        )
+        },
     )

@@ -2,16 +2,15 @@
 
 from typing import Any
 
-from aws_cdk import RemovalPolicy
-from aws_cdk import aws_ec2 as ec2
+from aws_cdk import CfnResource, RemovalPolicy
 from aws_cdk import aws_fsx as fsx
-from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from infra.config.storage import Lustre
-from infra.constructs.keys import log_group, plain_arn
+from infra.constructs.keys import EncryptionKey, log_group, plain_arn
+from infra.constructs.places import SecurityGroup, SecurityGroupById, Subnet, Vpc
 from infra.constructs.root_squash import RootSquash
-from infra.constructs.security_groups import ALL_TRAFFIC, Ports, allow
+from infra.constructs.security_groups import ALL_TRAFFIC, Ports, allow, security_group
 
 LUSTRE_VERSION = "2.15"
 """Every deployment type runs it, and metadata settings and EFA need it (FSx API Reference, CreateFileSystem)."""
@@ -34,11 +33,11 @@ class TrainingFileSystem(Construct):
         id: str,
         *,
         settings: Lustre,
-        vpc: ec2.IVpc,
-        subnet: ec2.ISubnet,
-        clients: ec2.ISecurityGroup,
-        efa_clients: ec2.ISecurityGroup,
-        key: kms.IKey,
+        vpc: Vpc,
+        subnet: Subnet,
+        clients: SecurityGroup,
+        efa_clients: SecurityGroup,
+        key: EncryptionKey,
     ) -> None:
         super().__init__(scope, id)
         self._mount_path = settings.mount_path
@@ -72,36 +71,28 @@ class TrainingFileSystem(Construct):
         return self._mount_path
 
     @property
-    def security_group(self) -> ec2.ISecurityGroup:
+    def security_group(self) -> SecurityGroup:
         """The group of the file servers."""
         return self._security_group
 
     def _access(
-        self, vpc: ec2.IVpc, clients: ec2.ISecurityGroup, efa_clients: ec2.ISecurityGroup | None
-    ) -> tuple[ec2.SecurityGroup, list[Construct]]:
+        self, vpc: Vpc, clients: SecurityGroup, efa_clients: SecurityGroup | None
+    ) -> tuple[SecurityGroupById, list[CfnResource]]:
         """Source: FSx for Lustre User Guide, "File System Access Control with Amazon VPC" (2026)."""
-        group = ec2.SecurityGroup(self, "Access", vpc=vpc, description="FSx for Lustre", allow_all_outbound=False)
-        group.apply_removal_policy(RemovalPolicy.RETAIN)
-        rules = []
-        for name, ports in LUSTRE_PORTS.items():
-            rules += [
-                allow(self, f"{name}In", source=clients, target=group, ports=ports, description="Lustre clients"),
-                allow(self, f"{name}Out", source=group, target=clients, ports=ports, description="Lustre clients"),
-                allow(
-                    self, f"{name}Servers", source=group, target=group, ports=ports, description="Among file servers"
-                ),
-            ]
+        group = security_group(self, "Access", vpc=vpc, description="FSx for Lustre", retained=True)
+        ways = [(clients, ports, name, "Lustre clients") for name, ports in LUSTRE_PORTS.items()]
         if efa_clients:
-            rules += [
-                allow(self, "EfaIn", source=efa_clients, target=group, ports=ALL_TRAFFIC, description="EFA clients"),
-                allow(self, "EfaOut", source=group, target=efa_clients, ports=ALL_TRAFFIC, description="EFA clients"),
-                allow(
-                    self, "EfaServers", source=group, target=group, ports=ALL_TRAFFIC, description="Among file servers"
-                ),
-            ]
+            ways.append((efa_clients, ALL_TRAFFIC, "Efa", "EFA clients"))
+        rules: list[CfnResource] = []
+        for others, ports, name, who in ways:
+            rules += allow(self, f"{name}In", source=others, target=group, ports=ports, description=who)
+            rules += allow(self, f"{name}Out", source=group, target=others, ports=ports, description=who)
+            rules += allow(
+                self, f"{name}Servers", source=group, target=group, ports=ports, description="Among file servers"
+            )
         return group, rules
 
-    def _create(self, settings: Lustre, subnet: ec2.ISubnet, key: kms.IKey) -> fsx.CfnFileSystem:
+    def _create(self, settings: Lustre, subnet: Subnet, key: EncryptionKey) -> fsx.CfnFileSystem:
         properties = _properties(settings)
         destination = plain_arn(log_group(self, "Logs", name="/aws/fsx/lustre", key=key))
         properties["lustre_configuration"]["logConfiguration"] = {"level": "WARN_ERROR", "destination": destination}

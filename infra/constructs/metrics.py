@@ -3,11 +3,10 @@
 from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_aps as aps
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from infra.config.observability import Observability
-from infra.constructs.keys import log_group
+from infra.constructs.keys import EncryptionKey, log_group
 
 QUERY_ACTIONS = ("aps:GetLabels", "aps:GetMetricMetadata", "aps:GetSeries", "aps:QueryMetrics")
 """What reads metrics and changes nothing (Amazon Managed Service for Prometheus User Guide, IAM permissions)."""
@@ -19,7 +18,7 @@ class MetricsWorkspace(Construct):
     Retained on delete and on replacement. Its own errors, of rules and alerts, are logged.
     """
 
-    def __init__(self, scope: Construct, id: str, *, settings: Observability, key: kms.IKey) -> None:
+    def __init__(self, scope: Construct, id: str, *, settings: Observability, key: EncryptionKey) -> None:
         super().__init__(scope, id)
         errors = log_group(self, "Logs", name="/aws/vendedlogs/prometheus", key=key)
         self._workspace = aps.CfnWorkspace(

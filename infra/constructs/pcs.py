@@ -5,7 +5,6 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from aws_cdk import RemovalPolicy
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_pcs as pcs
@@ -16,7 +15,8 @@ from infra.config.node_groups import PurchaseType
 from infra.config.pcs import Pcs, Queue, SlurmSettings
 from infra.constructs.acknowledgements import acknowledge
 from infra.constructs.compute import SESSION_MANAGER_ACTIONS, NodeLaunchTemplate, group_name
-from infra.constructs.keys import plain_arn
+from infra.constructs.keys import LogGroup, plain_arn
+from infra.constructs.places import SecurityGroup, Subnet
 
 PurchaseOption = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK", "INTERRUPTIBLE_CAPACITY_RESERVATION"]
 
@@ -49,8 +49,8 @@ class PcsCluster(Construct):
         name: str,
         settings: Pcs,
         nodes: int,
-        subnet: ec2.ISubnet,
-        security_group: ec2.ISecurityGroup,
+        subnet: Subnet,
+        security_group: SecurityGroup,
     ) -> None:
         super().__init__(scope, id)
         self.name = name
@@ -77,7 +77,7 @@ class PcsCluster(Construct):
         """ARN of the cluster."""
         return self._cluster.attr_arn
 
-    def deliver_logs(self, log_group: logs.ILogGroup) -> None:
+    def deliver_logs(self, log_group: LogGroup | logs.ILogGroup) -> None:
         """Delivers the scheduler's, the job completion and, from Slurm 25.11 on, the audit logs to `log_group`.
 
         Its name has to start with /aws/vendedlogs/. Source: AWS PCS User Guide, "Monitoring" (2026).
@@ -152,7 +152,7 @@ class PcsNodeGroup(Construct):
         architecture: str,
         launch_template: NodeLaunchTemplate,
         role: PcsNodeRole,
-        subnet: ec2.ISubnet,
+        subnet: Subnet,
         min_count: int,
         max_count: int,
         purchase: PurchaseType = "on_demand",

@@ -3,30 +3,42 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
+from aws_cdk.interfaces.aws_iam import IRoleRef
 from constructs import Construct
 
 from infra.constructs.acknowledgements import acknowledge
+from infra.constructs.names import PARTITION
 
 PODS = "pods.eks.amazonaws.com"
 """Whom EKS Pod Identity has take a role on for a pod (EKS User Guide, "Pod Identity", 2026)."""
 
 
 def service_role(
-    scope: Construct, id: str, *, service: str, description: str, aws_policies: Mapping[str, str] | None = None
+    scope: Construct,
+    id: str,
+    *,
+    service: str,
+    description: str,
+    conditions: Mapping[str, Any] | None = None,
+    aws_policies: Mapping[str, str] | None = None,
 ) -> iam.CfnRole:
-    """A role that `service` takes on. `aws_policies` are AWS's own: name to the reason why nothing narrower will do."""
+    """A role that `service` takes on, under `conditions` where there are any.
+
+    `aws_policies` are AWS's own: name to the reason why nothing narrower will do.
+    """
     accepted = aws_policies or {}
     # EKS Pod Identity tags its sessions with the pod's cluster, namespace and service account
     actions = ["sts:AssumeRole", "sts:TagSession"] if service == PODS else ["sts:AssumeRole"]
     statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": actions}
+    if conditions:
+        statement["Condition"] = conditions
     role = iam.CfnRole(
         scope,
         id,
         assume_role_policy_document={"Version": "2012-10-17", "Statement": [statement]},
         description=description,
-        managed_policy_arns=[f"arn:{Aws.PARTITION}:iam::aws:policy/{name}" for name in accepted] or None,
+        managed_policy_arns=[f"arn:{PARTITION}:iam::aws:policy/{name}" for name in accepted] or None,
     )
     if accepted:
         finding = "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{}]"
@@ -38,7 +50,7 @@ def grant(
     scope: Construct,
     id: str,
     *,
-    roles: Sequence[iam.CfnRole],
+    roles: Sequence[IRoleRef],
     statements: Sequence[Mapping[str, Any]],
     accepted: Mapping[str, str] | None = None,
 ) -> iam.CfnManagedPolicy:
@@ -47,7 +59,7 @@ def grant(
     `accepted` are findings of scanners on the policy, with a reason each.
     """
     document = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **statement} for statement in statements]}
-    policy = iam.CfnManagedPolicy(scope, id, policy_document=document, roles=[role.ref for role in roles])
+    policy = iam.CfnManagedPolicy(scope, id, policy_document=document, roles=list(roles))
     if accepted:
         acknowledge(policy, accepted)
     return policy

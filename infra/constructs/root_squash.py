@@ -1,12 +1,11 @@
 """Root squash of a Lustre file system, which FSx's API has and CloudFormation lacks."""
 
-from aws_cdk import Duration, Stack
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from infra.constructs.acknowledgements import acknowledge
 from infra.constructs.functions import InlineResource
+from infra.constructs.keys import EncryptionKey
+from infra.constructs.names import own_arn
 
 
 class RootSquash(InlineResource):
@@ -15,9 +14,8 @@ class RootSquash(InlineResource):
     Deployed only when the setting is in force. To switch it off, set 0:0.
     """
 
-    def __init__(self, scope: Construct, id: str, *, file_system_id: str, root_squash: str, key: kms.IKey) -> None:
-        stack = Stack.of(scope)
-        arn = f"arn:{stack.partition}:fsx:{stack.region}:{stack.account}:file-system/{file_system_id}"
+    def __init__(self, scope: Construct, id: str, *, file_system_id: str, root_squash: str, key: EncryptionKey) -> None:
+        file_system = own_arn("fsx", f"file-system/{file_system_id}")
         super().__init__(
             scope,
             id,
@@ -25,11 +23,11 @@ class RootSquash(InlineResource):
             resource_type="Custom::LustreRootSquash",
             properties={"FileSystemId": file_system_id, "RootSquash": root_squash},
             statements=[
-                iam.PolicyStatement(actions=["fsx:UpdateFileSystem"], resources=[arn]),
-                iam.PolicyStatement(actions=["fsx:DescribeFileSystems"], resources=["*"]),
+                {"Action": "fsx:UpdateFileSystem", "Resource": file_system},
+                {"Action": "fsx:DescribeFileSystems", "Resource": "*"},
             ],
             key=key,
-            timeout=Duration.minutes(10),
+            timeout_seconds=600,
         )
         reason = "IAM lets no policy narrow fsx:DescribeFileSystems, a read-only action, to a resource."
         acknowledge(self, {"AwsSolutions-IAM5[Resource::*]": reason})

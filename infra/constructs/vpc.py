@@ -2,18 +2,28 @@
 
 from collections.abc import Sequence
 from ipaddress import IPv4Network
-from typing import cast
+from typing import NamedTuple
 
-from aws_cdk import CfnTag, Duration, Fn, RemovalPolicy, Stack
+from aws_cdk import Fn, RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from infra.config.network import CreateNetwork, subnet_plan
 from infra.constructs.acknowledgements import acknowledge
 from infra.constructs.functions import InlineResource
-from infra.constructs.keys import log_group
+from infra.constructs.keys import EncryptionKey, log_group
+from infra.constructs.names import ACCOUNT, own_arn
+from infra.constructs.places import SubnetById, VpcById
+from infra.constructs.roles import grant, service_role
+
+
+class _Subnet(NamedTuple):
+    """A subnet, the construct around it, and its routes."""
+
+    scope: Construct
+    subnet: ec2.CfnSubnet
+    table: ec2.CfnRouteTable
+    association: ec2.CfnSubnetRouteTableAssociation
 
 
 class ClusterVpc(Construct):
@@ -27,122 +37,153 @@ class ClusterVpc(Construct):
     deletes no subnet in use.
     """
 
-    def __init__(self, scope: Construct, id: str, *, settings: CreateNetwork, zone: str, key: kms.IKey) -> None:
+    def __init__(self, scope: Construct, id: str, *, settings: CreateNetwork, zone: str, key: EncryptionKey) -> None:
         super().__init__(scope, id)
         plan = subnet_plan(settings.block)
-        first_zones = [Fn.select(i, Fn.get_azs()) for i in (0, 1)]
+        zones = Fn.get_azs()
+        first_zones = [Fn.select(i, zones) for i in (0, 1)]
+        self._path = self.node.path
         self._vpc = ec2.CfnVPC(
             self,
             "Resource",
             cidr_block=settings.cidr,
             enable_dns_hostnames=True,
             enable_dns_support=True,
-            tags=[CfnTag(key="Name", value=self.node.path)],
+            tags=_name(self._path),
         )
-        self._vpc.apply_removal_policy(RemovalPolicy.RETAIN)
-        self.vpc: ec2.IVpc = ec2.Vpc.from_vpc_attributes(
-            self, "Vpc", vpc_id=self._vpc.ref, availability_zones=first_zones, vpc_cidr_block=settings.cidr
-        )
-        self.node_subnet = self._subnet("Nodes", plan.node, zone)
-        _let_name_its_zone(self.node_subnet)
-        self.control_plane_subnets = tuple(
+        nodes = self._subnet("Nodes", plan.node, zone)
+        _let_name_its_zone(nodes.subnet)
+        control_plane = [
             self._subnet(f"ControlPlane{i}", block, first_zones[i]) for i, block in enumerate(plan.control_plane)
-        )
+        ]
+        for retained in (self._vpc, nodes.subnet, *(made.subnet for made in control_plane)):
+            retained.apply_removal_policy(RemovalPolicy.RETAIN)
         if settings.nat_gateways:
-            self._ways_out(settings.nat_gateways, plan.public, first_zones)
+            gateways = self._nat_gateways(settings.nat_gateways, plan.public, first_zones)
+            for private, gateway in ((nodes, 0), *((made, i) for i, made in enumerate(control_plane))):
+                _default_route(private, nat_gateway_id=gateways[min(gateway, len(gateways) - 1)])
         if settings.flow_logs:
             self._log_flows(key)
         self._close_default_security_group(key)
+        self.vpc = VpcById(self._vpc.ref)
+        self.node_subnet = SubnetById(nodes.subnet.ref)
+        self.control_plane_subnets = tuple(SubnetById(made.subnet.ref) for made in control_plane)
+        self.private_route_tables = [nodes.table, *(made.table for made in control_plane)]
 
-    def _subnet(self, id: str, block: IPv4Network, zone: str) -> ec2.Subnet:
-        subnet = ec2.PrivateSubnet(
-            self,
-            id,
-            vpc_id=self._vpc.ref,
+    def _subnet(self, id: str, block: IPv4Network, zone: str) -> _Subnet:
+        scope = Construct(self, id)
+        name = _name(f"{self._path}/{id}")
+        subnet = ec2.CfnSubnet(
+            scope,
+            "Subnet",
+            vpc_id=self._vpc,
             cidr_block=str(block),
             availability_zone=zone,
             map_public_ip_on_launch=False,
+            tags=name,
         )
-        cast("ec2.CfnSubnet", subnet.node.find_child("Subnet")).apply_removal_policy(RemovalPolicy.RETAIN)
-        return subnet
+        table = ec2.CfnRouteTable(scope, "RouteTable", vpc_id=self._vpc, tags=name)
+        association = ec2.CfnSubnetRouteTableAssociation(
+            scope, "RouteTableAssociation", route_table_id=table, subnet_id=subnet
+        )
+        return _Subnet(scope, subnet, table, association)
 
-    def _ways_out(self, count: int, blocks: Sequence[IPv4Network], zones: Sequence[str]) -> None:
+    def _nat_gateways(self, count: int, blocks: Sequence[IPv4Network], zones: Sequence[str]) -> list[ec2.CfnNatGateway]:
         gateway = ec2.CfnInternetGateway(self, "InternetGateway")
         attachment = ec2.CfnVPCGatewayAttachment(
-            self, "GatewayAttachment", vpc_id=self._vpc.ref, internet_gateway_id=gateway.ref
+            self, "GatewayAttachment", vpc_id=self._vpc, internet_gateway_id=gateway
         )
-        public = [self._public_subnet(f"Public{i}", block, zones[i]) for i, block in enumerate(blocks)]
-        for subnet in public:
-            subnet.add_default_internet_route(gateway.ref, attachment)
-        nats = [subnet.add_nat_gateway().ref for subnet in public[:count]]
-        self.node_subnet.add_default_nat_route(nats[0])
-        for i, private in enumerate(self.control_plane_subnets):
-            private.add_default_nat_route(nats[min(i, count - 1)])
+        gateways = []
+        for i, block in enumerate(blocks):
+            public = self._subnet(f"Public{i}", block, zones[i])
+            route = _default_route(public, gateway_id=gateway)
+            route.add_resource_dependency(attachment)
+            reason = "The route of a subnet that holds nothing but NAT gateways, which need it to lead anything out."
+            acknowledge(route, {"NIST.800.53.R5-VPCNoUnrestrictedRouteToIGW": reason})
+            if i < count:
+                gateways.append(self._nat_gateway(public, f"{self._path}/Public{i}", route))
+        return gateways
 
-    def _public_subnet(self, id: str, block: IPv4Network, zone: str) -> ec2.PublicSubnet:
-        subnet = ec2.PublicSubnet(
-            self,
-            id,
-            vpc_id=self._vpc.ref,
-            cidr_block=str(block),
-            availability_zone=zone,
-            map_public_ip_on_launch=False,
+    def _nat_gateway(self, public: _Subnet, path: str, route: ec2.CfnRoute) -> ec2.CfnNatGateway:
+        address = ec2.CfnEIP(public.scope, "EIP", domain="vpc", tags=_name(path))
+        gateway = ec2.CfnNatGateway(
+            public.scope,
+            "NATGateway",
+            subnet_id=public.subnet,
+            allocation_id=address.attr_allocation_id,
+            tags=_name(path),
         )
-        reason = "The route of a subnet that holds nothing but NAT gateways, which need it to lead anything out."
-        acknowledge(subnet, {"NIST.800.53.R5-VPCNoUnrestrictedRouteToIGW": reason})
-        return subnet
+        for before in (route, public.association):
+            gateway.add_resource_dependency(before)
+        return gateway
 
-    def _log_flows(self, key: kms.IKey) -> None:
+    def _log_flows(self, key: EncryptionKey) -> None:
         """Source of the permissions: VPC User Guide, "IAM role for publishing flow logs" (2026)."""
-        stack = Stack.of(self)
         group = log_group(self, "FlowLogs", name="/aws/vpc/flow-logs", key=key)
-        flow_logs = f"arn:{stack.partition}:ec2:{stack.region}:{stack.account}:vpc-flow-log/*"
-        role = iam.Role(
+        role = service_role(
             self,
             "FlowLogRole",
-            assumed_by=iam.ServicePrincipal(
-                "vpc-flow-logs.amazonaws.com",
-                conditions={
-                    "StringEquals": {"aws:SourceAccount": stack.account},
-                    "ArnLike": {"aws:SourceArn": flow_logs},
-                },
-            ),
+            service="vpc-flow-logs.amazonaws.com",
+            description="Delivers flow logs",
+            conditions={
+                "StringEquals": {"aws:SourceAccount": ACCOUNT},
+                "ArnLike": {"aws:SourceArn": own_arn("ec2", "vpc-flow-log/*")},
+            },
         )
-        policy = iam.ManagedPolicy(self, "FlowLogPolicy", description="Delivers flow logs", roles=[role])
-        group.grant(policy, "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents")
+        actions = ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"]
+        policy = grant(
+            self, "FlowLogPolicy", roles=[role], statements=[{"Action": actions, "Resource": group.log_group_arn}]
+        )
         flow_log = ec2.CfnFlowLog(
             self,
             "FlowLog",
             resource_type="VPC",
-            resource_id=self._vpc.ref,
+            resource_id=self._vpc,
             traffic_type="ALL",
             log_destination_type="cloud-watch-logs",
             log_group_name=group.log_group_name,
-            deliver_logs_permission_arn=role.role_arn,
+            deliver_logs_permission_arn=role,
         )
-        flow_log.node.add_dependency(policy)
+        flow_log.add_resource_dependency(policy)
 
-    def _close_default_security_group(self, key: kms.IKey) -> None:
-        stack = Stack.of(self)
+    def _close_default_security_group(self, key: EncryptionKey) -> None:
         group = self._vpc.attr_default_security_group
-        arn = f"arn:{stack.partition}:ec2:{stack.region}:{stack.account}:security-group/{group}"
-        actions = ["ec2:RevokeSecurityGroupIngress", "ec2:RevokeSecurityGroupEgress"]
+        actions = ["ec2:RevokeSecurityGroupEgress", "ec2:RevokeSecurityGroupIngress"]
         InlineResource(
             self,
             "DefaultSecurityGroup",
             handler="default_security_group",
             resource_type="Custom::ClosedDefaultSecurityGroup",
             properties={"GroupId": group},
-            statements=[iam.PolicyStatement(actions=actions, resources=[arn])],
+            statements=[{"Action": actions, "Resource": own_arn("ec2", f"security-group/{group}")}],
             key=key,
-            timeout=Duration.minutes(1),
+            timeout_seconds=60,
         )
         reason = "Its default group is closed by Custom::ClosedDefaultSecurityGroup, which the rule cannot see."
         acknowledge(self._vpc, {"NIST.800.53.R5-VPCDefaultSecurityGroupClosed": reason})
 
 
-def _let_name_its_zone(subnet: ec2.Subnet) -> None:
+def _default_route(
+    subnet: _Subnet,
+    *,
+    gateway_id: ec2.CfnInternetGateway | None = None,
+    nat_gateway_id: ec2.CfnNatGateway | None = None,
+) -> ec2.CfnRoute:
+    return ec2.CfnRoute(
+        subnet.scope,
+        "DefaultRoute",
+        route_table_id=subnet.table,
+        destination_cidr_block="0.0.0.0/0",
+        gateway_id=gateway_id,
+        nat_gateway_id=nat_gateway_id,
+    )
+
+
+def _name(path: str) -> list[dict[str, str]]:
+    return [{"key": "Name", "value": path}]
+
+
+def _let_name_its_zone(subnet: ec2.CfnSubnet) -> None:
     """Capacity is reserved in one zone, so the environment names it: said to CDK's own validation and to cfn-lint."""
-    resource = cast("ec2.CfnSubnet", subnet.node.find_child("Subnet"))
-    acknowledge(resource, {"CloudFormation-Validate::W3010": "Capacity is reserved in this zone and in no other."})
-    resource.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3010"]}})
+    acknowledge(subnet, {"CloudFormation-Validate::W3010": "Capacity is reserved in this zone and in no other."})
+    subnet.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3010"]}})

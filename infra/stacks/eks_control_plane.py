@@ -7,7 +7,7 @@ from infra.config.eks import Eks
 from infra.config.environment import Environment
 from infra.constructs.eks import EksAddon, EksCluster
 from infra.constructs.eks_nodes import EksNodeRole
-from infra.constructs.keys import DataKey, named_log_group
+from infra.constructs.keys import DataKey, LogGroup
 from infra.constructs.names import stack_suffix
 from infra.constructs.network import ClusterNetwork
 from infra.constructs.roles import PODS, service_role
@@ -29,7 +29,7 @@ class EksControlPlaneStack(EnvironmentStack):
     def __init__(self, scope: Construct, environment: Environment, *, settings: Eks, network: ClusterNetwork) -> None:
         super().__init__(scope, "control-plane", environment, stateful=True)
         self._environment, self._settings, self._network = environment, settings, network
-        self.key = DataKey(self, "Key", description=f"Kubernetes secrets and logs of {environment.name}").key
+        self.key = DataKey(self, "Key", description=f"Kubernetes secrets and logs of {environment.name}")
         self.cluster = self._cluster()
         self.node_role = EksNodeRole(self, "Nodes")
         # nodes need these add-ons to become ready, wherever their stack
@@ -44,7 +44,7 @@ class EksControlPlaneStack(EnvironmentStack):
         # in the way of the next.
         name = f"{environment.name}-{stack_suffix()}"
         pattern = f"/aws/eks/{environment.name}-*"
-        logs = named_log_group(self, "Logs", name=f"/aws/eks/{name}/cluster", pattern=pattern, key=self.key)
+        logs = LogGroup(self, "Logs", name=f"/aws/eks/{name}/cluster", pattern=pattern, key=self.key)
         create = environment.network.create
         cluster = EksCluster(
             self,

@@ -15,7 +15,7 @@ class ObservabilityStack(EnvironmentStack):
     def __init__(self, scope: Construct, environment: Environment) -> None:
         super().__init__(scope, "observability", environment, stateful=True)
         settings = environment.observability
-        key = DataKey(self, "Key", description=f"Metrics of {environment.name}").key
+        key = DataKey(self, "Key", description=f"Metrics of {environment.name}")
         self.metrics = MetricsWorkspace(self, "Metrics", settings=settings, key=key)
         if settings.grafana.auth != "none":
             self.grafana = GrafanaWorkspace(self, "Grafana", settings=settings.grafana, metrics=self.metrics)

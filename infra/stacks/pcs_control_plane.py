@@ -26,5 +26,5 @@ class PcsControlPlaneStack(EnvironmentStack):
             security_group=network.cluster_security_group,
         )
         self.node_role = PcsNodeRole(self, "Nodes")
-        key = DataKey(self, "Key", description=f"Scheduler logs of {environment.name}").key
+        key = DataKey(self, "Key", description=f"Scheduler logs of {environment.name}")
         self.cluster.deliver_logs(log_group(self, "Logs", name="/aws/vendedlogs/pcs/cluster", key=key))

@@ -17,7 +17,7 @@ class StorageStack(EnvironmentStack):
     def __init__(self, scope: Construct, environment: Environment, *, network: ClusterNetwork) -> None:
         super().__init__(scope, "storage", environment, stateful=True)
         settings = environment.storage
-        self._key = DataKey(self, "Key", description=f"Buckets and file system of {environment.name}").key
+        self._key = DataKey(self, "Key", description=f"Buckets and file system of {environment.name}")
         self.buckets = {
             name: TrainingBucket(self, f"Bucket-{name}", settings=bucket, key=self._key)
             for name, bucket in settings.buckets.items()

@@ -1,6 +1,7 @@
 """Stacks that several tests look at, each synthesised once."""
 
 from collections.abc import Callable
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -11,15 +12,41 @@ from tests.synthesis import flags
 
 US_EAST_2 = cdk.Environment(account="111122223333", region="us-east-2")
 
+DEPLOYED = {"AWS::Partition": "aws", "AWS::Region": US_EAST_2.region, "AWS::AccountId": US_EAST_2.account}
+
+
+def as_deployed(value: Any) -> Any:
+    """A part of a template as CloudFormation reads it in US_EAST_2: its pseudo parameters filled in."""
+    match value:
+        case {"Ref": str(name)} if name in DEPLOYED:
+            return DEPLOYED[name]
+        case {"Fn::Join": ["", list(parts)]}:
+            return _joined(as_deployed(parts))
+        case dict():
+            return {key: as_deployed(each) for key, each in value.items()}
+        case list():
+            return [as_deployed(each) for each in value]
+    return value
+
+
+def _joined(parts: list[Any]) -> Any:
+    shorter: list[Any] = [""]
+    for part in parts:
+        if isinstance(part, str) and isinstance(shorter[-1], str):
+            shorter[-1] += part
+        else:
+            shorter.append(part)
+    return shorter[0] if len(shorter) == 1 else {"Fn::Join": ["", shorter]}
+
 
 @pytest.fixture(scope="session")
 def synth() -> Callable[[Callable[[cdk.Stack], object]], Template]:
-    """The template of a stack that a function fills."""
+    """The template of a stack that a function fills, as it is deployed in US_EAST_2."""
 
     def synth(fill: Callable[[cdk.Stack], object], name: str = "prod-part") -> Template:
         stack = cdk.Stack(cdk.App(context=flags(), analytics_reporting=False), name, env=US_EAST_2)
         fill(stack)
-        return Template.from_stack(stack)
+        return Template.from_json(as_deployed(Template.from_stack(stack).to_json()))
 
     return synth
 

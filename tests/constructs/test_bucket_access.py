@@ -1,20 +1,27 @@
 """What jobs may do with buckets."""
 
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3 as s3
 
+from infra.config.storage import Bucket
 from infra.constructs.bucket_access import BucketAccess
+from infra.constructs.buckets import TrainingBucket
+from infra.constructs.keys import DataKey
 
 
 def test_jobs_read_and_write_the_given_buckets_but_delete_nothing(synth):
     def fill(stack):
         role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
-        buckets = [s3.Bucket.from_bucket_name(stack, "Data", "data"), s3.Bucket(stack, "Own")]
+        key = DataKey(stack, "Key", description="Data")
+        settings = {"Data": Bucket(existing="data"), "Own": Bucket(), "OwnToo": Bucket()}
+        buckets = [TrainingBucket(stack, name, settings=each, key=key) for name, each in settings.items()]
         BucketAccess(stack, "Access", buckets=buckets, role=role)
 
-    (policy,) = synth(fill).find_resources("AWS::IAM::ManagedPolicy").values()
-    listing, objects = policy["Properties"]["PolicyDocument"]["Statement"]
+    template = synth(fill)
+    (policy,) = template.find_resources("AWS::IAM::ManagedPolicy").values()
+    (key,) = template.find_resources("AWS::KMS::Key")
+    listing, objects, keys = policy["Properties"]["PolicyDocument"]["Statement"]
     assert listing["Action"] == "s3:ListBucket"
     assert "s3:PutObject" in objects["Action"]
-    assert len(objects["Resource"]) == 2
+    assert len(objects["Resource"]) == 3
+    assert keys["Resource"] == [{"Fn::GetAtt": [key, "Arn"]}]
     assert "Delete" not in str(policy)

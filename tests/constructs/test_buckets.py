@@ -23,7 +23,7 @@ def made():
 @pytest.fixture(scope="module")
 def template(synth, made):
     def fill(stack):
-        key = DataKey(stack, "Key", description="Data").key
+        key = DataKey(stack, "Key", description="Data")
         made.update(
             {name: TrainingBucket(stack, name, settings=settings, key=key) for name, settings in BUCKETS.items()}
         )
@@ -41,7 +41,7 @@ def bucket(template, name):
 
 
 def test_an_existing_bucket_is_only_referred_to(template, made):
-    assert made["theirs"].bucket.bucket_name == "their-bucket"
+    assert made["theirs"].bucket_name == "their-bucket"
     template.resource_count_is("AWS::S3::Bucket", 3)  # the two that were asked for, and the one of access logs
 
 
@@ -108,7 +108,7 @@ def test_access_logs_expire_after_a_year(template):
 
 def test_an_app_without_feature_flags_of_its_own_can_make_buckets():
     stack = cdk.Stack(cdk.App(), "plain")
-    key = DataKey(stack, "Key", description="Data").key
+    key = DataKey(stack, "Key", description="Data")
     for name in ("Datasets", "Checkpoints"):
         TrainingBucket(stack, name, settings=Bucket(), key=key)
     template = Template.from_stack(stack)

@@ -4,9 +4,7 @@ import sys
 from types import ModuleType
 from unittest.mock import Mock, patch
 
-import aws_cdk as cdk
 import pytest
-from aws_cdk import aws_iam as iam
 from botocore.exceptions import ClientError
 
 from infra.constructs import functions
@@ -25,9 +23,9 @@ def template(synth):
             handler="root_squash",
             resource_type="Custom::LustreRootSquash",
             properties={"FileSystemId": "fs-1", "RootSquash": "65534:65534"},
-            statements=[iam.PolicyStatement(actions=["fsx:UpdateFileSystem"], resources=["arn"])],
-            key=DataKey(stack, "Key", description="Logs").key,
-            timeout=cdk.Duration.minutes(10),
+            statements=[{"Action": "fsx:UpdateFileSystem", "Resource": "arn"}],
+            key=DataKey(stack, "Key", description="Logs"),
+            timeout_seconds=600,
         )
 
     return synth(fill)

@@ -12,7 +12,7 @@ from infra.constructs.metrics import MetricsWorkspace
 @pytest.fixture(scope="module")
 def template(synth):
     def fill(stack):
-        key = DataKey(stack, "Key", description="Metrics").key
+        key = DataKey(stack, "Key", description="Metrics")
         metrics = MetricsWorkspace(stack, "Metrics", settings=Observability(), key=key)
         GrafanaWorkspace(stack, "Grafana", settings=Grafana(), metrics=metrics)
 

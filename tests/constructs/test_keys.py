@@ -1,6 +1,7 @@
 """Keys and the log groups that they encrypt."""
 
 import pytest
+from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Match
 
 from infra.constructs.keys import DataKey, log_group
@@ -9,7 +10,7 @@ from infra.constructs.keys import DataKey, log_group
 @pytest.fixture(scope="module")
 def template(synth):
     def fill(stack):
-        log_group(stack, "Logs", name="/aws/fsx/lustre", key=DataKey(stack, "Key", description="Data").key)
+        log_group(stack, "Logs", name="/aws/fsx/lustre", key=DataKey(stack, "Key", description="Data"))
 
     return synth(fill)
 
@@ -45,3 +46,20 @@ def test_a_group_s_name_fits_the_pattern_that_its_key_serves(template):
     start, suffix = group["Properties"]["LogGroupName"]["Fn::Join"][1]
     assert start == "/aws/fsx/lustre/prod-part-"
     assert "AWS::StackId" in str(suffix)
+
+
+def test_a_key_of_cdk_s_own_learns_to_serve_a_group_too(synth):
+    template = synth(lambda stack: log_group(stack, "Logs", name="/aws/fsx/lustre", key=kms.Key(stack, "Key")))
+    (key,) = template.find_resources("AWS::KMS::Key").values()
+    served = [each for each in key["Properties"]["KeyPolicy"]["Statement"] if "Service" in each["Principal"]]
+    assert [each["Principal"]["Service"] for each in served] == ["logs.us-east-2.amazonaws.com"]
+
+
+def test_what_a_key_is_told_twice_stands_in_its_policy_once(synth):
+    def fill(stack):
+        key = DataKey(stack, "Key", description="Data")
+        for _ in range(2):
+            key.allow({"Principal": {"AWS": "*"}, "Action": "kms:Decrypt", "Resource": "*"})
+
+    (key,) = synth(fill).find_resources("AWS::KMS::Key").values()
+    assert [each["Action"] for each in key["Properties"]["KeyPolicy"]["Statement"]] == ["kms:*", "kms:Decrypt"]

@@ -11,7 +11,7 @@ from infra.constructs.metrics import MetricsWorkspace
 @pytest.fixture(scope="module")
 def template(synth):
     def fill(stack):
-        key = DataKey(stack, "Key", description="Metrics").key
+        key = DataKey(stack, "Key", description="Metrics")
         metrics = MetricsWorkspace(stack, "Metrics", settings=Observability(retention_days=400), key=key)
         metrics.grant_remote_write(iam.ManagedPolicy(stack, "Writer"))
         metrics.grant_query(iam.ManagedPolicy(stack, "Reader"))

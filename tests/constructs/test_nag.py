@@ -32,8 +32,8 @@ def build(app):
     stack = cdk.Stack(app, "all", env=cdk.Environment(account="111122223333", region="us-east-2"))
     settings = Network(create=CreateNetwork(nat_gateways=2))
     network = ClusterNetwork(stack, "Network", settings=settings, zone="us-east-2b")
-    key = DataKey(stack, "Key", description="Data").key
-    bucket = TrainingBucket(stack, "datasets", settings=Bucket(), key=key).bucket
+    key = DataKey(stack, "Key", description="Data")
+    bucket = TrainingBucket(stack, "datasets", settings=Bucket(), key=key)
     file_system = TrainingFileSystem(
         stack,
         "Lustre",

@@ -8,7 +8,6 @@ from aws_cdk.assertions import Match
 
 from infra.catalog.s3_endpoint import aws_owned_buckets
 from infra.config.network import CreateNetwork, ExistingNetwork, Network
-from infra.constructs.endpoints import INTERFACE_SERVICES
 from infra.constructs.network import ClusterNetwork
 from tests.synthesis import flags
 
@@ -196,13 +195,34 @@ def test_nodes_can_fetch_pcs_software_and_container_layers_of_the_region():
     assert {"aws-pcs-repo-eu-west-2", "prod-eu-west-2-starport-layer-bucket"} <= set(aws_owned_buckets("eu-west-2"))
 
 
+def services(template):
+    """What the interface endpoints of a template lead to."""
+    endpoints = template.find_resources("AWS::EC2::VPCEndpoint", {"Properties": {"VpcEndpointType": "Interface"}})
+    names = [endpoint["Properties"]["ServiceName"] for endpoint in endpoints.values()]
+    assert len(set(names)) == len(names)
+    return {name.removeprefix("com.amazonaws.us-east-2.") for name in names}
+
+
 def test_interface_endpoints_answer_by_private_dns_in_two_zones(template):
     endpoints = template.find_resources("AWS::EC2::VPCEndpoint", {"Properties": {"VpcEndpointType": "Interface"}})
     properties = [endpoint["Properties"] for endpoint in endpoints.values()]
-    names = {each["ServiceName"] for each in properties}
-    assert names == {f"com.amazonaws.us-east-2.{service}" for service in INTERFACE_SERVICES.values()}
-    assert "com.amazonaws.us-east-2.pcs" in names
     assert all(each["PrivateDnsEnabled"] and len(each["SubnetIds"]) == 2 for each in properties)
+
+
+def test_each_control_plane_has_the_endpoints_that_its_nodes_call(template, synth):
+    def kubernetes(**settings):
+        create = Network(create=CreateNetwork())
+        return synth(
+            lambda stack: ClusterNetwork(
+                stack, "Network", settings=create, zone="us-east-2b", control_plane="eks", **settings
+            )
+        )
+
+    slurm, eks, karpenter = services(template), services(kubernetes()), services(kubernetes(karpenter=True))
+    assert slurm - eks == {"pcs", "secretsmanager"}
+    assert eks - slurm == {"eks", "eks-auth"}
+    assert karpenter - eks == {"sqs"}
+    assert {"ec2", "sts", "logs", "ecr.api", "ecr.dkr", "fsx", "aps-workspaces"} <= slurm & eks
 
 
 def test_only_members_of_the_cluster_reach_the_endpoints_and_only_over_https(template):
