@@ -51,10 +51,10 @@ def test_the_endpoint_is_private_unless_the_settings_open_it():
     vpc = Deployed().only("AWS::EKS::Cluster")["ResourcesVpcConfig"]
     assert (vpc["EndpointPrivateAccess"], vpc["EndpointPublicAccess"]) == (True, False)
     assert "PublicAccessCidrs" not in vpc
-    opened = settings(endpoint="public_and_private", allowed_cidrs=("203.0.113.0/24",))
+    opened = settings(endpoint="public_and_private", allowed_cidrs=("8.8.8.0/24",))
     vpc = Deployed(opened).only("AWS::EKS::Cluster")["ResourcesVpcConfig"]
     assert (vpc["EndpointPrivateAccess"], vpc["EndpointPublicAccess"]) == (True, True)
-    assert vpc["PublicAccessCidrs"] == ["203.0.113.0/24"]
+    assert vpc["PublicAccessCidrs"] == ["8.8.8.0/24"]
 
 
 def test_secrets_are_encrypted_with_our_key_and_deletion_is_protected():
