@@ -4,7 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from infra.catalog.eks import KUBERNETES_VERSIONS, MAXIMUM_NODE_GROUPS, MAXIMUM_PUBLIC_CIDRS, NODES_PER_GROUP
+from infra.catalog.software import addons, charts
 from infra.cli import app as cli
 from infra.config.loader import check
 from infra.config.report import report
@@ -57,6 +60,32 @@ def test_the_report_in_readme_is_the_real_one():
     assert report(reading) + "\n" in blocks(README, "text")
 
 
+def test_the_kubernetes_block_in_readme_fits_its_environment_file():
+    (text,) = blocks(README, "yaml")
+    (block,) = (block for block in blocks(README, "text") if block.startswith("control_plane:"))
+    reading = check(parse(text.partition("control_plane:")[0] + block))
+    assert [finding.code for finding in reading.findings] == ["lustre-efa-on-eks"]
+
+
+def test_the_job_in_readme_can_be_printed():
+    (words,) = (line.split()[1:] for line in commands(README) if line.startswith("ultracluster job "))
+    done = CliRunner().invoke(cli, words)
+    assert (done.exit_code, "kind: JobSet" in done.output) == (0, True)
+
+
+def test_what_readme_shows_of_a_cluster_is_pinned_so():
+    shown = next(block for block in blocks(README, "text") if "EKS cluster" in block)
+    assert KUBERNETES_VERSIONS["1.35"].image_release in shown
+    assert f"vpc-cni {addons['vpc-cni'].versions['1.35']}" in re.sub(" +", " ", shown)
+    assert f"gpu-operator {charts['gpu-operator'].version} in" in shown
+
+
+def test_defaults_of_quotas_of_eks_are_those_of_the_catalogue():
+    page = (ROOT / "docs" / "operations-kubernetes.md").read_text()
+    found = re.findall(r"^\| EKS, .* \| (\d+)", page, re.MULTILINE)
+    assert [int(number) for number in found] == [MAXIMUM_NODE_GROUPS, NODES_PER_GROUP, MAXIMUM_PUBLIC_CIDRS]
+
+
 def test_the_consumer_app_in_readme_is_the_tested_one():
     assert blocks(README, "python") == [(ROOT / "examples" / "consumer" / "app.py").read_text()]
 
@@ -91,7 +120,7 @@ def test_shell_lines_that_reach_an_account_say_so(page):
     for block in blocks(page, "bash"):
         led_to_the_embedded_aws = ". .localaws/env" in block
         for line in block.splitlines():
-            if re.match(r"(npx cdk (bootstrap|deploy|diff|destroy)|aws |.*srun)", line):
+            if re.match(r"(npx cdk (bootstrap|deploy|diff|destroy)|aws |kubectl |.*srun)", line):
                 assert led_to_the_embedded_aws or "(account)" in line, line
 
 
