@@ -152,7 +152,7 @@ class EksAddon(Construct):
     ) -> None:
         super().__init__(scope, id)
         roles = [{"serviceAccount": account, "roleArn": role} for account, role in (pod_roles or {}).items()]
-        eks.CfnAddon(
+        self._addon = eks.CfnAddon(
             self,
             "Resource",
             cluster_name=cluster.cluster_name,
@@ -162,6 +162,11 @@ class EksAddon(Construct):
             pod_identity_associations=roles or None,
             resolve_conflicts="OVERWRITE",
         )
+
+    @property
+    def addon_arn(self) -> str:
+        """ARN of the add-on."""
+        return self._addon.attr_arn
 
 
 def service_network(vpc_block: IPv4Network | None) -> str:

@@ -18,7 +18,7 @@ from infra.constructs.compute import (
     cpu_architecture,
     group_name,
 )
-from infra.constructs.eks import EksCluster
+from infra.constructs.eks import EksAddon, EksCluster
 from infra.constructs.places import Subnet
 from infra.constructs.roles import grant, service_role
 
@@ -29,6 +29,9 @@ CAPACITY_TYPES: dict[PurchaseType, str] = {
     "capacity_block": "CAPACITY_BLOCK",
 }
 """A reservation keeps ON_DEMAND: its launch template names the target (EKS User Guide, capacity reservations, 2026)."""
+
+NETWORK_TAG = "ultracluster:network-addon"
+"""Tag of a node group: the add-on that its nodes become ready with. CloudFormation keeps that as long as the group."""
 
 AT_ONCE_PERCENT = 33
 """Nodes of a group that an update takes out of service at the same time, in percent."""
@@ -86,6 +89,7 @@ class EksNodeGroup(Construct):
         kubernetes_version: str,
         launch_template: NodeLaunchTemplate,
         role: EksNodeRole,
+        network_addon: EksAddon,
         subnet: Subnet,
         labels: Mapping[str, str],
         taint: Mapping[str, str],
@@ -109,6 +113,7 @@ class EksNodeGroup(Construct):
             node_role=role.role_arn,
             scaling_config=scaling(group),
             subnets=[subnet.subnet_id],
+            tags={NETWORK_TAG: network_addon.addon_arn},
             taints=[{"key": taint["key"], "value": taint["value"], "effect": "NO_SCHEDULE"}],
             update_config={"maxUnavailablePercentage": AT_ONCE_PERCENT, "updateStrategy": "MINIMAL"},
         )
@@ -158,6 +163,7 @@ class SystemNodeGroup(Construct):
         count: int,
         launch_template: NodeLaunchTemplate,
         role: EksNodeRole,
+        network_addon: EksAddon,
         subnets: Sequence[Subnet],
         labels: Mapping[str, str],
     ) -> None:
@@ -179,6 +185,7 @@ class SystemNodeGroup(Construct):
             # one more than there are, so that an update can bring a new node before it takes an old one away
             scaling_config={"minSize": count, "maxSize": count + 1, "desiredSize": count},
             subnets=[subnet.subnet_id for subnet in subnets],
+            tags={NETWORK_TAG: network_addon.addon_arn},
             update_config={"maxUnavailable": 1},
         )
 

@@ -68,6 +68,7 @@ class EksComputeStack(EnvironmentStack):
             kubernetes_version=settings.kubernetes_version,
             launch_template=template,
             role=self._control_plane.node_role,
+            network_addon=self._control_plane.network_addon,
             subnet=network.node_subnet,
             labels=labels.node_labels(name_in_file, settings),
             taint=labels.GPU_TAINT,

@@ -32,11 +32,14 @@ class EksControlPlaneStack(EnvironmentStack):
         self.key = DataKey(self, "Key", description=f"Kubernetes secrets and logs of {environment.name}")
         self.cluster = self._cluster()
         self.node_role = EksNodeRole(self, "Nodes")
-        # nodes need these add-ons to become ready, wherever their stack
-        for addon in cluster_addons(environment):
-            if addon.before_nodes:
-                self._addon(addon)
+        needed = [addon for addon in cluster_addons(environment) if addon.before_nodes]
+        self._addons = {addon.addon.name: self._addon(addon) for addon in needed}
         CfnOutput(self, "Kubeconfig", value=f"aws eks update-kubeconfig --name {self.cluster.cluster_name}")
+
+    @property
+    def network_addon(self) -> EksAddon:
+        """The VPC CNI, without which no node becomes ready."""
+        return self._addons["vpc-cni"]
 
     def _cluster(self) -> EksCluster:
         environment, network = self._environment, self._network

@@ -56,7 +56,7 @@ class PlatformStack(EnvironmentStack):
         super().__init__(scope, "platform", environment)
         self._environment, self._settings, self._network = environment, settings, network
         self._storage, self._cluster = storage, control_plane.cluster
-        self._node_role = control_plane.node_role
+        self._node_role, self._network_addon = control_plane.node_role, control_plane.network_addon
         self._let_people_in()
         self._bucket_role = self._reads_and_writes_buckets()
         nodes = self._system_nodes()
@@ -198,6 +198,7 @@ class PlatformStack(EnvironmentStack):
             count=settings.count,
             launch_template=template,
             role=self._node_role,
+            network_addon=self._network_addon,
             subnets=self._network.control_plane_subnets,
             labels={labels.NODE_GROUP: labels.SYSTEM},
         )

@@ -37,6 +37,9 @@ class Deployed(cdk.Stack):
             key=kms.Key.from_key_arn(self, "Key", "arn:aws:kms:us-east-2:111122223333:key/1"),
         )
 
+    def network_addon(self):
+        return EksAddon(self, "Cni", cluster=self.cluster, name="vpc-cni", version=None, configuration={})
+
     def only(self, kind):
         (resource,) = Template.from_stack(self).find_resources(kind).values()
         return resource["Properties"]

@@ -62,6 +62,7 @@ class Nodes(Deployed):
             kubernetes_version="1.35",
             launch_template=template,
             role=EksNodeRole(self, "Nodes"),
+            network_addon=self.network_addon(),
             subnet=ec2.Subnet.from_subnet_id(self, "NodeSubnet", "subnet-nodes"),
             labels={"ultracluster/node-group": "train"},
             taint=GPU_TAINT,
@@ -199,6 +200,7 @@ def test_system_nodes_lie_in_two_zones_and_have_no_taint(instance_type, image):
         count=3,
         launch_template=template,
         role=EksNodeRole(stack, "Nodes"),
+        network_addon=stack.network_addon(),
         subnets=[ec2.Subnet.from_subnet_id(stack, f"System{i}", f"subnet-system{i}") for i in (1, 2)],
         labels={},
     )
@@ -216,3 +218,9 @@ def test_nodes_may_join_pull_images_and_be_reached():
     (role,) = (role for role in roles if "ec2.amazonaws.com" in json.dumps(role))
     names = {json.dumps(arn).rsplit("policy/", 1)[1].rstrip('"]}') for arn in role["ManagedPolicyArns"]}
     assert names == {"AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly"}
+
+
+def test_cloudformation_keeps_the_network_add_on_as_long_as_there_are_nodes():
+    stack = Nodes(group())
+    (addon,) = Template.from_stack(stack).find_resources("AWS::EKS::Addon")
+    assert {"Fn::GetAtt": [addon, "Arn"]} in stack.only("AWS::EKS::Nodegroup")["Tags"].values()
