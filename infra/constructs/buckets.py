@@ -11,6 +11,7 @@ from infra.config.storage import Bucket
 from infra.constructs.acknowledgements import acknowledge
 from infra.constructs.keys import EncryptionKey
 from infra.constructs.names import ACCOUNT, PARTITION, bucket_prefix, stack_suffix
+from infra.constructs.roles import policy_document
 
 ABANDONED_UPLOAD_DAYS = 7
 """When parts of an upload that never ended are deleted (S3 User Guide's own example)."""
@@ -100,7 +101,6 @@ def access_log_bucket(stack: Stack) -> s3.CfnBucket:
     )
     # Source: Amazon S3 User Guide, "Enabling Amazon S3 server access logging" (2026)
     logging = {
-        "Effect": "Allow",
         "Principal": {"Service": "logging.s3.amazonaws.com"},
         "Action": "s3:PutObject",
         "Condition": {
@@ -123,8 +123,7 @@ def _close(bucket: s3.CfnBucket, allowed: Mapping[str, Any] | None = None) -> st
         {**everybody, "Condition": {"NumericLessThan": {"s3:TlsVersion": 1.2}}},
         *([{**allowed, "Resource": f"{arn}/*"}] if allowed else []),
     ]
-    document = {"Version": "2012-10-17", "Statement": statements}
-    policy = s3.CfnBucketPolicy(bucket, "Policy", bucket=bucket.ref, policy_document=document)
+    policy = s3.CfnBucketPolicy(bucket, "Policy", bucket=bucket, policy_document=policy_document(statements))
     for resource in (bucket, policy):
         resource.apply_removal_policy(RemovalPolicy.RETAIN)
     acknowledge(bucket, NOT_REPLICATED)

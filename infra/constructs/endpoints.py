@@ -11,6 +11,7 @@ from constructs import Construct
 from infra.catalog.s3_endpoint import aws_owned_buckets
 from infra.constructs.names import ACCOUNT, PARTITION
 from infra.constructs.places import SecurityGroup, Subnet, Vpc
+from infra.constructs.roles import policy_document
 from infra.constructs.security_groups import Ports, allow, security_group
 
 ControlPlane = Literal["pcs", "eks"]
@@ -71,7 +72,7 @@ class S3Endpoint(Construct):
             vpc_endpoint_type="Gateway",
             service_name=f"com.amazonaws.{region}.s3",
             route_table_ids=list(route_tables),
-            policy_document={"Version": "2012-10-17", "Statement": _s3_statements(region, other_buckets)},
+            policy_document=policy_document(_s3_statements(region, other_buckets)),
         )
 
 
@@ -107,7 +108,7 @@ class InterfaceEndpoints(Construct):
 
 
 def _s3_statements(region: str, other_buckets: Sequence[str]) -> list[dict[str, Any]]:
-    anybody = {"Effect": "Allow", "Principal": {"AWS": "*"}}
+    anybody = {"Principal": {"AWS": "*"}}
     arn = f"arn:{PARTITION}:s3:::"
     statements = [
         {

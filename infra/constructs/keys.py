@@ -1,6 +1,6 @@
 """Encryption keys, and log groups that are encrypted with them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from aws_cdk import RemovalPolicy, Stack
@@ -10,6 +10,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from infra.constructs.names import ACCOUNT, PARTITION, REGION, own_arn, stack_suffix
+from infra.constructs.roles import policy_document
 
 LOGS_ACTIONS = ("kms:Decrypt*", "kms:Describe*", "kms:Encrypt*", "kms:GenerateDataKey*", "kms:ReEncrypt*")
 """What CloudWatch Logs does with a key (CloudWatch Logs User Guide, "Encrypt log data using AWS KMS", 2026)."""
@@ -33,7 +34,7 @@ class DataKey(Construct):
             "Resource",
             description=description,
             enable_key_rotation=True,
-            key_policy=_document(self._statements),
+            key_policy=policy_document(self._statements),
         )
         self._key.apply_removal_policy(RemovalPolicy.RETAIN)
         self._arn = self._key.attr_arn
@@ -47,11 +48,7 @@ class DataKey(Construct):
         """Adds a statement to the key's policy: a mapping with Principal, Action, Resource and, maybe, Condition."""
         if statement not in self._statements:
             self._statements.append(statement)
-            self._key.key_policy = _document(self._statements)
-
-
-def _document(statements: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **statement} for statement in statements]}
+            self._key.key_policy = policy_document(self._statements)
 
 
 EncryptionKey = DataKey | kms.IKey

@@ -8,15 +8,16 @@ from aws_cdk import RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_pcs as pcs
+from aws_cdk.interfaces.aws_iam import IRoleRef
 from constructs import Construct
 
 from infra.catalog.pcs import IMAGE_PARAMETER, smallest_size
 from infra.config.node_groups import PurchaseType
 from infra.config.pcs import Pcs, Queue, SlurmSettings
-from infra.constructs.acknowledgements import acknowledge
 from infra.constructs.compute import SESSION_MANAGER_ACTIONS, NodeLaunchTemplate, group_name
 from infra.constructs.keys import LogGroup, plain_arn
 from infra.constructs.places import SecurityGroup, Subnet
+from infra.constructs.roles import grant, trust
 
 PurchaseOption = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK", "INTERRUPTIBLE_CAPACITY_RESERVATION"]
 
@@ -111,27 +112,32 @@ class PcsNodeRole(Construct):
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)
         actions = ["pcs:RegisterComputeNodeGroupInstance", *SESSION_MANAGER_ACTIONS]
-        own = iam.ManagedPolicy(self, "Policy", statements=[iam.PolicyStatement(actions=actions, resources=["*"])])
-        acknowledge(own, {"AwsSolutions-IAM5[Resource::*]": "these actions take no resource"})
-        self._role = iam.Role(
+        own = grant(
+            self,
+            "Policy",
+            roles=[],  # the role names it, so that what waits for the role waits for its rights
+            statements=[{"Action": actions, "Resource": "*"}],
+            accepted={"AwsSolutions-IAM5[Resource::*]": "these actions take no resource"},
+        )
+        self._role = iam.CfnRole(
             self,
             "Role",
-            assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
+            assume_role_policy_document=trust("ec2.amazonaws.com"),
             path=ROLE_PATH,
             description="Nodes of a PCS cluster",
-            managed_policies=[own],
+            managed_policy_arns=[own.ref],
         )
-        self._profile = iam.InstanceProfile(self, "Profile", role=self._role, path=ROLE_PATH)
+        self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[self._role.ref], path=ROLE_PATH)
 
     @property
-    def role(self) -> iam.IRole:
+    def role(self) -> IRoleRef:
         """The role."""
         return self._role
 
     @property
     def instance_profile_arn(self) -> str:
         """ARN of the instance profile."""
-        return self._profile.instance_profile_arn
+        return self._profile.attr_arn
 
 
 class PcsNodeGroup(Construct):

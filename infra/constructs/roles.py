@@ -1,4 +1,4 @@
-"""IAM roles that an AWS service or pods take on."""
+"""IAM roles that an AWS service or pods take on, and policies."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,15 +28,10 @@ def service_role(
     `aws_policies` are AWS's own: name to the reason why nothing narrower will do.
     """
     accepted = aws_policies or {}
-    # EKS Pod Identity tags its sessions with the pod's cluster, namespace and service account
-    actions = ["sts:AssumeRole", "sts:TagSession"] if service == PODS else ["sts:AssumeRole"]
-    statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": actions}
-    if conditions:
-        statement["Condition"] = conditions
     role = iam.CfnRole(
         scope,
         id,
-        assume_role_policy_document={"Version": "2012-10-17", "Statement": [statement]},
+        assume_role_policy_document=trust(service, conditions),
         description=description,
         managed_policy_arns=[f"arn:{PARTITION}:iam::aws:policy/{name}" for name in accepted] or None,
     )
@@ -44,6 +39,14 @@ def service_role(
         finding = "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{}]"
         acknowledge(role, {finding.format(name): reason for name, reason in accepted.items()})
     return role
+
+
+def trust(service: str, conditions: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Lets `service` take a role on, under `conditions` where there are any."""
+    # EKS Pod Identity tags its sessions with the pod's cluster, namespace and service account
+    actions = ["sts:AssumeRole", "sts:TagSession"] if service == PODS else ["sts:AssumeRole"]
+    condition = {"Condition": conditions} if conditions else {}
+    return policy_document([{"Principal": {"Service": service}, "Action": actions, **condition}])
 
 
 def grant(
@@ -56,10 +59,16 @@ def grant(
 ) -> iam.CfnManagedPolicy:
     """Lets `roles` do what `statements` allow: mappings with Action, Resource and, where there are any, Condition.
 
-    `accepted` are findings of scanners on the policy, with a reason each.
+    Without roles it is a policy for roles to name. `accepted` are findings of scanners on it, with a reason each.
     """
-    document = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **statement} for statement in statements]}
-    policy = iam.CfnManagedPolicy(scope, id, policy_document=document, roles=list(roles))
+    policy = iam.CfnManagedPolicy(
+        scope, id, policy_document=policy_document(statements), roles=list(roles) if roles else None
+    )
     if accepted:
         acknowledge(policy, accepted)
     return policy
+
+
+def policy_document(statements: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A policy as JSON; statements allow unless they say otherwise."""
+    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **statement} for statement in statements]}
