@@ -37,12 +37,11 @@ class Objects:
 
 @dataclass(frozen=True)
 class FileSystem:
-    """The FSx file system that pods mount: its id, host name, Lustre mount name and size in GiB."""
+    """The FSx file system that pods mount: its id, host name and Lustre mount name."""
 
     file_system_id: str
     dns_name: str
     mount_name: str
-    size_gib: int
 
 
 @dataclass(frozen=True)

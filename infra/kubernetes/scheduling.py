@@ -65,7 +65,7 @@ def _cohort(environment: Environment, settings: Eks, flavors: tuple[Objects, ...
 def _team(
     environment: Environment, team: Team, settings: Eks, flavors: tuple[Objects, ...]
 ) -> tuple[Objects, Objects, Objects]:
-    home, queue = f"namespace-{team.name}", f"queue-{team.name}"
+    home, queue = f"namespace-{team.name}", f"{settings.queues_with}-queue-{team.name}"
     return (
         Objects(home, (namespace(team),), retained=True),
         Objects(f"access-{team.name}", access(environment, team, settings), after=(home, "fleet-view")),

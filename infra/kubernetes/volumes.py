@@ -15,29 +15,31 @@ FILE_SYSTEM_OPTIONS = ["relatime", "flock"]
 """As FSx advises; access times stay, since tasks that release files go by them. Over EFA or TCP, the node decides."""
 
 NOMINAL_SIZE = "1200Gi"
-"""Size that volumes of buckets state: Kubernetes wants one, and the driver ignores it."""
+"""Size that every volume states: Kubernetes wants one, goes by nothing else, and lets no claim of this kind grow."""
 
 
 def volumes(environment: Environment, deployed: Deployed) -> tuple[Objects, ...]:
-    """Volumes and claims, a set for each team; nothing without EKS or storage. Data stays when they go."""
+    """A volume with its claim for each team and storage; nothing without EKS or storage. Data stays when they go."""
     settings = environment.control_plane
     if not isinstance(settings, Eks):
         return ()
-    sets = []
-    for team in settings.teams:
-        items: list[Object] = []
-        if deployed.file_system:
-            items += _file_system(environment, team.name, deployed.file_system)
-        for key, bucket in deployed.buckets.items():
-            items += _bucket(environment, team.name, key, bucket)
-        if items:
-            sets.append(Objects(f"volumes-{team.name}", tuple(items), after=(f"namespace-{team.name}",)))
-    return tuple(sets)
+    return tuple(
+        Objects(f"volume-{claim}.{team.name}", items, after=(f"namespace-{team.name}",))
+        for team in settings.teams
+        for claim, items in _claims(environment, team.name, deployed).items()
+    )
 
 
 def bucket_claim(key: str) -> str:
     """Claim of the bucket that the file calls `key`, in each team's namespace."""
     return f"{key}-bucket"
+
+
+def _claims(environment: Environment, team: str, deployed: Deployed) -> dict[str, tuple[Object, Object]]:
+    claims = {}
+    if deployed.file_system:
+        claims[FILE_SYSTEM_CLAIM] = _file_system(environment, team, deployed.file_system)
+    return claims | {bucket_claim(key): _bucket(environment, team, key, name) for key, name in deployed.buckets.items()}
 
 
 def _file_system(environment: Environment, team: str, file_system: FileSystem) -> tuple[Object, Object]:
@@ -46,8 +48,7 @@ def _file_system(environment: Environment, team: str, file_system: FileSystem) -
         "volumeHandle": file_system.file_system_id,
         "volumeAttributes": {"dnsname": file_system.dns_name, "mountname": file_system.mount_name},
     }
-    size = f"{file_system.size_gib}Gi"
-    return _bound(environment, team, FILE_SYSTEM_CLAIM, source, size=size, options=FILE_SYSTEM_OPTIONS)
+    return _bound(environment, team, FILE_SYSTEM_CLAIM, source, FILE_SYSTEM_OPTIONS)
 
 
 def _bucket(environment: Environment, team: str, key: str, bucket: str) -> tuple[Object, Object]:
@@ -62,11 +63,11 @@ def _bucket(environment: Environment, team: str, key: str, bucket: str) -> tuple
         "volumeAttributes": {"bucketName": bucket},
     }
     options = [f"region {environment.region}", "allow-other"]
-    return _bound(environment, team, claim, source, size=NOMINAL_SIZE, options=options)
+    return _bound(environment, team, claim, source, options)
 
 
 def _bound(
-    environment: Environment, team: str, claim: str, source: Object, *, size: str, options: list[str]
+    environment: Environment, team: str, claim: str, source: Object, options: list[str]
 ) -> tuple[Object, Object]:
     """A volume and the claim it is kept for."""
     name = _volume_name(environment, team, claim)
@@ -76,7 +77,7 @@ def _bound(
         "metadata": {"name": name},
         "spec": {
             "accessModes": ["ReadWriteMany"],
-            "capacity": {"storage": size},
+            "capacity": {"storage": NOMINAL_SIZE},
             "claimRef": {"namespace": team, "name": claim},
             "csi": source,
             "mountOptions": options,
@@ -90,7 +91,7 @@ def _bound(
         "metadata": {"name": claim, "namespace": team},
         "spec": {
             "accessModes": ["ReadWriteMany"],
-            "resources": {"requests": {"storage": size}},
+            "resources": {"requests": {"storage": NOMINAL_SIZE}},
             "storageClassName": "",
             "volumeName": name,
         },

@@ -30,9 +30,6 @@ DNS_ADDON = "coredns"
 FILE_SYSTEM_ADDON = "aws-fsx-csi-driver"
 BUCKETS_ADDON = "aws-mountpoint-s3-csi-driver"
 
-NOMINAL_GIB = 1200
-"""Size that volumes of a file system say which grows by itself; Kubernetes wants one, and nothing goes by it."""
-
 JOB_ACCOUNT = "default"
 """Service account of a team's namespace whose pods may use the buckets."""
 
@@ -86,12 +83,13 @@ class PlatformStack(EnvironmentStack):
             made["karpenter"].resource.node.add_dependency(self._karpenter.identity)
 
     def _let_people_in(self) -> None:
-        for number, role in enumerate(self._settings.admins):
-            administrator(self, f"Admin{number}", cluster=self._cluster, role_arn=role)
+        # named after the role, which has one entry: the next in the list must not take the place of one that goes
+        for role in self._settings.admins:
+            administrator(self, f"Access-{role}", cluster=self._cluster, role_arn=role)
         for team in self._settings.teams:
-            for number, role in enumerate(team.members):
+            for role in team.members:
                 groups = [labels.team_group(team.name)]
-                member(self, f"Member-{team.name}-{number}", cluster=self._cluster, role_arn=role, groups=groups)
+                member(self, f"Access-{role}", cluster=self._cluster, role_arn=role, groups=groups)
 
     def _make(self, part: Release | Objects, provider: KubectlProvider) -> HelmRelease | KubernetesObjects:
         if isinstance(part, Release):
@@ -100,13 +98,8 @@ class PlatformStack(EnvironmentStack):
         return KubernetesObjects(self, f"Objects-{part.name}", provider=provider, objects=part)
 
     def _deployed(self) -> Deployed:
-        storage, lustre = self._storage, self._environment.storage.lustre
-        file_system = None
-        if lustre and storage.file_system:
-            made = storage.file_system
-            file_system = FileSystem(
-                made.file_system_id, made.dns_name, made.mount_name, lustre.capacity_gib or NOMINAL_GIB
-            )
+        storage, made = self._storage, self._storage.file_system
+        file_system = FileSystem(made.file_system_id, made.dns_name, made.mount_name) if made else None
         return Deployed(
             cluster_name=self._cluster.cluster_name,
             file_system=file_system,

@@ -1,6 +1,7 @@
 """Sets of objects that come and go with teams and node groups."""
 
 import re
+from itertools import combinations
 
 import pytest
 
@@ -73,8 +74,17 @@ def test_what_is_in_a_namespace_waits_for_it(scheduler):
 def test_a_team_that_leaves_takes_its_sets_and_no_other(scheduler):
     alone = fleet(teams=TEAMS[:1], scheduler=scheduler)
     gone = names(fleet(scheduler=scheduler)) - names(alone)
-    assert gone == {"namespace-research", "access-research", "queue-research"}
+    queue = f"{scheduler.partition('_')[0]}-queue-research"
+    assert gone == {"namespace-research", "access-research", queue}
     assert names(alone) <= names(fleet(scheduler=scheduler))
+
+
+def test_another_scheduler_takes_the_queues_of_the_last_one_away():
+    queues = [
+        {part for part in names(fleet(scheduler=scheduler)) if "queue-" in part}
+        for scheduler in ("kueue", "volcano", "kai")
+    ]
+    assert all(one.isdisjoint(other) for one, other in combinations(queues, 2))
 
 
 def test_namespaces_alone_are_retained():
@@ -87,7 +97,7 @@ def test_a_queue_lets_go_of_its_flavors_before_they_are_deleted():
     """Kueue keeps a flavor that a queue names, and a topology that a flavor names; what waits is deleted first."""
     parts = {part.name: part for part in scheduling(fleet())}
     (flavor,) = [name for name in parts if name.startswith("flavor-")]
-    assert flavor in parts["queue-pretrain"].after
+    assert flavor in parts["kueue-queue-pretrain"].after
     assert flavor in parts["fleet-cohort"].after
     assert "fleet-kueue" in parts[flavor].after
 

@@ -21,7 +21,7 @@ TEAMS = [
 ]
 BUCKETS = ("a", "a-b", "training", "logs-")
 ENVIRONMENT = eks_environment(P5, lustre=True, buckets=BUCKETS, teams=TEAMS)
-FILE_SYSTEM = FileSystem("fs-0123456789abcdef0", "fs-0123456789abcdef0.fsx.us-east-2.amazonaws.com", "abcdefgh", 4800)
+FILE_SYSTEM = FileSystem("fs-0123456789abcdef0", "fs-0123456789abcdef0.fsx.us-east-2.amazonaws.com", "abcdefgh")
 DEPLOYED = Deployed("test-1", FILE_SYSTEM, {name: f"test-{name}-bucket-1" for name in BUCKETS})
 
 
@@ -49,9 +49,11 @@ def test_every_object_follows_the_schema_of_kubernetes(sets):
             check(item)
 
 
-def test_each_team_has_a_set_behind_its_namespace(sets):
+def test_each_claim_of_a_team_is_a_set_of_its_own_behind_the_namespace(sets):
+    """A storage that leaves the file takes its volumes with it, and no others."""
     namespaces = {found.name for found in scheduling(ENVIRONMENT)}
-    assert set(sets) == {"volumes-c", "volumes-b-c"}
+    assert len(sets) == 2 * (1 + len(BUCKETS))
+    assert {"volume-training.c", "volume-training.b-c"} <= set(sets)
     for found in sets.values():
         assert set(found.after) <= namespaces
 
@@ -72,6 +74,13 @@ def test_a_volume_is_kept_for_the_claim_that_names_it(pairs):
         assert volume["spec"]["capacity"]["storage"] == claim["spec"]["resources"]["requests"]["storage"]
 
 
+def test_a_file_system_that_grows_changes_no_claim():
+    """Kubernetes lets nobody enlarge a claim without a storage class, so a size that follows FSx would stop there."""
+    lustre = ENVIRONMENT.storage.lustre.model_copy(update={"capacity_gib": 9600})
+    storage = ENVIRONMENT.storage.model_copy(update={"lustre": lustre})
+    assert volumes(ENVIRONMENT.model_copy(update={"storage": storage}), DEPLOYED) == volumes(ENVIRONMENT, DEPLOYED)
+
+
 def test_data_stays_when_a_volume_goes(pairs):
     assert {volume["spec"]["persistentVolumeReclaimPolicy"] for volume, _ in pairs.values()} == {"Retain"}
 
@@ -85,7 +94,6 @@ def test_every_team_mounts_the_one_file_system(pairs):
             "volumeAttributes": {"dnsname": FILE_SYSTEM.dns_name, "mountname": "abcdefgh"},
         }
         assert volume["spec"]["mountOptions"] == ["relatime", "flock"]
-        assert volume["spec"]["capacity"] == {"storage": "4800Gi"}
 
 
 def test_volumes_of_buckets_have_handles_of_their_own(pairs):

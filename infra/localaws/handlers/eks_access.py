@@ -37,9 +37,9 @@ class Addon(Handler):
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
         """Bring version, values and roles to what the template says now."""
-        for name in ("AddonVersion", "ServiceAccountRoleArn"):
-            if name in old and name not in new:
-                raise HandlerError(f"{self.type} {physical_id} cannot do without its {name}")
+        # without AddonVersion, UpdateAddon leaves the version as it is
+        if "ServiceAccountRoleArn" in old and "ServiceAccountRoleArn" not in new:
+            raise HandlerError(f"{self.type} {physical_id} cannot do without its ServiceAccountRoleArn")
         parameters = _plain(new, {"NamespaceConfig", "PreserveOnDelete", "Tags"})
         if "PodIdentityAssociations" in old:
             parameters.setdefault("podIdentityAssociations", [])

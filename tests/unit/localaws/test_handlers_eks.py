@@ -270,7 +270,10 @@ def test_an_add_on_lives_and_dies(account: Account, stack: Stack) -> None:
     assert (found["addonVersion"], found["configurationValues"]) == ("v1.10.0-eksbuild.1", "{}")
     assert found["tags"]["team"] == "b"
     assert account.eks.list_pod_identity_associations(clusterName="train")["associations"] == []
-    stack.delete(ADDON, made.physical_id, **new)
+    unversioned = {"ClusterName": "train", "AddonName": "aws-fsx-csi-driver"}
+    stack.update(ADDON, made.physical_id, new, unversioned)
+    assert account.eks.describe_addon(**place)["addon"]["addonVersion"] == "v1.10.0-eksbuild.1"
+    stack.delete(ADDON, made.physical_id, **unversioned)
     assert account.eks.list_addons(clusterName="train")["addons"] == []
 
 
