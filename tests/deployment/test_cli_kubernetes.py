@@ -1,0 +1,144 @@
+"""The life of an environment with Kubernetes with the real CDK CLI: deploy, share anew, fail and roll back, destroy.
+
+The tests of this file are one story and run in order.
+"""
+
+import subprocess
+import sys
+
+import pytest
+
+from infra.config.loader import load
+from infra.localaws import seeds
+from tests.deployment.conftest import assembly, changed
+from tests.synthesis import FILES, ROOT
+
+PARTS = ("network", "storage", "control-plane", "compute", "platform", "links", "observability")
+STACKS = [f"staging-{part}" for part in PARTS]
+DEPLOY = ("deploy", "--all", "--require-approval", "never")
+ACCOUNT = "123456789012"
+
+
+def shared_anew(data):
+    pretrain, research = data["control_plane"]["teams"]
+    pretrain["gpus"], research["gpus"] = 64, 48
+    del research["members"]
+    data["control_plane"]["teams"].append({"name": "evaluation", "node_groups": ["train"], "gpus": 16})
+    del data["storage"]["lustre"]
+    data["storage"]["buckets"].pop("checkpoints")
+
+
+def joined(data):
+    shared_anew(data)
+    data["node_groups"].append(
+        {"name": "more", "instance_type": "p5.48xlarge", "count": 2, "purchase": {"type": "on_demand"}}
+    )
+    data["control_plane"]["teams"][2] |= {"node_groups": ["train", "more"], "gpus": {"train": 16, "more": 16}}
+
+
+@pytest.fixture(scope="module")
+def staging(cli, tmp_path_factory):
+    """The shipped environment, synthesised by the CLI from app.py; its capacity block exists."""
+    for reservation in seeds.reservations(load(FILES["staging"])):
+        cli.running.seed(reservation, ACCOUNT)
+    folder = str(tmp_path_factory.mktemp("staging"))
+    synthesised = cli("synth", "--quiet", "-c", "env=staging", "--output", folder)
+    assert synthesised.returncode == 0, synthesised.stderr
+    assert "warning" not in synthesised.stderr.lower()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def staging_shared_anew(tmp_path_factory):
+    return assembly(changed("staging", shared_anew), tmp_path_factory.mktemp("shared"))
+
+
+@pytest.fixture(scope="module")
+def staging_joined(tmp_path_factory):
+    return assembly(changed("staging", joined), tmp_path_factory.mktemp("joined"))
+
+
+def statuses(cli):
+    stacks = cli.client("cloudformation").describe_stacks()["Stacks"]
+    return {stack["StackName"]: stack["StackStatus"] for stack in stacks if stack["StackName"] in STACKS}
+
+
+def cluster(cli):
+    eks = cli.client("eks")
+    (name,) = eks.list_clusters()["clusters"]
+    return eks.describe_cluster(name=name)["cluster"]
+
+
+def objects(cli, kind):
+    return {
+        item["metadata"]["name"]: item
+        for item in cli.running.kubernetes(cluster(cli)["arn"])["objects"]
+        if item["kind"] == kind
+    }
+
+
+def test_deploy_makes_every_stack(cli, staging):
+    deployed = cli("--app", staging, *DEPLOY)
+    assert deployed.returncode == 0, deployed.stderr
+    assert statuses(cli) == dict.fromkeys(STACKS, "CREATE_COMPLETE")
+
+
+def test_a_second_deploy_changes_nothing(cli, staging):
+    again = cli("--app", staging, *DEPLOY)
+    assert again.returncode == 0, again.stderr
+    assert again.stderr.count("(no changes)") + again.stdout.count("(no changes)") == len(STACKS)
+
+
+def test_charts_are_recorded_with_their_values(cli):
+    releases = {release["name"]: release for release in cli.running.kubernetes(cluster(cli)["arn"])["releases"]}
+    operator = releases["gpu-operator"]["values"]
+    assert (operator["driver"]["enabled"], operator["toolkit"]["enabled"]) == (False, False)
+    efa = releases["aws-efa-k8s-device-plugin"]["values"]
+    assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in efa["tolerations"]
+
+
+def test_teams_share_anew_and_a_new_one_comes(cli, staging_shared_anew):
+    before = cluster(cli)["arn"]
+    deployed = cli("--app", staging_shared_anew, "deploy", "staging-platform", "--exclusively", *DEPLOY[2:])
+    assert deployed.returncode == 0, deployed.stderr
+    assert cluster(cli)["arn"] == before
+    assert set(objects(cli, "ClusterQueue")) == {"pretrain", "research", "evaluation"}
+    assert {"pretrain", "research", "evaluation"} <= set(objects(cli, "Namespace"))
+    entries = cli.client("eks").list_access_entries(clusterName=cluster(cli)["name"])["accessEntries"]
+    assert not [entry for entry in entries if entry.endswith("role/Research")]
+
+
+def test_storage_that_left_the_file_left_the_cluster_too(cli):
+    claims = cli.running.kubernetes(cluster(cli)["arn"])["objects"]
+    kept = {item["metadata"]["name"] for item in claims if item["kind"] == "PersistentVolumeClaim"}
+    assert kept == {"datasets-bucket"}
+
+
+def test_insufficient_capacity_rolls_back_and_leaves_the_other_nodes_alone(cli, staging_joined):
+    eks, name = cli.client("eks"), cluster(cli)["name"]
+    before = set(eks.list_nodegroups(clusterName=name)["nodegroups"])
+    cli.running.inject("insufficient-capacity", "AWS::EKS::Nodegroup", operations=["create"])
+    failed = cli("--app", staging_joined, "deploy", "staging-compute", "--exclusively", *DEPLOY[2:])
+    assert failed.returncode != 0
+    assert "capacity" in (failed.stdout + failed.stderr).lower()
+    assert statuses(cli)["staging-compute"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert set(eks.list_nodegroups(clusterName=name)["nodegroups"]) == before
+
+
+def test_destroy_is_refused_while_the_cluster_is_protected(cli, staging):
+    cloudformation = cli.client("cloudformation")
+    for stack in STACKS:
+        cloudformation.update_termination_protection(StackName=stack, EnableTerminationProtection=False)
+    refused = cli("--app", staging, "destroy", "staging-control-plane", "--force")
+    assert refused.returncode != 0
+    assert cluster(cli)["deletionProtection"] is True
+
+
+def test_destroy_leaves_only_what_is_retained(cli, staging):
+    script = [sys.executable, str(ROOT / "scripts/unprotect.py"), staging]
+    subprocess.run(script, env=cli.variables, cwd=ROOT, check=True)
+    destroyed = cli("--app", staging, "destroy", "--all", "--force")
+    assert destroyed.returncode == 0, destroyed.stdout + destroyed.stderr
+    assert statuses(cli) == {}
+    assert cli.client("eks").list_clusters()["clusters"] == []
+    assert len(cli.client("fsx").describe_file_systems()["FileSystems"]) == 1
