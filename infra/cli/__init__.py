@@ -35,6 +35,8 @@ def main() -> None:
         app()
     finally:
         _close_stdout()
+        # as it ends, Python would look through all of the models once more
+        gc.freeze()
 
 
 def _close_stdout() -> None:
