@@ -15,7 +15,7 @@ from infra.config.source import parse
 from tests.properties.strategies import as_yaml, environments
 from tests.synthesis import STATEFUL, synthesise
 
-SYNTHESISED = ("pcs",)
+SYNTHESISED = ("pcs", "eks")
 """Control planes whose environments are synthesised here; all valid files are in tests/properties/test_config.py."""
 
 IGNORED = ["E3628"]  # its list of instance types lacks some that the catalogue holds, see test_gates.py
