@@ -25,26 +25,30 @@ FILE_OF = {load(file).name: name for name, file in FILES.items()}
 
 
 @contextmanager
-def deployed_whole(name: str) -> Iterator[Environment]:
-    """The shipped environment `name`, every stack of it deployed."""
-    environment = load(FILES[name])
-    account = environment.account or accounts.DEFAULT
-    with local_aws(account):
-        for reservation in seeds.reservations(environment):
-            seed_reservation(**reservation, account=account)
-        seeds.make_reservation_groups(environment, client(environment, "resource-groups"))
-        boto3.client("ssm", region_name=environment.region).put_parameter(
-            Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String"
+def deployed_whole(*names: str) -> Iterator[Environment]:
+    """The first of the shipped environments `names`, every stack of each of them deployed."""
+    found = [load(FILES[name]) for name in names]
+    with local_aws(found[0].account or accounts.DEFAULT):
+        for environment, name in zip(found, names, strict=True):
+            _deploy(environment, name)
+        yield found[0]
+
+
+def _deploy(environment: Environment, name: str) -> None:
+    for reservation in seeds.reservations(environment):
+        seed_reservation(**reservation, account=environment.account or accounts.DEFAULT)
+    seeds.make_reservation_groups(environment, client(environment, "resource-groups"))
+    client(environment, "ssm").put_parameter(
+        Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String", Overwrite=True
+    )
+    _publish_assets(environment, name)
+    cloudformation = client(environment, "cloudformation")
+    for part in [part for part in ORDER if part in templates(name)]:
+        cloudformation.create_stack(
+            StackName=f"{environment.name}-{part}",
+            TemplateBody=json.dumps(templates(name)[part]),
+            Capabilities=["CAPABILITY_NAMED_IAM"],
         )
-        _publish_assets(environment, name)
-        cloudformation = client(environment, "cloudformation")
-        for part in [part for part in ORDER if part in templates(name)]:
-            cloudformation.create_stack(
-                StackName=f"{environment.name}-{part}",
-                TemplateBody=json.dumps(templates(name)[part]),
-                Capabilities=["CAPABILITY_NAMED_IAM"],
-            )
-        yield environment
 
 
 def _publish_assets(environment: Environment, name: str) -> None:
@@ -52,9 +56,9 @@ def _publish_assets(environment: Environment, name: str) -> None:
     s3, account = client(environment, "s3"), environment.account or accounts.DEFAULT
     bucket = f"cdk-hnb659fds-assets-{account}-{environment.region}"
     place = {"LocationConstraint": environment.region}
-    s3.create_bucket(
-        Bucket=bucket, **({} if environment.region == "us-east-1" else {"CreateBucketConfiguration": place})
-    )
+    if bucket not in {found["Name"] for found in s3.list_buckets()["Buckets"]}:
+        elsewhere = {} if environment.region == "us-east-1" else {"CreateBucketConfiguration": place}
+        s3.create_bucket(Bucket=bucket, **elsewhere)
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as content:
         content.writestr("index.py", "")

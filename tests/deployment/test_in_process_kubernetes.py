@@ -90,3 +90,15 @@ def test_one_stack_shows_the_gpus_and_one_the_efa_cards_of_each_kind_of_node(dep
     assert ("aws-dranet" in releases) == ("dra" in stacks)
     assert ("aws-efa-k8s-device-plugin" in releases) == bool(stacks - {"dra"})
     assert not {"gpu-operator", "nvidia-device-plugin"} <= releases or "dra" in stacks
+
+
+def test_environments_of_both_kinds_stand_side_by_side():
+    with deployed_whole("staging", "dev", "eks-volcano") as staging:
+        stacks = client(staging, "cloudformation").describe_stacks()["Stacks"]
+        assert {stack["StackStatus"] for stack in stacks} == {"CREATE_COMPLETE"}
+        assert {stack["StackName"].rpartition("-")[0] for stack in stacks} >= {"staging", "dev", "eks-volcano"}
+        names = client(staging, "eks").list_clusters()["clusters"]
+        assert len(names) == 2
+        groups = [client(staging, "eks").list_nodegroups(clusterName=name)["nodegroups"] for name in names]
+        assert sorted(len(found) for found in groups) == [2, 3]
+        assert len(client(staging, "pcs").list_clusters()["clusters"]) == 1
