@@ -10,7 +10,7 @@ from infra.kubernetes.shares import cpus, efa_devices, memory_gib
 from tests.synthesis import FILES, ROOT
 
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
-(FILE,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+(FILE,) = re.findall(r"^```text\n(control_plane:.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 ENVIRONMENT = load(FILES["staging"])
 
 
