@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import boto3
+from botocore.exceptions import ClientError
 
 from infra.config.environment import Environment
 from infra.config.loader import load
 from infra.localaws import accounts, local_aws, seeds
 from infra.localaws.services.capacity import seed_reservation
-from tests.synthesis import FILES, templates
+from tests.synthesis import FILES, synthesise, templates
 
 ORDER = ("network", "storage", "control-plane", "compute", "platform", "links", "observability")
 CREATED_HERE = [name for name in FILES if not load(FILES[name]).network.existing]
@@ -49,6 +50,22 @@ def _deploy(environment: Environment, name: str) -> None:
             TemplateBody=json.dumps(templates(name)[part]),
             Capabilities=["CAPABILITY_NAMED_IAM"],
         )
+
+
+def update(environment: Environment) -> None:
+    """Brings every stack to what a changed environment says. Raises AssertionError when one does not get there."""
+    cloudformation, changed = client(environment, "cloudformation"), synthesise(environment)
+    for part in [part for part in ORDER if part in changed]:
+        name = f"{environment.name}-{part}"
+        try:
+            cloudformation.update_stack(
+                StackName=name, TemplateBody=json.dumps(changed[part]), Capabilities=["CAPABILITY_NAMED_IAM"]
+            )
+        except ClientError as error:
+            if "No updates are to be performed" not in str(error):
+                raise
+        (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
+        assert stack["StackStatus"] in ("CREATE_COMPLETE", "UPDATE_COMPLETE"), stack
 
 
 def _publish_assets(environment: Environment, name: str) -> None:

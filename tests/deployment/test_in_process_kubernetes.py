@@ -4,7 +4,8 @@ import pytest
 
 from infra.config.loader import load
 from infra.localaws.services.kubernetes import contents
-from tests.deployment.in_process import CREATED_HERE, client, deployed_whole
+from tests.deployment.conftest import changed
+from tests.deployment.in_process import CREATED_HERE, client, deployed_whole, update
 from tests.synthesis import FILES
 
 
@@ -90,6 +91,37 @@ def test_one_stack_shows_the_gpus_and_one_the_efa_cards_of_each_kind_of_node(dep
     assert ("aws-dranet" in releases) == ("dra" in stacks)
     assert ("aws-efa-k8s-device-plugin" in releases) == bool(stacks - {"dra"})
     assert not {"gpu-operator", "nvidia-device-plugin"} <= releases or "dra" in stacks
+
+
+def administered_by(*names):
+    def change(data):
+        data["control_plane"]["admins"] = [f"arn:aws:iam::111122223333:role/{name}" for name in names]
+
+    return change
+
+
+def control_plane(key, value):
+    def change(data):
+        data["control_plane"][key] = value
+
+    return change
+
+
+def test_administrators_schedulers_and_versions_follow_the_file():
+    """A role that leaves the middle of its list, queues of a scheduler that goes, an upgrade: each in place."""
+    with deployed_whole("staging") as staging:
+        first = cluster(staging)["arn"]
+        update(changed("staging", administered_by("A", "B", "C")))
+        update(changed("staging", administered_by("B", "C")))
+        entries = client(staging, "eks").list_access_entries(clusterName=cluster(staging)["name"])["accessEntries"]
+        assert {entry.rpartition("/")[2] for entry in entries} >= {"B", "C"}
+        assert not [entry for entry in entries if entry.endswith(("role/A", "role/Platform"))]
+        update(changed("staging", control_plane("scheduler", "volcano")))
+        groups = {item["apiVersion"].partition("/")[0] for item in objects(staging)}
+        assert "kueue.x-k8s.io" not in groups
+        assert "scheduling.volcano.sh" in groups
+        update(changed("staging", control_plane("kubernetes_version", "1.36")))
+        assert (cluster(staging)["arn"], cluster(staging)["version"]) == (first, "1.36")
 
 
 def test_environments_of_both_kinds_stand_side_by_side():
