@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
-from typing import Any
 
 from aws_cdk import Aws
 from aws_cdk import aws_eks_v2 as eks
@@ -14,6 +13,7 @@ from infra.config.eks import Eks
 from infra.constructs.keys import EncryptionKey
 from infra.constructs.places import SecurityGroup, Subnet
 from infra.constructs.roles import service_role
+from infra.kubernetes.addons import ClusterAddon
 
 SERVICE_NETWORKS = ("172.20.0.0/16", "10.100.0.0/16")
 """Where EKS takes addresses of Kubernetes services from; the VPC must not overlap it (CreateCluster, API Reference)."""
@@ -133,10 +133,10 @@ def member(
 
 
 class EksAddon(Construct):
-    """An add-on that EKS installs and that CloudFormation keeps at `version`.
+    """An add-on that EKS installs and that CloudFormation keeps at the catalogue's version for `kubernetes_version`.
 
-    Without a version EKS installs its default for the cluster's Kubernetes version, once, and never moves it by itself.
-    `pod_roles` are ARNs of roles by the name of the service account whose pods take them on.
+    Where the catalogue has none, EKS installs its default once, and never moves it by itself. `pod_roles` are ARNs of
+    roles by the name of the service account whose pods take them on.
     """
 
     def __init__(
@@ -145,9 +145,8 @@ class EksAddon(Construct):
         id: str,
         *,
         cluster: EksCluster,
-        name: str,
-        version: str | None,
-        configuration: Mapping[str, Any],
+        addon: ClusterAddon,
+        kubernetes_version: str,
         pod_roles: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, id)
@@ -156,9 +155,9 @@ class EksAddon(Construct):
             self,
             "Resource",
             cluster_name=cluster.cluster_name,
-            addon_name=name,
-            addon_version=version,
-            configuration_values=json.dumps(configuration, sort_keys=True) if configuration else None,
+            addon_name=addon.addon.name,
+            addon_version=addon.addon.versions.get(kubernetes_version),
+            configuration_values=json.dumps(addon.configuration, sort_keys=True) if addon.configuration else None,
             pod_identity_associations=roles or None,
             resolve_conflicts="OVERWRITE",
         )

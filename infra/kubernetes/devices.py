@@ -13,6 +13,7 @@ from infra.config.eks import DeviceStack, Eks
 from infra.config.environment import Environment
 from infra.kubernetes.labels import DEVICE_STACK, GPU_TOLERATION, NODE_GROUP
 from infra.kubernetes.parts import Release
+from infra.kubernetes.shares import has_ultraservers
 
 Values = dict[str, Any]
 
@@ -61,7 +62,7 @@ def device_releases(environment: Environment, settings: Eks) -> tuple[Release, .
         values = feature_discovery_values(finds_nodes=not first)
         releases.append(_release("nvidia-device-plugin", values, name="gpu-feature-discovery", after=first))
         releases.append(_release("aws-dranet", on_nodes_of("dra")))
-    if "dra" in stacks or _ultraservers(environment):
+    if "dra" in stacks or has_ultraservers(environment):
         # the operator brings the CRDs of ComputeDomains too; which of the two comes first is settled here
         releases.append(_release("dra-driver-nvidia-gpu", dra_driver_values(environment, settings), after=first))
     releases += [_release("aws-efa-k8s-device-plugin", on_nodes_of(stack)) for stack in sorted(stacks - {"dra"})]
@@ -121,7 +122,7 @@ def dra_driver_values(environment: Environment, settings: Eks) -> Values:
     return {
         "resources": {
             "gpus": {"enabled": claimed},
-            "computeDomains": {"enabled": _ultraservers(environment)},
+            "computeDomains": {"enabled": has_ultraservers(environment)},
         },
         # the chart's word that no device plugin serves the same nodes
         "gpuResourcesEnabledOverride": claimed,
@@ -130,7 +131,3 @@ def dra_driver_values(environment: Environment, settings: Eks) -> Values:
             "tolerations": [GPU_TOLERATION],
         },
     }
-
-
-def _ultraservers(environment: Environment) -> bool:
-    return any(group.hardware.ultraserver_only for group in environment.node_groups)

@@ -74,8 +74,7 @@ class EksControlPlaneStack(EnvironmentStack):
             self,
             f"Addon-{name}",
             cluster=self.cluster,
-            name=name,
-            version=addon.addon.versions.get(self._settings.kubernetes_version),
-            configuration=addon.configuration,
+            addon=addon,
+            kubernetes_version=self._settings.kubernetes_version,
             pod_roles=roles,
         )

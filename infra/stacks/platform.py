@@ -147,9 +147,8 @@ class PlatformStack(EnvironmentStack):
             self,
             f"Addon-{name}",
             cluster=self._cluster,
-            name=name,
-            version=addon.addon.versions.get(self._settings.kubernetes_version),
-            configuration=addon.configuration,
+            addon=addon,
+            kubernetes_version=self._settings.kubernetes_version,
             pod_roles=roles,
         )
 

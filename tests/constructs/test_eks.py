@@ -9,9 +9,11 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Match, Template
 
+from infra.catalog.software import addons
 from infra.config.eks import Eks, Team
 from infra.constructs.eks import EksAddon, EksCluster, administrator, member, service_network
 from infra.constructs.roles import PODS, service_role
+from infra.kubernetes.addons import ClusterAddon
 
 ADMIN = "arn:aws:iam::111122223333:role/Platform"
 
@@ -38,7 +40,8 @@ class Deployed(cdk.Stack):
         )
 
     def network_addon(self):
-        return EksAddon(self, "Cni", cluster=self.cluster, name="vpc-cni", version=None, configuration={})
+        addon = ClusterAddon(addons["vpc-cni"], {}, before_nodes=True)
+        return EksAddon(self, "Cni", cluster=self.cluster, addon=addon, kubernetes_version="1.35")
 
     def only(self, kind):
         (resource,) = Template.from_stack(self).find_resources(kind).values()
@@ -123,13 +126,12 @@ def test_an_addon_has_its_version_configuration_and_pod_role():
         stack,
         "Addon",
         cluster=stack.cluster,
-        name="vpc-cni",
-        version="v1.22.4-eksbuild.3",
-        configuration={"env": {"MINIMUM_IP_TARGET": "30"}},
+        addon=ClusterAddon(addons["vpc-cni"], {"env": {"MINIMUM_IP_TARGET": "30"}}, before_nodes=True),
+        kubernetes_version="1.35",
         pod_roles={"aws-node": role.attr_arn},
     )
     addon = stack.only("AWS::EKS::Addon")
-    assert (addon["AddonName"], addon["AddonVersion"]) == ("vpc-cni", "v1.22.4-eksbuild.3")
+    assert (addon["AddonName"], addon["AddonVersion"]) == ("vpc-cni", addons["vpc-cni"].versions["1.35"])
     assert json.loads(addon["ConfigurationValues"]) == {"env": {"MINIMUM_IP_TARGET": "30"}}
     assert addon["PodIdentityAssociations"] == [
         {"ServiceAccount": "aws-node", "RoleArn": {"Fn::GetAtt": ["Role", "Arn"]}}
@@ -138,7 +140,8 @@ def test_an_addon_has_its_version_configuration_and_pod_role():
 
 def test_an_addon_without_a_version_is_eks_s_default():
     stack = Deployed()
-    EksAddon(stack, "Addon", cluster=stack.cluster, name="coredns", version=None, configuration={})
+    addon = ClusterAddon(addons["coredns"], {}, before_nodes=False)
+    EksAddon(stack, "Addon", cluster=stack.cluster, addon=addon, kubernetes_version="1.99")
     assert stack.only("AWS::EKS::Addon").keys() == {"AddonName", "ClusterName", "ResolveConflicts"}
 
 
