@@ -15,6 +15,7 @@ from infra.config.environment import Environment
 from infra.config.loader import load
 from infra.localaws import accounts, local_aws, seeds
 from infra.localaws.services.capacity import seed_reservation
+from infra.localaws.services.kubernetes import contents
 from tests.synthesis import FILES, synthesise, templates
 
 ORDER = ("network", "storage", "control-plane", "compute", "platform", "links", "observability")
@@ -86,3 +87,15 @@ def _publish_assets(environment: Environment, name: str) -> None:
 def client(environment: Environment, service: str) -> Any:
     """boto3's client of a service in the environment's region."""
     return boto3.client(service, region_name=environment.region)
+
+
+def cluster(environment: Environment) -> dict[str, Any]:
+    """EKS's only cluster."""
+    eks = client(environment, "eks")
+    (name,) = eks.list_clusters()["clusters"]
+    return eks.describe_cluster(name=name)["cluster"]
+
+
+def objects(environment: Environment) -> list[dict[str, Any]]:
+    """Kubernetes objects in it."""
+    return contents(cluster(environment)["arn"])["objects"]
