@@ -78,6 +78,8 @@ Code = Literal[
     "endpoint-cidrs",
     "eks-subnets",
     "charts-without-internet",
+    "nodes-without-aws",
+    "karpenter-without-internet",
     "system-nodes-accelerated",
     # the fleet on EKS
     "node-group-name-reserved",
@@ -89,6 +91,7 @@ Code = Literal[
     "eks-quota",
     "interfaces-unused-by-pods",
     "lustre-efa-on-eks",
+    "mount-path-reserved",
     # devices on EKS
     "device-stack-conflict",
     "device-stack-missing",

@@ -12,6 +12,24 @@ from infra.config.problems import Path, Problem
 if TYPE_CHECKING:
     from infra.config.environment import Environment
 
+TAKEN_FOLDERS = (
+    "bin",
+    "dev",
+    "etc",
+    "lib",
+    "lib64",
+    "proc",
+    "root",
+    "run",
+    "sbin",
+    "scratch",
+    "sys",
+    "tmp",
+    "usr",
+    "var",
+)
+"""Folders that a container has by itself, and the one where its pod finds the node's own disks."""
+
 SYSTEM_GROUP, ELASTIC_GROUPS = "system", "elastic-"
 """What other nodes than those of the file are labelled with: the system nodes, and the start of Karpenter's pools."""
 
@@ -20,6 +38,7 @@ def eks_problems(environment: "Environment", settings: Eks) -> Iterator[Problem]
     """What speaks against running the fleet of `environment` under `settings`, its control plane."""
     yield from _subnets(environment)
     yield from _internet(environment, settings)
+    yield from _mount_path(environment)
     yield from _group_names(environment)
     yield from _purchases(environment)
     yield from _counts(environment)
@@ -51,6 +70,23 @@ def _internet(environment: "Environment", settings: Eks) -> Iterator[Problem]:
         message = "without NAT gateways the cluster reaches neither charts nor images"
         hint = "set nat_gateways: 1, or name a registry that holds them in control_plane.chart_mirror"
         yield Problem("charts-without-internet", ("network", "create", "nat_gateways"), message, hint)
+    if create and not create.nat_gateways and not create.private_endpoints:
+        message = "without NAT gateways and without endpoints nodes reach no API of AWS, and never join"
+        at = ("network", "create", "private_endpoints")
+        yield Problem("nodes-without-aws", at, message, "remove private_endpoints, or set nat_gateways: 1")
+    if create and not create.nat_gateways and settings.karpenter:
+        message = "Karpenter makes instance profiles, and IAM has no endpoint in a VPC"
+        hint = "set karpenter: false, or network.create.nat_gateways: 1"
+        yield Problem("karpenter-without-internet", ("control_plane", "karpenter"), message, hint)
+
+
+def _mount_path(environment: "Environment") -> Iterator[Problem]:
+    """Pods mount the file system there, beside what every container has."""
+    settings = environment.storage.lustre
+    top = settings.mount_path.split("/")[1] if settings else ""
+    if top in TAKEN_FOLDERS:
+        message = f"/{top} is a folder that every container has, or its scratch; the file system would hide it"
+        yield Problem("mount-path-reserved", ("storage", "lustre", "mount_path"), message, "set mount_path: /fsx")
 
 
 def _group_names(environment: "Environment") -> Iterator[Problem]:

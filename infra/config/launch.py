@@ -156,6 +156,11 @@ def _ultraserver(group: "NodeGroup") -> Iterator[Problem]:
         message = f"{purchase.ultraserver} is no UltraServer; there are {', '.join(ultraservers)}"
         yield Problem("value-not-allowed", ("purchase", "ultraserver"), message, "choose one of them")
         return
+    for i, reservation in enumerate(purchase.reservation_ids):
+        if reservation in purchase.reservation_ids[:i]:
+            message = f"{reservation} is reservation_ids[{purchase.reservation_ids.index(reservation)}] already"
+            at = ("purchase", "reservation_ids", i)
+            yield Problem("duplicate-name", at, message, "name the block of the other UltraServer")
     bought = ultraservers[purchase.ultraserver]
     if bought.instance_type is not hardware:
         message = f"{bought.name} is made of {bought.instance_type.name}, not of {group.instance_type}"

@@ -125,12 +125,16 @@ class Karpenter(Construct):
     def _controller(self) -> None:
         role = service_role(self, "Role", service=PODS, description="Karpenter")
         arn, name = self._cluster.cluster_arn, self._cluster.cluster_name
-        self._let(role, "Launch", launching(name), "Ids of what it launches are EC2's; tags tie them to the cluster.")
-        self._let(role, "Look", looking(arn), "Prices and types have no resource; these actions change nothing.")
+        launch = self._let(
+            role, "Launch", launching(name), "Ids of what it launches are EC2's; tags tie them to the cluster."
+        )
+        look = self._let(role, "Look", looking(arn), "Prices and types have no resource; these actions change nothing.")
         profiles = [*instance_profiles(name), passing(self._node_role.attr_arn)]
-        self._let(role, "Profiles", profiles, "Karpenter names instance profiles; tags tie them to the cluster.")
+        profile = self._let(
+            role, "Profiles", profiles, "Karpenter names instance profiles; tags tie them to the cluster."
+        )
         read = ["sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"]
-        grant(self, "Listen", roles=[role], statements=[_allow(read, [self._queue_arn])])
+        listen = grant(self, "Listen", roles=[role], statements=[_allow(read, [self._queue_arn])])
         self.identity: IConstruct = eks.CfnPodIdentityAssociation(
             self,
             "Identity",
@@ -139,11 +143,13 @@ class Karpenter(Construct):
             service_account=KARPENTER_ACCOUNT,
             role_arn=role.attr_arn,
         )
+        # as long as the release is there it has its rights: without them no node that it launched would end
+        self.identity.node.add_dependency(launch, look, profile, listen)
 
-    def _let(self, role: iam.CfnRole, id: str, statements: list[Statement], reason: str) -> None:
+    def _let(self, role: iam.CfnRole, id: str, statements: list[Statement], reason: str) -> iam.CfnManagedPolicy:
         resources = {resource for entry in statements for resource in entry["Resource"] if resource.endswith("*")}
         findings = [f"AwsSolutions-IAM5[Resource::{_shown(resource)}]" for resource in sorted(resources)]
-        grant(self, id, roles=[role], statements=statements, accepted=dict.fromkeys(findings, reason))
+        return grant(self, id, roles=[role], statements=statements, accepted=dict.fromkeys(findings, reason))
 
 
 def launching(cluster: str) -> list[Statement]:

@@ -21,8 +21,9 @@ from infra.constructs.places import SecurityGroup, Subnet, Vpc
 from infra.constructs.roles import grant, service_role
 from infra.kubernetes.parts import Objects, Release
 
-TIMEOUT = "13m"
-"""How long Helm waits for a release. Its function lives 15 minutes; one that is cut off leaves the release pending."""
+TIMEOUT = "6m"
+"""How long Helm waits for a release, and again for undoing it. A function that is cut off after 15 minutes leaves the
+release pending, and none can be made over it."""
 
 HELM_RELEASE = "Custom::AWSCDK-EKS-HelmChart"
 KUBERNETES_OBJECTS = "Custom::AWSCDK-EKS-KubernetesResource"
@@ -66,10 +67,10 @@ FRAMEWORK_POLICIES = ("AWSLambdaBasicExecutionRole", "AWSLambdaVPCAccessExecutio
 
 
 class KubectlProvider(Construct):
-    """Functions in the cluster's own subnets with Helm and a kubectl of the cluster's version.
+    """A function in the cluster's own subnets with Helm and a kubectl of the cluster's version, and CDK's framework.
 
-    They administer the cluster by an access entry of their role; nothing else has that role. Their logs are encrypted
-    with `key` and retained.
+    It administers the cluster by an access entry of its role; nothing else has that role. The logs of both are
+    encrypted with `key` and retained.
     """
 
     def __init__(
@@ -120,7 +121,7 @@ class KubectlProvider(Construct):
             _log_to(function, logs.log_group_name)
         # Lambda puts a function into a VPC with the rights of its role
         handler.node.add_dependency(policy)
-        _depend_once(framework)
+        _framework_outside(framework)
         self._acknowledge(provider)
         self.ready = administrator(self, "Access", cluster=cluster, role_arn=role.attr_arn)
 
@@ -143,10 +144,12 @@ def _log_to(function: IConstruct, log_group_name: str) -> None:
     resource.add_property_override("LoggingConfig.LogGroup", log_group_name)
 
 
-def _depend_once(framework: IConstruct) -> None:
-    """CDK has its function wait for the role's policy and, once more than it has to, for the role."""
+def _framework_outside(framework: IConstruct) -> None:
+    """Takes CDK's framework out of the VPC. It waits for its role's policy, and not once more for the role."""
     policy = cast("CfnElement", _at(framework, "ServiceRole", "DefaultPolicy", "Resource"))
     resource = cast("CfnResource", framework.node.find_child("Resource"))
+    # it answers CloudFormation through a bucket of AWS's, and calls Lambda: the VPC's endpoints lead to neither
+    resource.add_property_deletion_override("VpcConfig")
     resource.add_override("DependsOn", [Stack.of(framework).get_logical_id(policy)])
 
 

@@ -40,12 +40,17 @@ class Served(Deployed):
         return self.only("Custom::AWSCDK-EKS-HelmChart")
 
 
-def test_functions_stand_in_private_subnets_with_the_cluster_s_group():
+def test_the_function_with_helm_stands_in_private_subnets_with_the_cluster_s_group():
     functions = Template.from_stack(Served()).find_resources("AWS::Lambda::Function").values()
-    assert len(functions) == 2
-    for function in functions:
-        vpc = function["Properties"]["VpcConfig"]
-        assert (vpc["SubnetIds"], vpc["SecurityGroupIds"]) == (["subnet-9"], ["sg-9"])
+    (vpc,) = (found["Properties"]["VpcConfig"] for found in functions if found["Properties"].get("Layers"))
+    assert (vpc["SubnetIds"], vpc["SecurityGroupIds"]) == (["subnet-9"], ["sg-9"])
+
+
+def test_what_answers_cloudformation_stands_outside_the_vpc():
+    """The S3 endpoint's policy knows no bucket of CloudFormation's, and there is no endpoint of Lambda."""
+    functions = Template.from_stack(Served()).find_resources("AWS::Lambda::Function").values()
+    (framework,) = (found["Properties"] for found in functions if not found["Properties"].get("Layers"))
+    assert "VpcConfig" not in framework
 
 
 @pytest.mark.parametrize("version", KUBERNETES_VERSIONS)

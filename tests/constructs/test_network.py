@@ -192,7 +192,7 @@ def test_the_s3_endpoint_carries_data_to_no_stranger(template):
 
 
 def test_nodes_can_fetch_pcs_software_and_container_layers_of_the_region():
-    assert {"aws-pcs-repo-eu-west-2", "prod-eu-west-2-starport-layer-bucket"} <= set(aws_owned_buckets("eu-west-2"))
+    assert {"aws-pcs-repo-eu-west-2", "prod-registry-k8s-io-eu-west-2"} <= set(aws_owned_buckets("eu-west-2"))
 
 
 def services(template):

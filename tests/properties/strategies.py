@@ -231,7 +231,7 @@ def _eks(draw: st.DrawFn, groups: list[Data], network: Data) -> Data:
         "scheduler": scheduler,
         "teams": draw(_teams(groups)),
         "jobs": draw(st.lists(st.sampled_from([job for job in JOBS if job not in left_out]), unique=True)),
-        "karpenter": not dra and not ultraservers_too and draw(st.booleans()),
+        "karpenter": not (dra or ultraservers_too or without_internet) and draw(st.booleans()),
         **draw(st.sampled_from(endpoints)),
         **({"chart_mirror": MIRROR} if mirror else {}),
     }
@@ -303,6 +303,8 @@ def environments(draw: st.DrawFn, planes: tuple[str, ...] = PLANES) -> Data:
     group_names = draw(st.lists(names, min_size=len(types), max_size=len(types), unique=True))
     groups = [draw(_node_group(name, kind, plane)) for name, kind in zip(group_names, types, strict=True)]
     network = draw(networks)
+    if plane == "eks" and network.get("create", {}).get("nat_gateways") == 0:
+        network["create"].pop("private_endpoints", None)
     required = {
         "schema_version": st.just(1),
         "name": words,
