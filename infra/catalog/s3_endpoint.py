@@ -1,4 +1,4 @@
-"""Buckets of AWS, and of registries at AWS, that a private node reads its software from. Source: `data/s3_endpoint.json`."""
+"""Buckets that a private node reads software from, of AWS and of registries. Source: `data/s3_endpoint.json`."""
 
 from infra.catalog.records import records
 
