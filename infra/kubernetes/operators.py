@@ -10,7 +10,6 @@ from typing import Any
 
 from infra.catalog.software import charts, manifests
 from infra.config.eks import Eks, JobOperator
-from infra.config.environment import Environment
 from infra.kubernetes.labels import NODE_GROUP, SYSTEM
 from infra.kubernetes.parts import Deployed, Object, Objects, Release
 
@@ -73,17 +72,14 @@ def operator_values(operator: JobOperator, settings: Eks) -> Values:
     return {}
 
 
-def karpenter_release(environment: Environment, deployed: Deployed) -> Release | None:
+def karpenter_release(deployed: Deployed) -> Release | None:
     """Karpenter on the system nodes, if the environment takes it. It hears of interruptions from its queue."""
     if deployed.elastic is None:
         return None
-    create = environment.network.create
     values = {
         "settings": {
             "clusterName": deployed.cluster_name,
             "interruptionQueue": deployed.elastic.interruption_queue,
-            # prices have no endpoint in a VPC
-            "isolatedVPC": create is not None and not create.nat_gateways,
         },
         "serviceAccount": {"name": KARPENTER_ACCOUNT},
         "replicas": 2,

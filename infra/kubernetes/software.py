@@ -21,7 +21,7 @@ def releases(environment: Environment, deployed: Deployed) -> tuple[Release | Ob
     settings = environment.control_plane
     if not isinstance(settings, Eks):
         raise TypeError(f"{environment.name} has no EKS control plane, but {type(settings).__name__}")
-    karpenter = karpenter_release(environment, deployed)
+    karpenter = karpenter_release(deployed)
     parts: tuple[Release | Objects, ...] = (
         *device_releases(environment, settings),
         *scheduler_releases(environment, settings),

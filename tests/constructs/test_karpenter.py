@@ -18,7 +18,6 @@ from infra.kubernetes.operators import KARPENTER_ACCOUNT, karpenter_release
 from infra.kubernetes.parts import Deployed, Elastic
 from tests.constructs.nag import open_findings
 from tests.constructs.test_eks import settings
-from tests.kubernetes.environments import eks_environment
 from tests.synthesis import flags
 
 CHANGES = re.compile(r"(ec2|iam|eks|sqs):(?!Describe|Get|List|Receive)")
@@ -86,9 +85,7 @@ def everything(statements):
 
 def test_the_controller_s_role_is_bound_to_the_account_of_its_release(template):
     [association] = of(template, "AWS::EKS::PodIdentityAssociation").values()
-    release = karpenter_release(
-        eks_environment(karpenter=True), Deployed("test-1", elastic=Elastic("queue", "role", "s", ("s",), "g", "g"))
-    )
+    release = karpenter_release(Deployed("test-1", elastic=Elastic("queue", "role", "s", ("s",), "g", "g")))
     assert association["Namespace"] == release.chart.namespace
     assert association["ServiceAccount"] == release.values["serviceAccount"]["name"] == KARPENTER_ACCOUNT
 

@@ -69,7 +69,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     running = server.start(region, folder=folder)
     cli = Cli(running, region)
     try:
-        bootstrapped = cli("bootstrap", f"aws://123456789012/{region}")
+        bootstrapped = cli("bootstrap", f"aws://123456789012/{region}", "--output", str(folder / "cdk.out"))
         assert bootstrapped.returncode == 0, bootstrapped.stderr
         yield cli
     finally:

@@ -171,7 +171,7 @@ def test_a_refused_file_stops_the_cli_with_the_report_and_no_traceback(cli, tmp_
     file = ROOT / "environments" / f"{tmp_path.name}.yaml"
     file.write_text(bad)
     try:
-        refused = cli("synth", "-c", f"env={file.stem}")
+        refused = cli("synth", "-c", f"env={file.stem}", "--output", str(tmp_path / "cdk.out"))
     finally:
         file.unlink()
     assert refused.returncode != 0

@@ -136,11 +136,11 @@ def test_the_installer_reads_and_deletes_nothing_of_others():
 
 
 def test_no_karpenter_unless_asked_for():
-    assert karpenter_release(eks_environment(), Deployed("cluster")) is None
+    assert karpenter_release(Deployed("cluster")) is None
 
 
 def test_karpenter_stands_on_system_nodes_and_hears_of_interruptions():
-    release = karpenter_release(eks_environment(karpenter=True), Deployed("cluster", elastic=ELASTIC))
+    release = karpenter_release(Deployed("cluster", elastic=ELASTIC))
     assert release is not None
     assert release.values["nodeSelector"] == {NODE_GROUP: SYSTEM}
     assert release.values["settings"]["clusterName"] == "cluster"
@@ -149,17 +149,9 @@ def test_karpenter_stands_on_system_nodes_and_hears_of_interruptions():
     assert release.chart.namespace == "kube-system"
 
 
-@pytest.mark.parametrize(("nat_gateways", "isolated"), [(1, False), (0, True)])
-def test_karpenter_asks_for_prices_only_with_a_way_out(nat_gateways, isolated):
-    environment = eks_environment(nat_gateways=nat_gateways, karpenter=True, chart_mirror="oci://mirror.example/copies")
-    release = karpenter_release(environment, Deployed("cluster", elastic=ELASTIC))
-    assert release is not None
-    assert release.values["settings"]["isolatedVPC"] is isolated
-
-
 def test_karpenters_replicas_fit_the_fewest_system_nodes():
     """Its chart puts no two on a node."""
     environment = eks_environment(karpenter=True, system_nodes={"count": 2})
-    release = karpenter_release(environment, Deployed("cluster", elastic=ELASTIC))
+    release = karpenter_release(Deployed("cluster", elastic=ELASTIC))
     assert release is not None
     assert release.values["replicas"] <= eks_settings(environment).system_nodes.count
