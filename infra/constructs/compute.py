@@ -131,6 +131,11 @@ def group_name(name: str, *fixed: str) -> str:
     return f"{name}-{hashlib.sha256(' '.join(fixed).encode()).hexdigest()[:6]}"
 
 
+def ami_reference(image: str) -> str:
+    """An AMI id as it is; `ssm:/path` as a dynamic reference, which CloudFormation resolves at each deployment."""
+    return f"{{{{resolve:{image}}}}}" if image.startswith("ssm:") else image
+
+
 def cpu_architecture(instance_type: str) -> Architecture:
     """Architecture of a type without GPUs: Graviton types have a g behind their generation, m7g, c8gn, r7gd."""
     return "arm64" if re.match(r"[a-z]+\d+g", instance_type) else "x86_64"

@@ -14,7 +14,7 @@ from constructs import Construct
 from infra.catalog.pcs import IMAGE_PARAMETER, smallest_size
 from infra.config.node_groups import PurchaseType
 from infra.config.pcs import Pcs, Queue, SlurmSettings
-from infra.constructs.compute import SESSION_MANAGER_ACTIONS, NodeLaunchTemplate, group_name
+from infra.constructs.compute import SESSION_MANAGER_ACTIONS, NodeLaunchTemplate, ami_reference, group_name
 from infra.constructs.keys import LogGroup, plain_arn
 from infra.constructs.places import SecurityGroup, Subnet
 from infra.constructs.roles import grant, trust
@@ -241,4 +241,4 @@ def _ami(image: str, architecture: str) -> str:
     """An AMI id, or a dynamic reference that CloudFormation resolves at each deployment."""
     if image == "auto":
         image = "ssm:" + IMAGE_PARAMETER.format(architecture=architecture)
-    return f"{{{{resolve:{image}}}}}" if image.startswith("ssm:") else image
+    return ami_reference(image)

@@ -25,3 +25,13 @@ class EnvironmentStack(cdk.Stack):
         if environment.permissions_boundary:
             boundary = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", environment.permissions_boundary)
             iam.PermissionsBoundary.of(self).apply(boundary)
+
+
+def node_tags(environment: Environment, group: str) -> dict[str, str]:
+    """Tags of the nodes of a group, and of their volumes."""
+    return {
+        "Name": f"{environment.name}-{group}",
+        **environment.tags,
+        "ultracluster:environment": environment.name,
+        "ultracluster:node-group": group,
+    }

@@ -6,12 +6,12 @@ from infra.config.eks import Eks
 from infra.config.environment import Environment
 from infra.config.launch import decide
 from infra.config.node_groups import NodeGroup
-from infra.constructs.compute import EKS_IMAGE, AcceleratedLaunchTemplate
+from infra.constructs.compute import EKS_IMAGE, AcceleratedLaunchTemplate, ami_reference
 from infra.constructs.eks_nodes import EksNodeGroup
 from infra.constructs.network import ClusterNetwork
 from infra.kubernetes import labels
 from infra.kubernetes.node_config import ClusterEndpoint, gpu_node_user_data
-from infra.stacks.base import EnvironmentStack
+from infra.stacks.base import EnvironmentStack, node_tags
 from infra.stacks.eks_control_plane import EksControlPlaneStack
 
 
@@ -51,14 +51,9 @@ class EksComputeStack(EnvironmentStack):
                 lustre=environment.storage.lustre,
                 cluster=self._joins(group),
             ),
-            tags={
-                "Name": f"{environment.name}-{group.name}",
-                **environment.tags,
-                "ultracluster:environment": environment.name,
-                "ultracluster:node-group": group.name,
-            },
+            tags=node_tags(environment, group.name),
             image=EKS_IMAGE,
-            ami_id=_ami(group.image),
+            ami_id=None if group.image == "auto" else ami_reference(group.image),
         )
         EksNodeGroup(
             self,
@@ -83,10 +78,3 @@ class EksComputeStack(EnvironmentStack):
         return ClusterEndpoint(
             cluster.cluster_name, cluster.endpoint, cluster.certificate_authority, cluster.service_network
         )
-
-
-def _ami(image: str) -> str | None:
-    """An AMI id, or a dynamic reference that CloudFormation resolves at each deployment; none for EKS's own image."""
-    if image == "auto":
-        return None
-    return f"{{{{resolve:{image}}}}}" if image.startswith("ssm:") else image

@@ -11,7 +11,7 @@ from infra.constructs.bucket_access import BucketAccess
 from infra.constructs.compute import AcceleratedLaunchTemplate, CpuLaunchTemplate, cpu_architecture
 from infra.constructs.network import ClusterNetwork
 from infra.constructs.pcs import PcsNodeGroup, PcsQueue, one_after_another
-from infra.stacks.base import EnvironmentStack
+from infra.stacks.base import EnvironmentStack, node_tags
 from infra.stacks.pcs_control_plane import PcsControlPlaneStack
 from infra.stacks.storage import StorageStack
 
@@ -60,7 +60,7 @@ class PcsComputeStack(EnvironmentStack):
             security_groups=[self._network.cluster_security_group],
             root_volume_gib=LOGIN_VOLUME_GIB,
             user_data=boot.user_data([boot.protect_slurmd(), *self._mounts(None)]),
-            tags=self._node_tags("login"),
+            tags=node_tags(self._environment, "login"),
         )
         return PcsNodeGroup(
             self,
@@ -89,7 +89,7 @@ class PcsComputeStack(EnvironmentStack):
             security_groups=[self._network.efa_security_group, self._network.cluster_security_group],
             root_volume_gib=group.root_volume_gib,
             user_data=boot.user_data([boot.protect_slurmd(), *scratch, *self._mounts(group)]),
-            tags=self._node_tags(group.name),
+            tags=node_tags(self._environment, group.name),
         )
         return PcsNodeGroup(
             self,
@@ -113,12 +113,3 @@ class PcsComputeStack(EnvironmentStack):
             return []
         mount = boot.LustreMount(file_system.dns_name, file_system.mount_name, settings.mount_path, settings.efa)
         return [boot.mount_lustre(mount, group.hardware if group else None)]
-
-    def _node_tags(self, group: str) -> dict[str, str]:
-        environment = self._environment
-        return {
-            "Name": f"{environment.name}-{group}",
-            **environment.tags,
-            "ultracluster:environment": environment.name,
-            "ultracluster:node-group": group,
-        }

@@ -19,7 +19,7 @@ from infra.kubernetes.addons import ClusterAddon, cluster_addons
 from infra.kubernetes.node_config import system_node_user_data
 from infra.kubernetes.parts import Deployed, Elastic, FileSystem, Objects, Release
 from infra.kubernetes.platform import platform
-from infra.stacks.base import EnvironmentStack
+from infra.stacks.base import EnvironmentStack, node_tags
 from infra.stacks.eks_control_plane import EksControlPlaneStack
 from infra.stacks.storage import StorageStack
 
@@ -166,19 +166,13 @@ class PlatformStack(EnvironmentStack):
 
     def _system_nodes(self) -> SystemNodeGroup:
         environment, settings = self._environment, self._settings.system_nodes
-        tags = {
-            "Name": f"{environment.name}-system",
-            **environment.tags,
-            "ultracluster:environment": environment.name,
-            "ultracluster:node-group": labels.SYSTEM,
-        }
         template = CpuLaunchTemplate(
             self,
             "SystemTemplate",
             security_groups=[self._network.cluster_security_group],
             root_volume_gib=SYSTEM_VOLUME_GIB,
             user_data=system_node_user_data(lustre=environment.storage.lustre),
-            tags=tags,
+            tags=node_tags(environment, labels.SYSTEM),
             image=EKS_IMAGE,
         )
         return SystemNodeGroup(
