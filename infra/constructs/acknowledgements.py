@@ -1,8 +1,9 @@
 """Findings of security scanners that we accept, each with the reason a reviewer reads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from aws_cdk import Acknowledgment, Validations
+from aws_cdk import Acknowledgment, Stack, Validations
 from constructs import IConstruct
 
 
@@ -10,3 +11,23 @@ def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
     """Accepts findings on `construct` and below it: rule id to reason."""
     rules = [Acknowledgment(id=rule, reason=reason) for rule, reason in reasons.items()]
     Validations.of(construct).acknowledge(*rules)
+
+
+def wildcards(scope: IConstruct, resources: Sequence[str], reason: str) -> dict[str, str]:
+    """Findings of cdk-nag on `resources` that end in a wildcard, as policies of the scope's stack name them."""
+    named: list[Any] = Stack.of(scope).resolve(list(resources))
+    return {f"AwsSolutions-IAM5[Resource::{_shown(resource)}]": reason for resource in named}
+
+
+def _shown(value: Any) -> str:
+    """An ARN as cdk-nag writes it in a finding: references in angle brackets."""
+    match value:
+        case {"Fn::GetAtt": [str(name), str(attribute)]}:
+            return f"<{name}.{attribute}>"
+        case {"Fn::ImportValue": str(name)}:
+            return name
+        case {"Ref": str(name)}:
+            return f"<{name}>"
+        case {"Fn::Join": [str(separator), list(parts)]}:
+            return separator.join(map(_shown, parts))
+    return str(value)

@@ -7,6 +7,7 @@ from aws_cdk import Stack
 from aws_cdk.interfaces.aws_iam import IRoleRef
 from constructs import Construct
 
+from infra.constructs.acknowledgements import wildcards
 from infra.constructs.buckets import TrainingBucket
 from infra.constructs.roles import grant
 
@@ -29,9 +30,7 @@ class BucketAccess(Construct):
             key_arns = [key.key_arn for key in keys]
             statements.append({"Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Resource": key_arns})
         reason = "objects of the environment's own buckets, whose keys the jobs choose"
-        shown = map(_shown, stack.resolve(objects))
-        accepted = {f"AwsSolutions-IAM5[Resource::{resource}]": reason for resource in shown}
-        grant(self, "Policy", roles=[role], statements=statements, accepted=accepted)
+        grant(self, "Policy", roles=[role], statements=statements, accepted=wildcards(self, objects, reason))
 
 
 def _arn_in(stack: Stack, bucket: TrainingBucket) -> str:
@@ -39,17 +38,3 @@ def _arn_in(stack: Stack, bucket: TrainingBucket) -> str:
     owner = Stack.of(bucket)
     made_elsewhere = bucket.key is not None and owner is not stack
     return owner.export_value(bucket.bucket_arn) if made_elsewhere else bucket.bucket_arn
-
-
-def _shown(value: Any) -> str:
-    """An ARN as cdk-nag writes it in a finding: references in angle brackets."""
-    match value:
-        case {"Fn::GetAtt": [str(name), str(attribute)]}:
-            return f"<{name}.{attribute}>"
-        case {"Fn::ImportValue": str(name)}:
-            return name
-        case {"Ref": str(name)}:
-            return f"<{name}>"
-        case {"Fn::Join": [str(separator), list(parts)]}:
-            return separator.join(map(_shown, parts))
-    return str(value)

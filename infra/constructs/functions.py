@@ -17,13 +17,17 @@ RUNTIME = "python3.14"
 INLINE_LIMIT = 4096
 """Characters of code that a template may carry (AWS::Lambda::Function, Code.ZipFile)."""
 
+CALLED_BY_CLOUDFORMATION = {
+    "NIST.800.53.R5-LambdaDLQ": "CloudFormation calls it, waits for the answer and fails the deployment when none "
+    "comes; a dead letter would have no reader.",
+    "NIST.800.53.R5-LambdaConcurrency": "CloudFormation calls it once for each change. Reserving concurrency would "
+    "take it from the account's other functions, and fails in accounts whose limit is 10.",
+}
+
 ACCEPTED = {
     "NIST.800.53.R5-LambdaInsideVPC": "It calls one AWS control API and answers CloudFormation through a presigned S3 "
     "address. It reads no data of the VPC, and inside the VPC it would need a way out that nothing else needs.",
-    "NIST.800.53.R5-LambdaDLQ": "CloudFormation calls it, waits for the answer and fails the deployment when none "
-    "comes; a dead letter would have no reader.",
-    "NIST.800.53.R5-LambdaConcurrency": "CloudFormation calls it once for each deployment. Reserving concurrency would "
-    "take it from the account's other functions, and fails in accounts whose limit is 10.",
+    **CALLED_BY_CLOUDFORMATION,
 }
 
 

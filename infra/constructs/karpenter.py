@@ -7,7 +7,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
 
 from infra.catalog.software import charts
-from infra.constructs.acknowledgements import acknowledge
+from infra.constructs.acknowledgements import acknowledge, wildcards
 from infra.constructs.eks import EksCluster
 from infra.constructs.eks_nodes import EksNodeRole
 from infra.constructs.names import ACCOUNT, PARTITION, REGION, own_arn
@@ -51,8 +51,6 @@ DESCRIBED = (
     "SpotPriceHistory",
     "Subnets",
 )
-
-SHOWN = {PARTITION: "<AWS::Partition>", REGION: "<AWS::Region>", ACCOUNT: "<AWS::AccountId>"}
 
 Statement = dict[str, Any]
 
@@ -148,8 +146,8 @@ class Karpenter(Construct):
 
     def _let(self, role: iam.CfnRole, id: str, statements: list[Statement], reason: str) -> iam.CfnManagedPolicy:
         resources = {resource for entry in statements for resource in entry["Resource"] if resource.endswith("*")}
-        findings = [f"AwsSolutions-IAM5[Resource::{_shown(resource)}]" for resource in sorted(resources)]
-        return grant(self, id, roles=[role], statements=statements, accepted=dict.fromkeys(findings, reason))
+        accepted = wildcards(self, sorted(resources), reason)
+        return grant(self, id, roles=[role], statements=statements, accepted=accepted)
 
 
 def launching(cluster: str) -> list[Statement]:
@@ -231,13 +229,6 @@ def _shared(*kinds: str) -> list[str]:
 def _public(*kinds: str) -> list[str]:
     """Images and snapshots, whose ARNs name no account."""
     return [f"arn:{PARTITION}:ec2:{REGION}::{kind}/*" for kind in kinds]
-
-
-def _shown(resource: str) -> str:
-    """An ARN as cdk-nag writes it in a finding."""
-    for token, name in SHOWN.items():
-        resource = resource.replace(token, name)
-    return resource
 
 
 def _allow(actions: list[str], resources: list[str], condition: dict[str, Any] | None = None) -> Statement:

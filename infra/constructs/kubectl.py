@@ -16,6 +16,7 @@ from infra.catalog.eks import KUBERNETES_VERSIONS, NEWEST_TESTED
 from infra.catalog.software import release_source
 from infra.constructs.acknowledgements import acknowledge
 from infra.constructs.eks import EksCluster, administrator
+from infra.constructs.functions import CALLED_BY_CLOUDFORMATION
 from infra.constructs.keys import EncryptionKey, log_group
 from infra.constructs.places import SecurityGroup, Subnet, Vpc
 from infra.constructs.roles import grant, service_role
@@ -55,10 +56,7 @@ ANY_RESOURCE = {
 }
 
 ACCEPTED = {
-    "NIST.800.53.R5-LambdaDLQ": "CloudFormation calls it, waits for the answer and fails the deployment when none "
-    "comes; a dead letter would have no reader.",
-    "NIST.800.53.R5-LambdaConcurrency": "CloudFormation calls it, once for each change. Reserving concurrency would "
-    "take it from the account's other functions, and fails in accounts whose limit is 10.",
+    **CALLED_BY_CLOUDFORMATION,
     "AwsSolutions-L1": "CDK gives its function the runtime that it was tested with.",
     "NIST.800.53.R5-IAMNoInlinePolicy": "CDK's framework gives its function this policy, and both go together.",
 }
