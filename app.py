@@ -7,9 +7,8 @@ from pathlib import Path
 gc.disable()  # the CDK's modules set the collector off again and again, and synth is over before it finds anything
 
 import aws_cdk as cdk
-
-from infra.config.loader import RefusedEnvironment, load
-from infra.stacks import build_app
+from ultracluster.config.loader import RefusedEnvironment, load
+from ultracluster.stacks import build_app
 
 app = cdk.App(analytics_reporting=False)
 name = app.node.try_get_context("env") or "dev"

@@ -3,7 +3,8 @@
 import json
 import time
 
-from infra.config.loader import load
+from ultracluster.config.loader import load
+
 from tests.synthesis import FILES, synthesise
 
 synthesise(load(FILES["prod"]))

@@ -5,7 +5,7 @@ import io
 import json
 import sys
 
-from infra.cli import main
+from ultracluster.cli import main
 
 heavy = sys.argv[1:]
 sys.argv = ["ultracluster", "validate", "environments/prod.yaml"]

@@ -8,9 +8,10 @@ import json
 import sys
 from functools import partial
 
+from ultracluster.config.environment import Environment
+from ultracluster.config.loader import load
+
 from benchmarks.timing import interleaved
-from infra.config.environment import Environment
-from infra.config.loader import load
 from tests.synthesis import FILES, synthesise
 
 

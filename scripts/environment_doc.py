@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from infra.catalog import catalog, eks, lustre, pcs, ultraservers
-from infra.config import eks_fleet, pcs_fleet
-from infra.config.problems import Settings
-from infra.config.schema import environment_schema
+from ultracluster.catalog import catalog, eks, lustre, pcs, ultraservers
+from ultracluster.config import eks_fleet, pcs_fleet
+from ultracluster.config.problems import Settings
+from ultracluster.config.schema import environment_schema
 
 DOC = Path(__file__).parent.parent / "docs" / "environment-file.md"
 
@@ -25,7 +25,7 @@ and check the file when its first line names the schema, as in `environments/`:
 
 YAML is read by the core schema of version 1.2: only `true` and `false` are booleans, and nothing is a date. Account
 numbers and versions of Slurm and Kubernetes are text and need quotes. This page is written by `make docs` from the
-models in `infra/config`.
+models in `infra/ultracluster/config`.
 """
 
 SECTIONS = {

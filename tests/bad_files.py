@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import get_args
 from unittest.mock import patch
 
-from infra.config.codes import Code
-from infra.config.loader import Reading, read
-from infra.config.report import report
+from ultracluster.config.codes import Code
+from ultracluster.config.loader import Reading, read
+from ultracluster.config.report import report
 
 FOLDER = Path(__file__).parent / "unit" / "config"
 CODES = get_args(Code)
@@ -22,7 +22,7 @@ SOUND = ("minimal.yaml", "minimal-eks.yaml")
 
 def reading_time():
     """Sets the clock to when the files were written: versions end and capacity blocks begin as time goes by."""
-    return patch("infra.config.clock.now", lambda: datetime(2026, 11, 20, tzinfo=UTC))
+    return patch("ultracluster.config.clock.now", lambda: datetime(2026, 11, 20, tzinfo=UTC))
 
 
 def reading_of(name: str) -> Reading:

@@ -26,8 +26,7 @@ def flags() -> dict[str, Any]:
 def synthesise(environment: Any) -> dict[str, dict[str, Any]]:
     """Templates of an environment by the part that their stack is named for: network, storage ..."""
     import aws_cdk as cdk
-
-    from infra.stacks import build_app
+    from ultracluster.stacks import build_app
 
     with tempfile.TemporaryDirectory() as folder:
         app = cdk.App(outdir=folder, context=flags(), analytics_reporting=False)
@@ -39,7 +38,7 @@ def synthesise(environment: Any) -> dict[str, dict[str, Any]]:
 @cache
 def templates(name: str) -> dict[str, dict[str, Any]]:
     """Templates of the shipped environment or example called `name`."""
-    from infra.config.loader import load
+    from ultracluster.config.loader import load
 
     return synthesise(load(FILES[name]))
 

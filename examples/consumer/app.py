@@ -1,12 +1,11 @@
 """A CDK app of your own: a Lustre scratch space that GPU nodes reach over EFA, in a network made for them."""
 
 import aws_cdk as cdk
-
-from infra.config.network import CreateNetwork, Network
-from infra.config.storage import Lustre
-from infra.constructs.keys import DataKey
-from infra.constructs.lustre import TrainingFileSystem
-from infra.constructs.network import ClusterNetwork
+from ultracluster.config.network import CreateNetwork, Network
+from ultracluster.config.storage import Lustre
+from ultracluster.constructs.keys import DataKey
+from ultracluster.constructs.lustre import TrainingFileSystem
+from ultracluster.constructs.network import ClusterNetwork
 
 app = cdk.App()
 stack = cdk.Stack(app, "research", env=cdk.Environment(region="us-east-2"))

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from infra.catalog import catalog
-from infra.config.environment import Environment
-from infra.config.loader import load
+from ultracluster.catalog import catalog
+from ultracluster.config.environment import Environment
+from ultracluster.config.loader import load
+
 from scripts.architecture.drawing import TIMES, arrow, box, label
 from tests.synthesis import FILES, templates
 

@@ -1,11 +1,10 @@
 """What jobs may do with buckets."""
 
 from aws_cdk import aws_iam as iam
-
-from infra.config.storage import Bucket
-from infra.constructs.bucket_access import BucketAccess
-from infra.constructs.buckets import TrainingBucket
-from infra.constructs.keys import DataKey
+from ultracluster.config.storage import Bucket
+from ultracluster.constructs.bucket_access import BucketAccess
+from ultracluster.constructs.buckets import TrainingBucket
+from ultracluster.constructs.keys import DataKey
 
 
 def test_jobs_read_and_write_the_given_buckets_but_delete_nothing(synth):

@@ -3,10 +3,9 @@
 import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Match, Template
-
-from infra.config.storage import Bucket, Lifecycle
-from infra.constructs.buckets import TrainingBucket
-from infra.constructs.keys import DataKey
+from ultracluster.config.storage import Bucket, Lifecycle
+from ultracluster.constructs.buckets import TrainingBucket
+from ultracluster.constructs.keys import DataKey
 
 BUCKETS = {
     "datasets": Bucket(),

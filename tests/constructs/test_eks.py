@@ -8,12 +8,11 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Match, Template
-
-from infra.catalog.software import addons
-from infra.config.eks import Eks, Team
-from infra.constructs.eks import EksAddon, EksCluster, administrator, member, service_network
-from infra.constructs.roles import PODS, service_role
-from infra.kubernetes.addons import ClusterAddon
+from ultracluster.catalog.software import addons
+from ultracluster.config.eks import Eks, Team
+from ultracluster.constructs.eks import EksAddon, EksCluster, administrator, member, service_network
+from ultracluster.constructs.roles import PODS, service_role
+from ultracluster.kubernetes.addons import ClusterAddon
 
 ADMIN = "arn:aws:iam::111122223333:role/Platform"
 

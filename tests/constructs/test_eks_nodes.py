@@ -5,15 +5,15 @@ import json
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
+from ultracluster.catalog import catalog
+from ultracluster.catalog.eks import KUBERNETES_VERSIONS, REPAIRS
+from ultracluster.config.eks import NodeRepair
+from ultracluster.config.launch import decide
+from ultracluster.config.node_groups import NodeGroup
+from ultracluster.constructs.compute import EKS_IMAGE, AcceleratedLaunchTemplate, CpuLaunchTemplate
+from ultracluster.constructs.eks_nodes import EksNodeGroup, EksNodeRole, SystemNodeGroup, repair_configuration, scaling
+from ultracluster.kubernetes.labels import GPU_TAINT
 
-from infra.catalog import catalog
-from infra.catalog.eks import KUBERNETES_VERSIONS, REPAIRS
-from infra.config.eks import NodeRepair
-from infra.config.launch import decide
-from infra.config.node_groups import NodeGroup
-from infra.constructs.compute import EKS_IMAGE, AcceleratedLaunchTemplate, CpuLaunchTemplate
-from infra.constructs.eks_nodes import EksNodeGroup, EksNodeRole, SystemNodeGroup, repair_configuration, scaling
-from infra.kubernetes.labels import GPU_TAINT
 from tests.constructs.test_eks import Deployed
 
 BLOCK = {"type": "capacity_block", "reservation_id": "cr-0123456789abcdef0"}

@@ -6,10 +6,9 @@ from unittest.mock import Mock, patch
 
 import pytest
 from botocore.exceptions import ClientError
-
-from infra.constructs import functions
-from infra.constructs.functions import INLINE_LIMIT, InlineResource, inline_code
-from infra.constructs.keys import DataKey
+from ultracluster.constructs import functions
+from ultracluster.constructs.functions import INLINE_LIMIT, InlineResource, inline_code
+from ultracluster.constructs.keys import DataKey
 
 HANDLERS = ("default_security_group", "root_squash")
 
@@ -61,7 +60,7 @@ def test_code_that_is_too_long_for_a_template_is_refused(monkeypatch):
 def test_every_handler_fits_and_stands_alone(handler):
     code = inline_code(handler)
     assert len(code) <= INLINE_LIMIT
-    assert "infra" not in code
+    assert "ultracluster" not in code
 
 
 # what the code does

@@ -10,9 +10,9 @@ import pytest
 from aws_cdk import aws_s3 as s3
 from cfnlint.api import lint
 from cfnlint.config import ManualArgs
+from ultracluster.config.loader import load
+from ultracluster.stacks import build_app
 
-from infra.config.loader import load
-from infra.stacks import build_app
 from tests.constructs.nag import Finding, open_findings
 from tests.synthesis import FILES, ROOT, templates
 
@@ -50,8 +50,8 @@ def test_cdk_validation_finds_nothing_in_any_environment(tmp_path):
 import json, sys
 sys.path.insert(0, {str(ROOT)!r})
 import aws_cdk as cdk
-from infra.config.loader import load
-from infra.stacks import build_app
+from ultracluster.config.loader import load
+from ultracluster.stacks import build_app
 from tests.synthesis import FILES, flags
 for name, file in FILES.items():
     context = {{**flags(), "@aws-cdk/core:validateAgainstDefaultRules": True}}

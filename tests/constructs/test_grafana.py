@@ -2,11 +2,10 @@
 
 import pytest
 from aws_cdk.assertions import Match
-
-from infra.config.observability import Grafana, Observability
-from infra.constructs.grafana import GrafanaWorkspace, _authentication
-from infra.constructs.keys import DataKey
-from infra.constructs.metrics import MetricsWorkspace
+from ultracluster.config.observability import Grafana, Observability
+from ultracluster.constructs.grafana import GrafanaWorkspace, _authentication
+from ultracluster.constructs.keys import DataKey
+from ultracluster.constructs.metrics import MetricsWorkspace
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
+from ultracluster.constructs.eks import EksCluster
+from ultracluster.constructs.karpenter import EVENTS, Karpenter
+from ultracluster.constructs.roles import grant
+from ultracluster.kubernetes.operators import KARPENTER_ACCOUNT, karpenter_release
+from ultracluster.kubernetes.parts import Deployed, Elastic
 
-from infra.constructs.eks import EksCluster
-from infra.constructs.karpenter import EVENTS, Karpenter
-from infra.constructs.roles import grant
-from infra.kubernetes.operators import KARPENTER_ACCOUNT, karpenter_release
-from infra.kubernetes.parts import Deployed, Elastic
 from tests.constructs.nag import open_findings
 from tests.constructs.test_eks import settings
 from tests.synthesis import flags

@@ -2,12 +2,11 @@
 
 import pytest
 from aws_cdk.assertions import Match
-
-from infra.config.storage import Bucket, Lustre, S3Link
-from infra.constructs.buckets import TrainingBucket
-from infra.constructs.keys import DataKey
-from infra.constructs.links import S3Links, _association
-from infra.constructs.lustre import TrainingFileSystem, _properties
+from ultracluster.config.storage import Bucket, Lustre, S3Link
+from ultracluster.constructs.buckets import TrainingBucket
+from ultracluster.constructs.keys import DataKey
+from ultracluster.constructs.links import S3Links, _association
+from ultracluster.constructs.lustre import TrainingFileSystem, _properties
 
 SSD = {"capacity_gib": 9600, "throughput_mbps_per_tib": 500}
 DATASETS = S3Link(path="/datasets", bucket="datasets", prefix="raw/v1", import_events=("new", "changed", "deleted"))

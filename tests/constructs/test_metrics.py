@@ -2,10 +2,9 @@
 
 import pytest
 from aws_cdk import aws_iam as iam
-
-from infra.config.observability import Observability
-from infra.constructs.keys import DataKey
-from infra.constructs.metrics import MetricsWorkspace
+from ultracluster.config.observability import Observability
+from ultracluster.constructs.keys import DataKey
+from ultracluster.constructs.metrics import MetricsWorkspace
 
 
 @pytest.fixture(scope="module")

@@ -5,17 +5,17 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
+from ultracluster.config.network import CreateNetwork, Network
+from ultracluster.config.observability import Grafana, Observability
+from ultracluster.config.storage import Bucket, Lustre, S3Link
+from ultracluster.constructs.buckets import TrainingBucket
+from ultracluster.constructs.grafana import GrafanaWorkspace
+from ultracluster.constructs.keys import DataKey
+from ultracluster.constructs.links import S3Links
+from ultracluster.constructs.lustre import TrainingFileSystem
+from ultracluster.constructs.metrics import MetricsWorkspace
+from ultracluster.constructs.network import ClusterNetwork
 
-from infra.config.network import CreateNetwork, Network
-from infra.config.observability import Grafana, Observability
-from infra.config.storage import Bucket, Lustre, S3Link
-from infra.constructs.buckets import TrainingBucket
-from infra.constructs.grafana import GrafanaWorkspace
-from infra.constructs.keys import DataKey
-from infra.constructs.links import S3Links
-from infra.constructs.lustre import TrainingFileSystem
-from infra.constructs.metrics import MetricsWorkspace
-from infra.constructs.network import ClusterNetwork
 from tests.constructs.nag import Finding, open_findings
 
 LUSTRE = Lustre(

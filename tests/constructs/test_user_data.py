@@ -4,9 +4,8 @@ import subprocess
 from email import message_from_string
 
 import pytest
-
-from infra.catalog import catalog
-from infra.constructs.user_data import LustreMount, mount_lustre, protect_slurmd, raid0_instance_store, user_data
+from ultracluster.catalog import catalog
+from ultracluster.constructs.user_data import LustreMount, mount_lustre, protect_slurmd, raid0_instance_store, user_data
 
 P5EN, P5_SMALL = catalog["p5en.48xlarge"], catalog["p5.4xlarge"]
 OVER_EFA = LustreMount("fs-1.fsx.us-east-2.amazonaws.com", "abcdefgh", "/fsx", efa=True)

@@ -78,12 +78,12 @@ def of_type(template, kind):
 
 
 def test_the_package_comes_from_the_wheel(python, tmp_path):
-    where = run(python, "-c", "import infra; print(infra.__file__)", cwd=tmp_path).strip()
+    where = run(python, "-c", "import ultracluster; print(ultracluster.__file__)", cwd=tmp_path).strip()
     assert Path(where).is_relative_to(python.parent.parent)
 
 
 def test_the_wheel_has_its_data_files_and_types(python, tmp_path):
-    code = "from importlib.resources import files; print((files('infra') / 'py.typed').is_file())"
+    code = "from importlib.resources import files; print((files('ultracluster') / 'py.typed').is_file())"
     assert run(python, "-c", code, cwd=tmp_path).strip() == "True"
     command = python.with_name("ultracluster")
     types = json.loads(run(command, "catalog", "--json", cwd=tmp_path))["instance_types"]

@@ -3,8 +3,8 @@
 import re
 
 import pytest
+from ultracluster.catalog import pcs
 
-from infra.catalog import pcs
 from scripts.errors_doc import DOC, example
 from tests.bad_files import CODES, NAMES, code_of
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-INFRA = ROOT / "infra"
+SOURCES = ROOT / "infra"
+PACKAGE = SOURCES / "ultracluster"
 
 BELOW = {
     "catalog": set(),
@@ -29,8 +30,8 @@ CDK = {"aws_cdk", "jsii", "constructs", "cdk_nag"}
 WITHOUT_CDK = {"catalog", "config", "planning", "telemetry", "kubernetes", "account", "localaws", "cli"}
 HEAVY = {"aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint"}
 
-MODULES = sorted(INFRA.rglob("*.py"))
-FLOORS = sorted(path.name for path in INFRA.iterdir() if path.is_dir() and any(path.rglob("*.py")))
+MODULES = sorted(PACKAGE.rglob("*.py"))
+FLOORS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.rglob("*.py")))
 
 
 def imports(source: str) -> Iterator[str]:
@@ -45,14 +46,16 @@ def imports(source: str) -> Iterator[str]:
 
 
 def floor(module: Path) -> str | None:
-    parts = module.relative_to(INFRA).parts
+    parts = module.relative_to(PACKAGE).parts
     return parts[0] if len(parts) > 1 else None
 
 
 def climbs(name: str, source: str) -> set[str]:
     """Floors that a source of floor `name` imports and may not."""
     found = {
-        parts[1] for parts in (module.split(".") for module in imports(source)) if parts[0] == "infra" and parts[1:]
+        parts[1]
+        for parts in (module.split(".") for module in imports(source))
+        if parts[0] == "ultracluster" and parts[1:]
     }
     return (found & set(BELOW)) - BELOW[name] - {name}
 
@@ -75,7 +78,8 @@ def test_cdk_stays_on_its_floors(module):
 
 
 @pytest.mark.parametrize(
-    "line", ["from infra.config import loader", "import infra.config.loader", "from infra import config"]
+    "line",
+    ["from ultracluster.config import loader", "import ultracluster.config.loader", "from ultracluster import config"],
 )
 def test_a_climbing_import_would_be_seen(line):
     assert climbs("catalog", f"def f():\n    {line}\n") == {"config"}
@@ -83,7 +87,7 @@ def test_a_climbing_import_would_be_seen(line):
 
 def test_importing_the_lower_floors_loads_nothing_heavy():
     modules = [
-        ".".join(module.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        ".".join(module.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__")
         for module in MODULES
         if floor(module) in ("catalog", "config", "planning", "telemetry", "kubernetes")
     ]

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import aws_cdk
 import pytest
+import ultracluster.constructs
 from constructs import Construct
 from syrupy.extensions.json import JSONSnapshotExtension
 
-import infra.constructs
 from tests.synthesis import FILES, STATEFUL, flags, templates
 
 SHIPPED = ("dev", "staging", "prod", "b300")
@@ -49,7 +49,7 @@ def stateful(name, kinds=STATEFUL):
 
 def test_public_constructs_and_their_arguments(snapshot):
     public = {}
-    for found in pkgutil.iter_modules(infra.constructs.__path__, "infra.constructs."):
+    for found in pkgutil.iter_modules(ultracluster.constructs.__path__, "ultracluster.constructs."):
         module = importlib.import_module(found.name)
         for name, member in vars(module).items():
             own = inspect.isclass(member) and member.__module__ == found.name and not name.startswith("_")

@@ -11,10 +11,10 @@ from typing import Any
 import boto3
 import pytest
 import yaml
+from ultracluster.config.loader import check
+from ultracluster.config.source import parse
+from ultracluster.localaws import server
 
-from infra.config.loader import check
-from infra.config.source import parse
-from infra.localaws import server
 from tests.synthesis import FILES, ROOT, flags
 
 CDK = [str(ROOT / "node_modules/.bin/cdk"), "--no-notices"]
@@ -53,8 +53,7 @@ class Cli:
 def assembly(environment: Any, folder: Path) -> str:
     """Synthesises an environment into a folder, for `cdk --app`."""
     import aws_cdk as cdk
-
-    from infra.stacks import build_app
+    from ultracluster.stacks import build_app
 
     app = cdk.App(outdir=str(folder), context=flags(), analytics_reporting=False)
     build_app(environment, app=app).synth()

@@ -10,12 +10,12 @@ from typing import Any
 
 import boto3
 from botocore.exceptions import ClientError
+from ultracluster.config.environment import Environment
+from ultracluster.config.loader import load
+from ultracluster.localaws import accounts, local_aws, seeds
+from ultracluster.localaws.services.capacity import seed_reservation
+from ultracluster.localaws.services.kubernetes import contents
 
-from infra.config.environment import Environment
-from infra.config.loader import load
-from infra.localaws import accounts, local_aws, seeds
-from infra.localaws.services.capacity import seed_reservation
-from infra.localaws.services.kubernetes import contents
 from tests.synthesis import FILES, synthesise, templates
 
 ORDER = ("network", "storage", "control-plane", "compute", "platform", "links", "observability")

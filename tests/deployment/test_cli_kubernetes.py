@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import pytest
+from ultracluster.config.loader import load
+from ultracluster.localaws import seeds
 
-from infra.config.loader import load
-from infra.localaws import seeds
 from tests.deployment.conftest import assembly, changed
 from tests.synthesis import FILES, ROOT
 

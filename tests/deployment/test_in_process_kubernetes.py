@@ -1,9 +1,9 @@
 """Shipped environments with Kubernetes, deployed in this process: what EKS answers, and what is in the cluster."""
 
 import pytest
+from ultracluster.config.loader import load
+from ultracluster.localaws.services.kubernetes import contents
 
-from infra.config.loader import load
-from infra.localaws.services.kubernetes import contents
 from tests.deployment.in_process import CREATED_HERE, client, cluster, deployed_whole, objects
 from tests.synthesis import FILES
 

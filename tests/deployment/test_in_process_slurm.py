@@ -1,8 +1,8 @@
 """Shipped environments with Slurm, deployed in this process: what PCS answers."""
 
 import pytest
+from ultracluster.config.loader import load
 
-from infra.config.loader import load
 from tests.deployment.in_process import CREATED_HERE, client, deployed_whole
 from tests.synthesis import FILES
 

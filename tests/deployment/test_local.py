@@ -7,8 +7,8 @@ from pathlib import Path
 
 import boto3
 import pytest
+from ultracluster.localaws import server
 
-from infra.localaws import server
 from tests.deployment.conftest import changed
 from tests.synthesis import FILES, templates
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from infra.catalog import catalog
-from infra.config.eks import Eks
-from infra.config.environment import Environment
+from ultracluster.catalog import catalog
+from ultracluster.config.eks import Eks
+from ultracluster.config.environment import Environment
 
 STACKS = ("gpu_operator", "device_plugin", "dra")
 SCHEDULERS = ("kueue", "volcano", "kai", "kueue_with_kai", "kueue_with_volcano")

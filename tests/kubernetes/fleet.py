@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from infra.config.environment import Environment
+from ultracluster.config.environment import Environment
 
 SCHEDULERS = ("kueue", "volcano", "kai", "kueue_with_kai", "kueue_with_volcano")
 STACKS = ("gpu_operator", "device_plugin", "dra")

@@ -1,6 +1,7 @@
-from infra.config.eks import POD_ADDRESSES
-from infra.kubernetes.addons import cluster_addons
-from infra.kubernetes.labels import GPU_TAINT
+from ultracluster.config.eks import POD_ADDRESSES
+from ultracluster.kubernetes.addons import cluster_addons
+from ultracluster.kubernetes.labels import GPU_TAINT
+
 from tests.kubernetes.environments import eks_environment
 from tests.kubernetes.schemas import check
 

@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from ultracluster.catalog import catalog
+from ultracluster.config.environment import Environment
+from ultracluster.kubernetes.jobs import JobRefused, example_job
+from ultracluster.kubernetes.scheduling import scheduling
 
-from infra.catalog import catalog
-from infra.config.environment import Environment
-from infra.kubernetes.jobs import JobRefused, example_job
-from infra.kubernetes.scheduling import scheduling
 from tests.kubernetes.fleet import SCHEDULERS, STACKS, TEAMS, fleet, one_team
 from tests.kubernetes.schemas import check
 

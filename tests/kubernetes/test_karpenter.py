@@ -4,12 +4,12 @@ import re
 from email import message_from_string
 
 import pytest
+from ultracluster.catalog import catalog
+from ultracluster.catalog.eks import KUBERNETES_VERSIONS
+from ultracluster.kubernetes.karpenter import elastic, pool_name
+from ultracluster.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP, OPERANDS
+from ultracluster.kubernetes.parts import Deployed, Elastic
 
-from infra.catalog import catalog
-from infra.catalog.eks import KUBERNETES_VERSIONS
-from infra.kubernetes.karpenter import elastic, pool_name
-from infra.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP, OPERANDS
-from infra.kubernetes.parts import Deployed, Elastic
 from tests.kubernetes.environments import P5, eks_environment
 from tests.kubernetes.schemas import Refused, check
 

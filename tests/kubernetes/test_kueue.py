@@ -1,10 +1,9 @@
 """Quotas, borrowing and priorities under Kueue."""
 
 import pytest
-
-from infra.catalog import catalog
-from infra.config.eks import Eks
-from infra.kubernetes.kueue import (
+from ultracluster.catalog import catalog
+from ultracluster.config.eks import Eks
+from ultracluster.kubernetes.kueue import (
     device_class_mappings,
     fleet_cohort,
     kueue_topologies,
@@ -12,6 +11,7 @@ from infra.kubernetes.kueue import (
     resource_flavor,
     team_queues,
 )
+
 from tests.kubernetes.fleet import fleet, one_team
 from tests.kubernetes.schemas import check
 

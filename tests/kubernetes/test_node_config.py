@@ -8,10 +8,9 @@ from email import message_from_string
 import jsonschema
 import pytest
 import yaml
-
-from infra.catalog import catalog
-from infra.config.storage import Lustre
-from infra.kubernetes.node_config import (
+from ultracluster.catalog import catalog
+from ultracluster.config.storage import Lustre
+from ultracluster.kubernetes.node_config import (
     ClusterEndpoint,
     elastic_node_user_data,
     gpu_node_user_data,
@@ -20,6 +19,7 @@ from infra.kubernetes.node_config import (
     lustre_client,
     system_node_user_data,
 )
+
 from tests.kubernetes.environments import eks_environment
 from tests.kubernetes.schemas import CRDS, closed
 

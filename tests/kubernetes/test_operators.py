@@ -1,9 +1,9 @@
 import pytest
+from ultracluster.config.eks import JobOperator
+from ultracluster.kubernetes.labels import GPU_TAINT, NODE_GROUP, SYSTEM
+from ultracluster.kubernetes.operators import MPI, installed, karpenter_release, mpi_objects, operator_parts
+from ultracluster.kubernetes.parts import Deployed, Elastic, Objects, Release
 
-from infra.config.eks import JobOperator
-from infra.kubernetes.labels import GPU_TAINT, NODE_GROUP, SYSTEM
-from infra.kubernetes.operators import MPI, installed, karpenter_release, mpi_objects, operator_parts
-from infra.kubernetes.parts import Deployed, Elastic, Objects, Release
 from tests.kubernetes.environments import OPERATORS, eks_environment, eks_settings
 from tests.kubernetes.schemas import check
 

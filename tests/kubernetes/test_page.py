@@ -3,10 +3,10 @@
 import re
 
 import yaml
+from ultracluster.config.loader import load
+from ultracluster.kubernetes.jobs import example_job
+from ultracluster.kubernetes.shares import cpus, efa_devices, memory_gib
 
-from infra.config.loader import load
-from infra.kubernetes.jobs import example_job
-from infra.kubernetes.shares import cpus, efa_devices, memory_gib
 from tests.synthesis import FILES, ROOT
 
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")

@@ -4,10 +4,10 @@ import re
 from itertools import combinations
 
 import pytest
+from ultracluster.catalog.software import charts
+from ultracluster.config.environment import Environment
+from ultracluster.kubernetes.scheduling import scheduling
 
-from infra.catalog.software import charts
-from infra.config.environment import Environment
-from infra.kubernetes.scheduling import scheduling
 from tests.kubernetes.fleet import SCHEDULERS, STACKS, TEAMS, fleet
 from tests.kubernetes.schemas import check
 

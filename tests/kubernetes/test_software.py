@@ -2,12 +2,12 @@ import json
 from itertools import product
 
 import pytest
+from ultracluster.catalog.eks import older
+from ultracluster.catalog.software import charts, manifests, mirrored_image
+from ultracluster.config.loader import load
+from ultracluster.kubernetes.parts import Deployed, Elastic, Objects, Release
+from ultracluster.kubernetes.software import merged, releases
 
-from infra.catalog.eks import older
-from infra.catalog.software import charts, manifests, mirrored_image
-from infra.config.loader import load
-from infra.kubernetes.parts import Deployed, Elastic, Objects, Release
-from infra.kubernetes.software import merged, releases
 from tests.kubernetes.environments import GB200, OPERATORS, P5, SCHEDULERS, STACKS, eks_environment
 from tests.synthesis import FILES
 

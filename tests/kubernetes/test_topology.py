@@ -3,9 +3,9 @@
 import re
 
 import pytest
+from ultracluster.catalog import catalog
+from ultracluster.kubernetes.topology import levels, nearest, topologies, topology_name
 
-from infra.catalog import catalog
-from infra.kubernetes.topology import levels, nearest, topologies, topology_name
 from tests.kubernetes.fleet import fleet
 
 LAYER = "topology.k8s.aws/network-node-layer-"

@@ -1,9 +1,9 @@
 """Queues of teams under Volcano."""
 
 import pytest
+from ultracluster.config.eks import Eks
+from ultracluster.kubernetes.volcano import volcano_queue
 
-from infra.config.eks import Eks
-from infra.kubernetes.volcano import volcano_queue
 from tests.kubernetes.fleet import STACKS, fleet
 from tests.kubernetes.schemas import check
 

@@ -4,11 +4,11 @@ import re
 from collections import Counter
 
 import pytest
+from ultracluster.kubernetes.labels import FILE_SYSTEM_CLAIM
+from ultracluster.kubernetes.parts import Deployed, FileSystem
+from ultracluster.kubernetes.scheduling import scheduling
+from ultracluster.kubernetes.volumes import bucket_claim, volumes
 
-from infra.kubernetes.labels import FILE_SYSTEM_CLAIM
-from infra.kubernetes.parts import Deployed, FileSystem
-from infra.kubernetes.scheduling import scheduling
-from infra.kubernetes.volumes import bucket_claim, volumes
 from tests.kubernetes.environments import P5, eks_environment
 from tests.kubernetes.schemas import check
 

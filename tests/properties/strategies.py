@@ -5,10 +5,9 @@ from copy import deepcopy
 from typing import Any
 
 from hypothesis import strategies as st
-
-from infra.catalog import catalog, eks, lustre, pcs, ultraservers
-from infra.config.eks import RESERVED_NAMES
-from infra.config.eks_fleet import SYSTEM_GROUP
+from ultracluster.catalog import catalog, eks, lustre, pcs, ultraservers
+from ultracluster.config.eks import RESERVED_NAMES
+from ultracluster.config.eks_fleet import SYSTEM_GROUP
 
 Data = dict[str, Any]
 

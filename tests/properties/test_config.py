@@ -5,11 +5,11 @@ import json
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from ultracluster.config.environment import Environment
+from ultracluster.config.loader import Reading, check, read
+from ultracluster.config.report import report, report_json
+from ultracluster.config.source import parse
 
-from infra.config.environment import Environment
-from infra.config.loader import Reading, check, read
-from infra.config.report import report, report_json
-from infra.config.source import parse
 from tests.bad_files import CODES, FOLDER, SOUND, reading_time
 from tests.properties.strategies import as_yaml, environments, mutations
 

@@ -8,10 +8,10 @@ from typing import Any
 from cfnlint.api import lint
 from cfnlint.config import ManualArgs
 from hypothesis import HealthCheck, given, settings
+from ultracluster.config.environment import Environment
+from ultracluster.config.loader import check
+from ultracluster.config.source import parse
 
-from infra.config.environment import Environment
-from infra.config.loader import check
-from infra.config.source import parse
 from tests.properties.strategies import as_yaml, environments
 from tests.synthesis import STATEFUL, synthesise
 

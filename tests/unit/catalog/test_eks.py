@@ -4,9 +4,8 @@ from datetime import date
 
 import pytest
 from botocore.session import get_session
-
-from infra.catalog import catalog
-from infra.catalog.eks import (
+from ultracluster.catalog import catalog
+from ultracluster.catalog.eks import (
     DRA_KUBERNETES,
     HUGE_PAGES_2MI,
     HUGE_PAGES_REQUEST,

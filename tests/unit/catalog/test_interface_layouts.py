@@ -8,8 +8,7 @@ from itertools import product
 from typing import get_args
 
 import pytest
-
-from infra.catalog import Interface, Profile, addresses, catalog, interface_layout
+from ultracluster.catalog import Interface, Profile, addresses, catalog, interface_layout
 
 PROFILES = get_args(Profile)
 EVERY = pytest.mark.parametrize(("name", "profile"), list(product(catalog, PROFILES)))

@@ -4,8 +4,15 @@ import dataclasses
 from datetime import date
 
 import pytest
-
-from infra.catalog import UnknownInstanceType, capacity_block_places, catalog, lustre, offered_zones, pcs, ultraservers
+from ultracluster.catalog import (
+    UnknownInstanceType,
+    capacity_block_places,
+    catalog,
+    lustre,
+    offered_zones,
+    pcs,
+    ultraservers,
+)
 
 
 @pytest.mark.parametrize(

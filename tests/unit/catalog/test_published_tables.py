@@ -4,9 +4,8 @@ Tables typed off "Building blocks for foundation model training and inference on
 """
 
 import pytest
-
-from infra.catalog import capacity_block_places, catalog, ultraservers
-from infra.catalog.records import records
+from ultracluster.catalog import capacity_block_places, catalog, ultraservers
+from ultracluster.catalog.records import records
 
 TYPES = list(catalog)
 

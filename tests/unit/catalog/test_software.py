@@ -3,9 +3,8 @@
 import re
 
 import pytest
-
-from infra.catalog.eks import KUBERNETES_VERSIONS, older
-from infra.catalog.software import addons, charts, manifests, mirrored_image, mirrored_values, release_source
+from ultracluster.catalog.eks import KUBERNETES_VERSIONS, older
+from ultracluster.catalog.software import addons, charts, manifests, mirrored_image, mirrored_values, release_source
 
 MIRROR = "oci://111122223333.dkr.ecr.us-east-2.amazonaws.com/mirror"
 ADDON_VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)-eksbuild\.\d+")

@@ -4,9 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-
-from infra.catalog.eks import DRA_KUBERNETES, HUGE_PAGES_2MI, HUGE_PAGES_REQUEST, TIERS, ULTRASERVER_KUBERNETES
-from infra.catalog.software import addons, charts, manifests
+from ultracluster.catalog.eks import DRA_KUBERNETES, HUGE_PAGES_2MI, HUGE_PAGES_REQUEST, TIERS, ULTRASERVER_KUBERNETES
+from ultracluster.catalog.software import addons, charts, manifests
 
 FACTS = Path(__file__).parents[3].parent / "shared" / "facts" / "eks-gpu.md"
 

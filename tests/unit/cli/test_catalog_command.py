@@ -4,10 +4,9 @@ import json
 
 import pytest
 from typer.testing import CliRunner
-
-from infra.catalog import catalog, interface_layout, ultraservers
-from infra.cli import app
-from infra.config.schema import environment_schema
+from ultracluster.catalog import catalog, interface_layout, ultraservers
+from ultracluster.cli import app
+from ultracluster.config.schema import environment_schema
 
 
 @pytest.fixture

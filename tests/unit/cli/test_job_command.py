@@ -15,7 +15,7 @@ JOB = ("job", "minimal-eks.yaml", "--team", "research", "--gpus", "16")
 
 def ultracluster(*arguments):
     """Runs the command as a user does."""
-    command = [sys.executable, "-c", "from infra.cli import main; main()", *map(str, arguments)]
+    command = [sys.executable, "-c", "from ultracluster.cli import main; main()", *map(str, arguments)]
     return subprocess.run(command, cwd=FOLDER, capture_output=True, text=True)
 
 
@@ -73,7 +73,7 @@ def test_a_file_with_errors_is_reported():
 
 
 def test_it_loads_nothing_heavy():
-    program = f"import sys; sys.argv[1:] = {list(JOB)!r}; import atexit; from infra.cli import main; "
+    program = f"import sys; sys.argv[1:] = {list(JOB)!r}; import atexit; from ultracluster.cli import main; "
     program += "atexit.register(lambda: print(*sys.modules)); main()"
     done = subprocess.run([sys.executable, "-c", program], cwd=FOLDER, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("apiVersion:")

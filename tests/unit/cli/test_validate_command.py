@@ -17,7 +17,7 @@ SOUND = FOLDER / "minimal.yaml"
 
 def ultracluster(*arguments, **options):
     """Runs the command as a user does."""
-    command = [sys.executable, "-c", "from infra.cli import main; main()", *map(str, arguments)]
+    command = [sys.executable, "-c", "from ultracluster.cli import main; main()", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, **{"cwd": FOLDER, **options})
 
 
@@ -86,7 +86,7 @@ def test_help_exits_with_0(arguments):
 def test_a_reader_that_goes_away_is_not_spoken_of():
     read_end, write_end = os.pipe()
     os.close(read_end)
-    command = [sys.executable, "-c", "from infra.cli import main; main()", "validate", "bad/cidr-size.yaml"]
+    command = [sys.executable, "-c", "from ultracluster.cli import main; main()", "validate", "bad/cidr-size.yaml"]
     done = subprocess.run(command, cwd=FOLDER, stdout=write_end, stderr=subprocess.PIPE, text=True)
     os.close(write_end)
     assert done.stderr == ""
@@ -107,7 +107,9 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path):
 
 
 def test_validate_loads_nothing_heavy():
-    program = "import sys; sys.argv[1:] = ['validate', 'minimal.yaml']; import atexit; from infra.cli import main; "
+    program = (
+        "import sys; sys.argv[1:] = ['validate', 'minimal.yaml']; import atexit; from ultracluster.cli import main; "
+    )
     program += "atexit.register(lambda: print(*sys.modules)); main()"
     done = subprocess.run([sys.executable, "-c", program], cwd=FOLDER, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("minimal.yaml\n  fine\n")
@@ -118,8 +120,8 @@ def test_validate_loads_nothing_heavy():
 
 @pytest.mark.parametrize("file", sorted([*ROOT.glob("environments/*.yaml"), *ROOT.glob("examples/*.yaml")]), ids=str)
 def test_shipped_files_have_no_errors(file):
-    from infra.config.loader import read
-    from infra.config.report import report
+    from ultracluster.config.loader import read
+    from ultracluster.config.report import report
 
     reading = read(file)
     assert reading.errors == (), report(reading)

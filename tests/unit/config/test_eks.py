@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 from unittest.mock import patch
 
 import pytest
+from ultracluster.catalog import catalog, eks
+from ultracluster.config.eks import ACCELERATED, RESERVED_NAMES
+from ultracluster.config.fields import text
+from ultracluster.config.loader import check
+from ultracluster.config.source import parse
 
-from infra.catalog import catalog, eks
-from infra.config.eks import ACCELERATED, RESERVED_NAMES
-from infra.config.fields import text
-from infra.config.loader import check
-from infra.config.source import parse
 from tests.bad_files import FOLDER, reading_time
 
 SOUND = (FOLDER / "minimal-eks.yaml").read_text("utf-8")
@@ -98,14 +98,16 @@ def test_a_version_ends_when_its_support_does():
     ends = {eks.KUBERNETES_VERSIONS["1.35"].standard_support_ends: "kubernetes-version-ending"}
     ends[eks.KUBERNETES_VERSIONS["1.35"].extended_support_ends] = "kubernetes-version-unsupported"
     for day, code in ends.items():
-        with patch("infra.config.clock.now", lambda day=day: datetime(day.year, day.month, day.day, tzinfo=UTC)):
+        with patch("ultracluster.config.clock.now", lambda day=day: datetime(day.year, day.month, day.day, tzinfo=UTC)):
             assert [finding.code for finding in reading().findings] == [code]
 
 
 def test_a_block_has_started_from_its_start_on():
     starts = (GROUP, GROUP.replace("purchase: {type: on_demand}", BLOCK + ', starts: "2027-01-11T11:30:00Z"}'))
     for minute, expected in ((29, []), (30, ["capacity-block-started"])):
-        with patch("infra.config.clock.now", lambda minute=minute: datetime(2027, 1, 11, 11, minute, tzinfo=UTC)):
+        with patch(
+            "ultracluster.config.clock.now", lambda minute=minute: datetime(2027, 1, 11, 11, minute, tzinfo=UTC)
+        ):
             assert [finding.code for finding in reading(starts).findings] == expected
 
 

@@ -4,12 +4,12 @@ import json
 
 import pytest
 from pydantic import ValidationError
+from ultracluster.config.environment import Environment
+from ultracluster.config.loader import RefusedEnvironment, check, dotted, load, read
+from ultracluster.config.problems import Problem
+from ultracluster.config.report import report, report_json
+from ultracluster.config.source import parse
 
-from infra.config.environment import Environment
-from infra.config.loader import RefusedEnvironment, check, dotted, load, read
-from infra.config.problems import Problem
-from infra.config.report import report, report_json
-from infra.config.source import parse
 from tests.bad_files import FOLDER
 
 SOUND = (FOLDER / "minimal.yaml").read_text("utf-8")

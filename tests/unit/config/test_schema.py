@@ -5,9 +5,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-
-from infra.config.schema import environment_schema
-from infra.config.source import parse
+from ultracluster.config.schema import environment_schema
+from ultracluster.config.source import parse
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "schema" / "environment.schema.json").read_text("utf-8"))

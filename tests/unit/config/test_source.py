@@ -3,8 +3,7 @@
 import time
 
 import pytest
-
-from infra.config.source import MAXIMUM_BYTES, UnreadableSource, parse, read_text
+from ultracluster.config.source import MAXIMUM_BYTES, UnreadableSource, parse, read_text
 
 
 def refusal(text):

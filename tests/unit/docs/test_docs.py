@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
+from ultracluster.catalog.eks import KUBERNETES_VERSIONS, MAXIMUM_NODE_GROUPS, MAXIMUM_PUBLIC_CIDRS, NODES_PER_GROUP
+from ultracluster.catalog.software import addons, charts
+from ultracluster.cli import app as cli
+from ultracluster.config.loader import check
+from ultracluster.config.report import report
+from ultracluster.config.schema import environment_schema
+from ultracluster.config.source import parse
 
-from infra.catalog.eks import KUBERNETES_VERSIONS, MAXIMUM_NODE_GROUPS, MAXIMUM_PUBLIC_CIDRS, NODES_PER_GROUP
-from infra.catalog.software import addons, charts
-from infra.cli import app as cli
-from infra.config.loader import check
-from infra.config.report import report
-from infra.config.schema import environment_schema
-from infra.config.source import parse
 from scripts import environment_doc
 from tests.synthesis import ROOT
 

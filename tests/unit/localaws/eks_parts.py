@@ -8,8 +8,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 from moto.backends import get_backend
-
-from infra.localaws.services.capacity import reservations_of
+from ultracluster.localaws.services.capacity import reservations_of
 
 ACCOUNT, REGION = "123456789012", "us-east-2"
 VERSION, NEXT, OLD = "1.35", "1.36", "1.34"

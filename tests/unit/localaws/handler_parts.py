@@ -3,10 +3,10 @@
 import copy
 from typing import Any
 
-from infra.localaws import properties as checks
-from infra.localaws import schemas
-from infra.localaws.handlers import ec2_compute  # noqa: F401 - importing one module registers them all
-from infra.localaws.resources import HANDLERS, Context, Resource
+from ultracluster.localaws import properties as checks
+from ultracluster.localaws import schemas
+from ultracluster.localaws.handlers import ec2_compute  # noqa: F401 - importing one module registers them all
+from ultracluster.localaws.resources import HANDLERS, Context, Resource
 
 ACCOUNT = "123456789012"
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any, ClassVar
 
-from infra.localaws.resources import Context, Handler, HandlerError, Properties, Resource, client
+from ultracluster.localaws.resources import Context, Handler, HandlerError, Properties, Resource, client
 
 REGION = "us-east-2"
 TOPIC = "AWS::SNS::Topic"  # TopicName is create-only

@@ -8,8 +8,8 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.backends import get_backend
+from ultracluster.localaws.services import activate
 
-from infra.localaws.services import activate
 from tests.unit.localaws.handler_parts import Stack, tags
 
 WORKSPACE = "AWS::APS::Workspace"

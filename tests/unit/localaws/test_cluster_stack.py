@@ -7,8 +7,7 @@ from typing import Any
 
 import boto3
 import pytest
-
-from infra.localaws import local_aws
+from ultracluster.localaws import local_aws
 
 GROUP_ID = {"Fn::GetAtt": ["Group", "GroupId"]}
 
@@ -96,7 +95,7 @@ TEMPLATE: dict[str, Any] = {
 
 @pytest.fixture
 def stacks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    from infra.localaws.services import pcs_rules
+    from ultracluster.localaws.services import pcs_rules
 
     monkeypatch.setitem(pcs_rules.SLURM_VERSIONS, "26.05", pcs_rules.SLURM_VERSIONS["26.05"].replace(year=9999))
     with local_aws():

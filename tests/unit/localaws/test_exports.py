@@ -5,8 +5,8 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+from ultracluster.localaws import accounts
 
-from infra.localaws import accounts
 from tests.unit.localaws.stack_parts import Fake, Stacks, topic
 
 

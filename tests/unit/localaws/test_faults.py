@@ -1,9 +1,9 @@
 """Failures on demand."""
 
 import pytest
+from ultracluster.localaws import faults, local_aws
+from ultracluster.localaws.resources import Context
 
-from infra.localaws import faults, local_aws
-from infra.localaws.resources import Context
 from tests.unit.localaws.stack_parts import TOPIC, Fake, Stacks, topic
 
 

@@ -9,9 +9,9 @@ import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 from moto import mock_aws
 from moto.backends import get_backend
+from ultracluster.localaws.resources import NotUpdatable
+from ultracluster.localaws.services import activate
 
-from infra.localaws.resources import NotUpdatable
-from infra.localaws.services import activate
 from tests.unit.localaws.handler_parts import Stack, tags
 
 WORKSPACE = "AWS::Grafana::Workspace"

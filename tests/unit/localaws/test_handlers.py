@@ -1,10 +1,9 @@
 """What every handler owes to the engine."""
 
 import pytest
-
-from infra.localaws import handlers, schemas
-from infra.localaws.properties import ANY
-from infra.localaws.resources import HANDLERS
+from ultracluster.localaws import handlers, schemas
+from ultracluster.localaws.properties import ANY
+from ultracluster.localaws.resources import HANDLERS
 
 REGION = "us-east-2"
 CUSTOM = [name for name in HANDLERS if name.startswith("Custom::")]

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 from moto import mock_aws
+from ultracluster.catalog import catalog, interface_layout
+from ultracluster.localaws.resources import HandlerError
+from ultracluster.localaws.services import activate
+from ultracluster.localaws.services.capacity import seed_reservation
 
-from infra.catalog import catalog, interface_layout
-from infra.localaws.resources import HandlerError
-from infra.localaws.services import activate
-from infra.localaws.services.capacity import seed_reservation
 from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 
 TEMPLATE = "AWS::EC2::LaunchTemplate"
@@ -153,7 +153,7 @@ def test_template_refuses_what_does_not_exist(stack, data, reason):
 
 
 def test_template_refuses_names_that_ec2_does_not_know(stack):
-    from infra.localaws.resources import HANDLERS
+    from ultracluster.localaws.resources import HANDLERS
 
     data = {"NetworkInterfaces": [{"CardIndex": 0}]}
     with pytest.raises(ParamValidationError, match="CardIndex"):

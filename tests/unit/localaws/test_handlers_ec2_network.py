@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
+from ultracluster.localaws.properties import replacement
+from ultracluster.localaws.resources import HandlerError
+from ultracluster.localaws.services import activate
 
-from infra.localaws.properties import replacement
-from infra.localaws.resources import HandlerError
-from infra.localaws.services import activate
 from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 
 

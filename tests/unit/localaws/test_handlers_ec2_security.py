@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
+from ultracluster.localaws.handlers.ec2_security import permission
+from ultracluster.localaws.resources import HANDLERS, HandlerError, NotUpdatable
+from ultracluster.localaws.services import activate
 
-from infra.localaws.handlers.ec2_security import permission
-from infra.localaws.resources import HANDLERS, HandlerError, NotUpdatable
-from infra.localaws.services import activate
 from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 
 GROUP = "AWS::EC2::SecurityGroup"

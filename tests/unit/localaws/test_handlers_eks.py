@@ -8,11 +8,11 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.moto_api import state_manager
+from ultracluster.localaws import schemas
+from ultracluster.localaws.properties import replacement
+from ultracluster.localaws.resources import HandlerError
+from ultracluster.localaws.services import activate
 
-from infra.localaws import schemas
-from infra.localaws.properties import replacement
-from infra.localaws.resources import HandlerError
-from infra.localaws.services import activate
 from tests.unit.localaws.eks_parts import (
     ADMIN,
     POD_ACTIONS,

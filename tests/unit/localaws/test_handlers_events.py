@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from moto import mock_aws
+from ultracluster.localaws.resources import HandlerError
+from ultracluster.localaws.services import activate
 
-from infra.localaws.resources import HandlerError
-from infra.localaws.services import activate
 from tests.unit.localaws.eks_parts import REGION, make_role
 from tests.unit.localaws.handler_parts import Stack, tags
 

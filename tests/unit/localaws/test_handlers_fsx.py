@@ -8,9 +8,9 @@ import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 from moto import mock_aws
 from moto.backends import get_backend
+from ultracluster.localaws.resources import HANDLERS, HandlerError, NotUpdatable
+from ultracluster.localaws.services import activate
 
-from infra.localaws.resources import HANDLERS, HandlerError, NotUpdatable
-from infra.localaws.services import activate
 from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 
 FILE_SYSTEM, ASSOCIATION = "AWS::FSx::FileSystem", "AWS::FSx::DataRepositoryAssociation"

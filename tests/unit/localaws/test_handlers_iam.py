@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
+from ultracluster.localaws.resources import HandlerError
+from ultracluster.localaws.services import activate
 
-from infra.localaws.resources import HandlerError
-from infra.localaws.services import activate
 from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 
 ROLE = "AWS::IAM::Role"

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
+from ultracluster.localaws.resources import HANDLERS, HandlerError, NotUpdatable
+from ultracluster.localaws.services import activate
 
-from infra.localaws.resources import HANDLERS, HandlerError, NotUpdatable
-from infra.localaws.services import activate
 from tests.unit.localaws.handler_parts import Stack, tags
 
 GROUP = "AWS::Logs::LogGroup"

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
+from ultracluster.localaws.handlers.s3_lifecycle import lifecycle_rules
+from ultracluster.localaws.resources import HandlerError
+from ultracluster.localaws.services import activate
 
-from infra.localaws.handlers.s3_lifecycle import lifecycle_rules
-from infra.localaws.resources import HandlerError
-from infra.localaws.services import activate
 from tests.unit.localaws.handler_parts import Stack, tags
 
 BUCKET = "AWS::S3::Bucket"

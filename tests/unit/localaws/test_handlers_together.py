@@ -4,8 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-
-from infra.localaws.handlers import (
+from ultracluster.localaws.handlers import (
     ec2_compute,
     ec2_endpoints,
     ec2_gateways,
@@ -16,7 +15,8 @@ from infra.localaws.handlers import (
     logs,
     s3,
 )
-from infra.localaws.resources import HANDLERS, client
+from ultracluster.localaws.resources import HANDLERS, client
+
 from tests.unit.localaws.stack_parts import Stacks
 
 REGION = "us-east-2"

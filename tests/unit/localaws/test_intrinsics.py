@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
-from infra.localaws.intrinsics import (
+from ultracluster.localaws.intrinsics import (
     LANGUAGE_EXTENSIONS,
     PENDING,
     Scope,
@@ -15,7 +14,7 @@ from infra.localaws.intrinsics import (
     references,
     resolve,
 )
-from infra.localaws.resources import Resource
+from ultracluster.localaws.resources import Resource
 
 
 class Region:

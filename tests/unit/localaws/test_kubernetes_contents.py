@@ -4,8 +4,7 @@ import json
 from typing import Any
 
 import pytest
-
-from infra.localaws.services.kubernetes import (
+from ultracluster.localaws.services.kubernetes import (
     ADD_ONS,
     BUILT_IN_GROUPS,
     CHART_GROUPS,
@@ -16,6 +15,7 @@ from infra.localaws.services.kubernetes import (
     Release,
     parse_manifests,
 )
+
 from tests.synthesis import ROOT
 
 CRDS = ROOT.parent / "shared" / "crds"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from ultracluster.localaws import local_aws
+from ultracluster.localaws.resources import client
 
-from infra.localaws import local_aws
-from infra.localaws.resources import client
 from tests.unit.localaws.stack_parts import REGION, Stacks
 
 LIFECYCLE = {

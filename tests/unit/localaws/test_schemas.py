@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-
-from infra.localaws import schemas
-from infra.localaws.properties import replacement
+from ultracluster.localaws import schemas
+from ultracluster.localaws.properties import replacement
 
 REGION = "us-east-2"
 
@@ -95,7 +94,7 @@ def test_pointers_reach_values(pointer: str, values: list[int]) -> None:
     ],
 )
 def test_create_only_properties_ask_for_a_replacement(type_name: str, old: Any, new: Any, kind: str) -> None:
-    import infra.localaws.handlers  # noqa: F401
+    import ultracluster.localaws.handlers  # noqa: F401
 
     assert replacement(type_name, old, new, REGION) == kind
 

@@ -13,9 +13,8 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-
-from infra.localaws import accounts, serve, server
-from infra.localaws.faults import Fault
+from ultracluster.localaws import accounts, serve, server
+from ultracluster.localaws.faults import Fault
 
 REGION = "us-east-2"
 

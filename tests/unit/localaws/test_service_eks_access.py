@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from moto import mock_aws
+from ultracluster.localaws.services import activate
+from ultracluster.localaws.services.kubernetes import contents
 
-from infra.localaws.services import activate
-from infra.localaws.services.kubernetes import contents
 from tests.unit.localaws.eks_parts import (
     ADMIN,
     POD_ACTIONS,

@@ -7,9 +7,9 @@ import pytest
 from moto import mock_aws
 from moto.backends import get_backend
 from moto.moto_api import state_manager
+from ultracluster.catalog.eks import KUBERNETES_VERSIONS, NEWEST_TESTED
+from ultracluster.localaws.services import activate
 
-from infra.catalog.eks import KUBERNETES_VERSIONS, NEWEST_TESTED
-from infra.localaws.services import activate
 from tests.unit.localaws.eks_parts import (
     NEXT,
     OLD,

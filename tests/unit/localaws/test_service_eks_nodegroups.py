@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from moto import mock_aws
+from ultracluster.catalog.eks import KUBERNETES_VERSIONS
+from ultracluster.localaws.services import activate
+from ultracluster.localaws.services.capacity import seed_reservation
 
-from infra.catalog.eks import KUBERNETES_VERSIONS
-from infra.localaws.services import activate
-from infra.localaws.services.capacity import seed_reservation
 from tests.unit.localaws.eks_parts import (
     REGION,
     VERSION,

@@ -9,9 +9,9 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.backends import get_backend
 from moto.moto_api import state_manager
+from ultracluster.localaws.services import activate, pcs_rules
+from ultracluster.localaws.services.capacity import seed_reservation
 
-from infra.localaws.services import activate, pcs_rules
-from infra.localaws.services.capacity import seed_reservation
 from tests.unit.localaws.pcs_parts import (
     Account,
     cluster_request,

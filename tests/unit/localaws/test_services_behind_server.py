@@ -7,8 +7,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 from moto.server import ThreadedMotoServer
-
-from infra.localaws.services import activate
+from ultracluster.localaws.services import activate
 
 
 @pytest.fixture(scope="module")

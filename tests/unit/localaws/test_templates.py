@@ -4,9 +4,8 @@ import json
 from typing import Any
 
 import pytest
-
-from infra.localaws import templates
-from infra.localaws.intrinsics import Scope, TemplateError
+from ultracluster.localaws import templates
+from ultracluster.localaws.intrinsics import Scope, TemplateError
 
 TOPIC = {"Type": "AWS::SNS::Topic"}
 

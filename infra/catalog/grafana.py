@@ -1,5 +1,0 @@
-"""Which Grafana Amazon Managed Grafana runs for us. Source: `data/grafana.json`."""
-
-from infra.catalog.records import records
-
-VERSION: str = records("grafana")["version"]

@@ -1,1 +1,0 @@
-"""CDK constructs, one module per thing. Import them from their modules: `from infra.constructs.lustre import ...`."""

@@ -1,0 +1,65 @@
+"""Which FSx for Lustre file systems AWS sells. Capacities in GiB, tiers in MB/s per TiB, throughput capacity in MBps.
+
+Source of every figure: `data/lustre.json`.
+"""
+
+from typing import Any
+
+from ultracluster.catalog.instance_types import InstanceType
+from ultracluster.catalog.records import records
+
+_LUSTRE: dict[str, Any] = records("lustre")
+
+THROUGHPUT_TIERS: tuple[int, ...] = tuple(_LUSTRE["throughput_mbps_per_tib"])
+LOCAL_ZONE_TIERS: tuple[int, ...] = tuple(_LUSTRE["local_zone_throughput_mbps_per_tib"])
+CAPACITY_STEP_GIB: int = _LUSTRE["capacity_gib"]["step"]
+SMALL_CAPACITIES_GIB: tuple[int, ...] = tuple(_LUSTRE["capacity_gib"]["small"])
+EFA_STEP_GIB: dict[int, int] = {int(tier): step for tier, step in _LUSTRE["efa_step_gib"].items()}
+THROUGHPUT_CAPACITY_STEP_MBPS: int = _LUSTRE["throughput_capacity_mbps"]["step"]
+THROUGHPUT_CAPACITY_MAXIMUM_MBPS: int = _LUSTRE["throughput_capacity_mbps"]["maximum"]
+_IOPS_PER_METADATA_SERVER: int = _LUSTRE["iops_per_metadata_server"]
+MAXIMUM_LINKS: int = _LUSTRE["maximum_links"]
+MAXIMUM_EFA_CONNECTIONS: int = _LUSTRE["maximum_efa_connections"]
+INTELLIGENT_TIERING_METADATA_IOPS: tuple[int, ...] = tuple(_LUSTRE["metadata_iops"]["intelligent_tiering"])
+METADATA_IOPS: tuple[int, ...] = (
+    *_LUSTRE["metadata_iops"]["small"],
+    *range(_LUSTRE["metadata_iops"]["step"], _LUSTRE["metadata_iops"]["maximum"] + 1, _LUSTRE["metadata_iops"]["step"]),
+)
+EFA_CLIENT_PACKAGE: str = _LUSTRE["efa_client"]["package"]
+"""Address of AWS's scripts that set a client up for EFA, without its ending .zip."""
+EFA_CLIENT_UNIT: str = _LUSTRE["efa_client"]["unit"]
+"""Unit that sets the client up at every boot; active when it has worked."""
+_CLIENT: dict[str, Any] = _LUSTRE["client"]
+
+
+def module_options(hardware: InstanceType) -> tuple[str, ...]:
+    """Options that the modules of a large client read when they load: module, option and value."""
+    return tuple(_CLIENT["module_options"]) if hardware.vcpus > _CLIENT["many_vcpus"] else ()
+
+
+def client_parameters(hardware: InstanceType) -> tuple[str, ...]:
+    """What `lctl set_param` gives a large client, for each file system that it has mounted."""
+    parameters: list[str] = []
+    if hardware.memory_gib > _CLIENT["large_memory_gib"]:
+        locks = _CLIENT["locks_per_vcpu"] * hardware.vcpus
+        parameters += [*_CLIENT["memory_parameters"], f"ldlm.namespaces.*.lru_size={locks}"]
+    if hardware.vcpus > _CLIENT["many_vcpus"]:
+        parameters += _CLIENT["vcpu_parameters"]
+    return tuple(parameters)
+
+
+def efa_interfaces_per_client(instance_type: str) -> int:
+    """EFA interfaces that a client of this type connects to one file system by default."""
+    count: int = _LUSTRE["efa_interfaces_per_client"][instance_type]
+    return count
+
+
+def file_servers(capacity_gib: int, tier: int | None, *, efa: bool, metadata_iops: int | None = None) -> int:
+    """Object and metadata servers of an SSD file system: each takes one address of the subnet.
+
+    One object server for each 2,400 GiB, or for each EFA step. One metadata server for each 12,000 IOPS; automatic
+    metadata (None) gives 12,000 for each 24,000 GiB.
+    """
+    step = EFA_STEP_GIB.get(tier or 0, CAPACITY_STEP_GIB) if efa else CAPACITY_STEP_GIB
+    metadata = -(-metadata_iops // _IOPS_PER_METADATA_SERVER) if metadata_iops else max(1, capacity_gib // 24_000)
+    return -(-capacity_gib // step) + metadata

@@ -1,0 +1,29 @@
+"""What AWS Parallel Computing Service sells: Slurm versions, cluster sizes, limits and settings.
+
+Source of every figure: `data/pcs.json`.
+"""
+
+from datetime import date
+from typing import Any, Literal
+
+from ultracluster.catalog.records import records
+
+Size = Literal["small", "medium", "large"]
+
+_PCS: dict[str, Any] = records("pcs")
+
+SLURM_VERSIONS: dict[str, date] = {
+    version: date.fromisoformat(entry["end_of_life"]) for version, entry in _PCS["slurm_versions"].items()
+}
+SIZES: dict[Size, int] = {size: entry["nodes"] for size, entry in _PCS["sizes"].items()}
+MAXIMUM_NODE_GROUPS: int = _PCS["maximum_node_groups"]
+MAXIMUM_QUEUES: int = _PCS["maximum_queues"]
+IMAGE_PARAMETER: str = _PCS["image_parameter"]
+"""Public SSM parameter of AWS's PCS-ready image, for an `architecture`."""
+CLUSTER_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["cluster"])
+QUEUE_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["queue"])
+
+
+def smallest_size(nodes: int) -> Size | None:
+    """The smallest cluster size that manages `nodes` nodes; None when not even the largest does."""
+    return next((size for size, limit in SIZES.items() if nodes <= limit), None)

@@ -1,0 +1,32 @@
+"""`ultracluster catalog`: the hardware that AWS sells, as tables or as data."""
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def catalog(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[TYPE]", help="Instance type or UltraServer.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the same as JSON.")] = False,  # noqa: FBT002
+) -> None:
+    """Show every accelerated instance type and UltraServer, or everything about one of them."""
+    from ultracluster.catalog import UnknownInstanceType
+    from ultracluster.cli import hardware
+
+    try:
+        facts = hardware.everything() if name is None else hardware.facts_of(name)
+    except UnknownInstanceType as unknown:
+        typer.echo(unknown, err=True)
+        raise typer.Exit(1) from None
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    from ultracluster.cli import tables
+
+    if name is None:
+        tables.print_everything()
+    else:
+        tables.print_one(name)

@@ -1,0 +1,84 @@
+"""The catalogue as plain data: what `ultracluster catalog --json` prints."""
+
+from dataclasses import asdict
+from typing import Any, get_args
+
+from ultracluster.catalog import (
+    InstanceType,
+    Profile,
+    UltraServer,
+    UnknownInstanceType,
+    addresses,
+    capacity_block_places,
+    catalog,
+    interface_layout,
+    ultraservers,
+)
+from ultracluster.catalog.records import records
+
+PROFILES: tuple[Profile, ...] = get_args(Profile)
+_SOURCES = ("ec2_instance_types", "ec2_user_guide", "gpus", "published", "offerings")
+
+
+def everything() -> dict[str, Any]:
+    """Every instance type and UltraServer."""
+    return {
+        "instance_types": [_instance_type(entry) for entry in catalog.values()],
+        "ultraservers": [_ultraserver(entry) for entry in ultraservers.values()],
+    }
+
+
+def find(name: str) -> InstanceType | UltraServer:
+    """The instance type or UltraServer called `name`. Raises UnknownInstanceType with the nearest names of both."""
+    if name in ultraservers:
+        return ultraservers[name]
+    if name in catalog:
+        return catalog[name]
+    raise UnknownInstanceType(name, [*catalog, *ultraservers])
+
+
+def facts_of(name: str) -> dict[str, Any]:
+    """Everything about `name`. Raises UnknownInstanceType."""
+    found = find(name)
+    return _ultraserver(found) if isinstance(found, UltraServer) else _instance_type(found)
+
+
+def sources(instance_type: InstanceType) -> dict[str, str]:
+    """Where the figures of a type come from, by data file, with the day each was read."""
+    found = {name: f"{records(name)['source']}; read {records(name)['read']}" for name in _SOURCES}
+    own = records("ec2_instance_types")["instance_types"][instance_type.name]["source"]
+    return found | {"ec2_instance_types": f"{own}; read {records('ec2_instance_types')['read']}"}
+
+
+def _instance_type(entry: InstanceType) -> dict[str, Any]:
+    nvlink = entry.nvlink
+    return asdict(entry) | {
+        "family": entry.family,
+        "usage_classes": sorted(entry.usage_classes),
+        "ultraserver_only": entry.ultraserver_only,
+        "nvlink": asdict(nvlink) if nvlink else None,
+        "efa": asdict(entry.efa) | {"gb_per_s": entry.efa.gb_per_s},
+        "instance_store": asdict(entry.instance_store) | {"total_gb": entry.instance_store.total_gb},
+        "interface_layouts": {profile: _layout(entry, profile) for profile in PROFILES},
+        "capacity_blocks": list(capacity_block_places(entry.name)),
+        "availability_zones": records("offerings")["availability_zones"].get(entry.name, {}),
+        "sources": sources(entry),
+    }
+
+
+def _layout(entry: InstanceType, profile: Profile) -> dict[str, Any]:
+    layout = interface_layout(entry, profile)
+    return {"ipv4_addresses": addresses(layout), "interfaces": [interface._asdict() for interface in layout]}
+
+
+def _ultraserver(entry: UltraServer) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "instance_type": entry.instance_type.name,
+        "instances": entry.instances,
+        "gpus": entry.gpus,
+        "hbm_tb": entry.hbm_tb,
+        "nvlink": asdict(entry.nvlink),
+        "efa_gb_per_s": entry.efa_gb_per_s,
+        "sources": {name: f"{records(name)['source']}; read {records(name)['read']}" for name in ("ultraservers",)},
+    }

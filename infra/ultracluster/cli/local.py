@@ -1,0 +1,106 @@
+"""`ultracluster local`: the embedded AWS, to try an environment without an account."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ultracluster.localaws.inventory import Found
+    from ultracluster.localaws.server import Server
+
+REGION = "us-east-1"
+BOOTSTRAP_STACK = "CDKToolkit"
+
+app = typer.Typer(help="The embedded AWS on this machine: try an environment without an account.", no_args_is_help=True)
+
+
+@app.command()
+def up(
+    file: Annotated[str | None, typer.Argument(help="Environment that will be deployed.", show_default=False)] = None,
+) -> None:
+    """Start the embedded AWS, unless it runs, and write .localaws/env for AWS clients.
+
+    With FILE, clients are led to its account and region, and the reservations that it names exist.
+    """
+    import boto3
+
+    from ultracluster.config.loader import RefusedEnvironment, load
+    from ultracluster.localaws import accounts, seeds, server
+
+    try:
+        environment = load(file) if file else None
+        region = environment.region if environment else REGION
+        account = (environment.account if environment else None) or accounts.DEFAULT
+        running = server.start(region, account)
+        if environment:
+            for reservation in seeds.reservations(environment):
+                running.seed(reservation, account)
+            groups = boto3.client("resource-groups", region_name=region, **running.connection(account))
+            seeds.make_reservation_groups(environment, groups)
+    except (RefusedEnvironment, server.ServerError) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"The embedded AWS answers at {running.url}; `. .localaws/env` leads AWS clients there")
+
+
+@app.command()
+def status(as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False) -> None:  # noqa: FBT002
+    """Show what exists in the embedded AWS, read back from its services. Exits with 1 when it does not run."""
+    from ultracluster.localaws import server
+
+    running = server.status()
+    if running is None:
+        typer.echo("The embedded AWS does not run; start it with `ultracluster local up`", err=True)
+        raise typer.Exit(1)
+    found = _found(running)
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        typer.echo(json.dumps([asdict(row) for row in found], indent=2))
+    else:
+        _print(f"In the embedded AWS at {running.url}", found)
+
+
+@app.command()
+def down() -> None:
+    """Name what is retained and stop the embedded AWS, unless an environment is still deployed to it."""
+    from ultracluster.localaws import server
+
+    running = server.status()
+    if running is None:
+        typer.echo("The embedded AWS does not run")
+        return
+    if stacks := [name for place in running.places() for name in place.stacks if name != BOOTSTRAP_STACK]:
+        typer.echo(f"Still deployed, so the embedded AWS goes on: {', '.join(stacks)}")
+        return
+    if retained := _found(running):
+        _print("Retained: a real account keeps these, the embedded AWS forgets them now", retained)
+    server.stop()
+    typer.echo("The embedded AWS is stopped")
+
+
+def _found(running: "Server") -> list["Found"]:
+    """Everything in the accounts and regions that have or had a stack."""
+    from ultracluster.localaws.inventory import inventory
+
+    return [row for place in running.places() for row in inventory(place.region, running.connection(place.account))]
+
+
+def _print(title: str, found: "list[Found]") -> None:
+    from rich import box
+    from rich.table import Table
+
+    from ultracluster.cli.console import console
+
+    out = console()
+    out.print(title, style="bold")
+    for region in dict.fromkeys(row.region for row in found):
+        table = Table(title=region, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
+        table.add_column("What", no_wrap=True)
+        table.add_column("Name", overflow="fold")
+        table.add_column("Details", overflow="fold")
+        rows = [row for row in found if row.region == region]
+        for before, row in zip([None, *rows], rows, strict=False):
+            table.add_row("" if before and before.kind == row.kind else row.kind, row.name, row.details)
+        out.print(table)

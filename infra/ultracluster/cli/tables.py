@@ -1,0 +1,285 @@
+"""The catalogue as tables for people, 120 columns wide."""
+
+from collections.abc import Iterable, Iterator
+
+from rich import box
+from rich.table import Table
+
+from ultracluster.catalog import (
+    InstanceType,
+    Interface,
+    Profile,
+    UltraServer,
+    addresses,
+    capacity_block_places,
+    catalog,
+    interface_layout,
+    ultraservers,
+)
+from ultracluster.catalog.records import records
+from ultracluster.cli.console import console
+from ultracluster.cli.hardware import PROFILES, find, sources
+
+
+def print_everything() -> None:
+    """Prints the instance types, and the UltraServers below."""
+    out = console()
+    out.print(_instance_types())
+    out.print(_ultraservers())
+    out.print(
+        "Figures are of a whole instance or UltraServer. FLOPS are dense; EFA GB/s is one way, NVLink both ways.\n"
+        "Sold O on demand, S spot, B in capacity blocks. Everything about one: ultracluster catalog TYPE"
+    )
+
+
+def print_one(name: str) -> None:
+    """Prints everything about one instance type or UltraServer. Raises UnknownInstanceType."""
+    found = find(name)
+    sections = _of_ultraserver(found) if isinstance(found, UltraServer) else _of_instance_type(found)
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for section, entries in sections:
+        for number, (key, value) in enumerate(entries):
+            table.add_row("" if number else section, key, value)
+        table.add_row()
+    out = console()
+    out.print(name, style="bold", end="\n\n")
+    out.print(table)
+
+
+def _table(title: str, columns: Iterable[str]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", no_wrap=True, vertical="bottom")
+    return table
+
+
+def _instance_types() -> Table:
+    columns = (
+        "Instance type",
+        "vCPU",
+        "Memory\nGiB",
+        "CPU",
+        "GPUs",
+        "GPU mem\nGiB",
+        "HBM\nTB/s",
+        "BF16\nPFLOPS",
+        "FP8",
+        "FP4",
+        "NVLink\nTB/s",
+        "EFA\nGbps",
+        "EFA\nGB/s",
+        "NVMe\nTB",
+        "Sold",
+    )
+    table = _table("Instance types", columns)
+    for entry in catalog.values():
+        gpu, count = entry.gpu, entry.gpu_count
+        table.add_row(
+            entry.name,
+            str(entry.vcpus),
+            _number(entry.memory_gib),
+            "arm" if entry.architecture == "arm64" else "x86",
+            f"{count} {gpu.model}",
+            _number(entry.gpu_memory_mib * count // 1024),
+            _number(gpu.hbm_tb_per_s * count),
+            _number(gpu.bf16_pflops * count),
+            _number(gpu.fp8_pflops * count),
+            _number(gpu.fp4_pflops * count) if gpu.fp4_pflops else "-",
+            _number(entry.nvlink.aggregate_tb_per_s) if entry.nvlink else "-",
+            f"v{entry.efa.generation} {len(entry.efa.cards)}x{entry.efa.gbps_per_card}",
+            _number(entry.efa.gb_per_s),
+            _number(entry.instance_store.total_gb / 1000),
+            "".join(letter for usage, letter in _SOLD.items() if usage in entry.usage_classes),
+        )
+    return table
+
+
+_SOLD = {"on-demand": "O", "spot": "S", "capacity-block": "B"}
+
+
+def _ultraservers() -> Table:
+    columns = (
+        "UltraServer",
+        "Instances",
+        "GPUs",
+        "HBM\nTB",
+        "HBM\nTB/s",
+        "BF16\nPFLOPS",
+        "FP8",
+        "FP4",
+        "NVLink\nTB/s",
+        "EFA\nGB/s",
+    )
+    table = _table("UltraServers: one NVLink domain each", columns)
+    for entry in ultraservers.values():
+        gpu, count = entry.instance_type.gpu, entry.gpus
+        table.add_row(
+            entry.name,
+            f"{entry.instances} {entry.instance_type.name}",
+            f"{count} {gpu.model}",
+            _number(entry.hbm_tb),
+            _number(gpu.hbm_tb_per_s * count),
+            _number(gpu.bf16_pflops * count),
+            _number(gpu.fp8_pflops * count),
+            _number(gpu.fp4_pflops * count) if gpu.fp4_pflops else "-",
+            _number(entry.nvlink.aggregate_tb_per_s),
+            _number(entry.efa_gb_per_s),
+        )
+    return table
+
+
+Section = tuple[str, list[tuple[str, str]]]
+
+
+def _of_instance_type(entry: InstanceType) -> Iterator[Section]:
+    yield from _compute(entry)
+    yield from _network(entry)
+    yield from _purchase(entry)
+    yield (
+        "Minimum software",
+        [
+            ("NVIDIA driver", entry.software.nvidia_driver),
+            ("CUDA", entry.software.cuda),
+            ("GDRCopy", entry.software.gdrcopy),
+            ("EFA installer", entry.software.efa_installer),
+            ("NCCL", entry.software.nccl),
+        ],
+    )
+    yield "Sources", list(sources(entry).items())
+
+
+def _compute(entry: InstanceType) -> Iterator[Section]:
+    gpu, store, published = entry.gpu, entry.instance_store, entry.published
+    yield (
+        "Host",
+        [
+            ("CPU", f"{entry.vcpus} vCPUs on {entry.cores} cores, {entry.architecture}"),
+            ("Memory", f"{entry.memory_gib:,} GiB"),
+            ("Local NVMe", f"{store.disks} x {store.disk_gb:,} GB = {store.total_gb:,} GB"),
+        ],
+    )
+    fp4 = f", FP4 {gpu.fp4_pflops}" if gpu.fp4_pflops else ""
+    yield (
+        "GPUs",
+        [
+            (
+                "Model",
+                f"{entry.gpu_count} x NVIDIA {gpu.model}, {gpu.hbm_gb} GB {gpu.hbm} at {gpu.hbm_tb_per_s} TB/s each",
+            ),
+            ("Dense PFLOPS each", f"BF16 {gpu.bf16_pflops}, FP8 {gpu.fp8_pflops}{fp4}"),
+            (
+                "Memory together",
+                f"{entry.gpu_memory_mib * entry.gpu_count // 1024:,} GiB in EC2's records, "
+                f"{published.gpu_memory_gb:,} GB as published",
+            ),
+            ("NVLink", _nvlink(entry)),
+        ],
+    )
+
+
+def _nvlink(entry: InstanceType) -> str:
+    if entry.nvlink is None:
+        return "none: one GPU"
+    text = f"generation {entry.nvlink.generation}, {entry.nvlink.aggregate_tb_per_s} TB/s in the instance"
+    return f"{text}; spans the UltraServer" if entry.ultraserver_only else text
+
+
+def _network(entry: InstanceType) -> Iterator[Section]:
+    efa = entry.efa
+    other = entry.published.efa_generation
+    generation = f"v{efa.generation}" if other == efa.generation else f"v{efa.generation} (published as v{other})"
+    yield (
+        "Network",
+        [
+            ("EFA", f"{generation}, {len(efa.cards)} x {efa.gbps_per_card} Gbps = {efa.gb_per_s:g} GB/s each way"),
+            ("Interfaces", f"at most {entry.max_interfaces}, of them {efa.max_interfaces} EFA"),
+            ("IPv4 addresses", f"at most {entry.ipv4_per_interface} an interface"),
+            ("Topology nodes", str(entry.topology_depth or "not listed by EC2")),
+        ],
+    )
+    yield "Network cards", list(_cards(entry))
+    yield "Interface layouts", [(profile, _layout(entry, profile)) for profile in PROFILES]
+
+
+def _cards(entry: InstanceType) -> Iterator[tuple[str, str]]:
+    """Cards that are alike, together."""
+    alike: dict[str, list[int]] = {}
+    for card in entry.network_cards:
+        most = f"{card.max_interfaces} interface{'s' if card.max_interfaces > 1 else ''}"
+        text = f"{card.gbps} Gbps, takes {', '.join(card.interface_types)}; at most {most}"
+        alike.setdefault(text, []).append(card.index)
+    for text, cards in alike.items():
+        yield f"{'cards' if len(cards) > 1 else 'card'} {_numbers(cards)}", text
+
+
+def _layout(entry: InstanceType, profile: Profile) -> str:
+    layout = interface_layout(entry, profile)
+    efa = sum(interface.kind != "interface" for interface in layout)
+    count = addresses(layout)
+    head = f"{len(layout)} interfaces, {efa} EFA, {count} IPv4 address{'es' if count > 1 else ''}"
+    return "\n".join([head, *(f"  {line}" for line in _alike(layout))])
+
+
+def _alike(layout: tuple[Interface, ...]) -> Iterator[str]:
+    """Interfaces of one kind and device, together."""
+    alike: dict[tuple[str, int], list[int]] = {}
+    for interface in layout:
+        alike.setdefault((interface.kind, interface.device), []).append(interface.card)
+    for (kind, device), cards in alike.items():
+        yield f"{kind} at device {device} of card{'s' if len(cards) > 1 else ''} {_numbers(cards)}"
+
+
+def _purchase(entry: InstanceType) -> Iterator[Section]:
+    zones = records("offerings")["availability_zones"].get(entry.name, {})
+    listed = ", ".join(f"{region} {' '.join(zone[-1] for zone in found)}" for region, found in zones.items())
+    sold = ", ".join(sorted(entry.usage_classes))
+    yield (
+        "Sold",
+        [
+            ("Usage classes", f"{sold}, in UltraServers only" if entry.ultraserver_only else sold),
+            ("Capacity blocks in", ", ".join(capacity_block_places(entry.name)) or "not listed"),
+            ("Listed in zones", listed or "not listed"),
+        ],
+    )
+
+
+def _of_ultraserver(entry: UltraServer) -> Iterator[Section]:
+    gpu, count = entry.instance_type.gpu, entry.gpus
+    fp4 = f", FP4 {_number(gpu.fp4_pflops * count)}" if gpu.fp4_pflops else ""
+    yield (
+        "Made of",
+        [
+            ("Instances", f"{entry.instances} x {entry.instance_type.name}"),
+            ("GPUs", f"{count} x NVIDIA {gpu.model} in one NVLink domain"),
+            ("HBM", f"{entry.hbm_tb} TB of {gpu.hbm} at {_number(gpu.hbm_tb_per_s * count)} TB/s"),
+            ("Dense PFLOPS", f"BF16 {_number(gpu.bf16_pflops * count)}, FP8 {_number(gpu.fp8_pflops * count)}{fp4}"),
+        ],
+    )
+    yield (
+        "Joined by",
+        [
+            ("NVLink", f"generation {entry.nvlink.generation}, {_number(entry.nvlink.aggregate_tb_per_s)} TB/s"),
+            ("EFA", f"{_number(entry.efa_gb_per_s)} GB/s each way"),
+        ],
+    )
+    yield "Sold", [("Capacity blocks in", ", ".join(capacity_block_places(entry.instance_type.name)))]
+    yield "Sources", [("ultraservers", f"{records('ultraservers')['source']}; read {records('ultraservers')['read']}")]
+
+
+def _number(value: float) -> str:
+    """Three figures or a whole number: 7.92, 26.8, 2,148."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _numbers(cards: list[int]) -> str:
+    """Card numbers with runs joined: 0, or 1-15, or 4, 8, 12."""
+    runs: list[list[int]] = []
+    for card in sorted(cards):
+        if runs and card == runs[-1][-1] + 1:
+            runs[-1].append(card)
+        else:
+            runs.append([card])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

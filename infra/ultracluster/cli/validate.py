@@ -1,0 +1,18 @@
+"""`ultracluster validate`: what is wrong with environment files."""
+
+from typing import Annotated
+
+import typer
+
+
+def validate(
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Environment files.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as a JSON list.")] = False,  # noqa: FBT002
+) -> None:
+    """Check environment files, and report every error and warning at once. Warnings leave the exit code at 0."""
+    from ultracluster.config.loader import read
+    from ultracluster.config.report import report, report_json
+
+    readings = [read(file) for file in files]
+    typer.echo(report_json(readings) if as_json else "\n".join(map(report, readings)))
+    raise typer.Exit(any(reading.errors for reading in readings))

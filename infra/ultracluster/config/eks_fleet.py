@@ -1,0 +1,302 @@
+"""Rules between an EKS control plane and the rest of the file."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ultracluster.catalog import catalog, eks
+from ultracluster.config import clock
+from ultracluster.config.eks import DEVICE_STACKS, Eks
+from ultracluster.config.node_groups import Scale, image_not_pinned, unknown_group
+from ultracluster.config.problems import Path, Problem
+
+if TYPE_CHECKING:
+    from ultracluster.config.environment import Environment
+
+TAKEN_FOLDERS = (
+    "bin",
+    "dev",
+    "etc",
+    "lib",
+    "lib64",
+    "proc",
+    "root",
+    "run",
+    "sbin",
+    "scratch",
+    "sys",
+    "tmp",
+    "usr",
+    "var",
+)
+"""Folders that a container has by itself, and the one where its pod finds the node's own disks."""
+
+SYSTEM_GROUP, ELASTIC_GROUPS = "system", "elastic-"
+"""What other nodes than those of the file are labelled with: the system nodes, and the start of Karpenter's pools."""
+
+
+def eks_problems(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+    """What speaks against running the fleet of `environment` under `settings`, its control plane."""
+    yield from _subnets(environment)
+    yield from _internet(environment, settings)
+    yield from _mount_path(environment)
+    yield from _group_names(environment)
+    yield from _purchases(environment)
+    yield from _counts(environment)
+    yield from _quotas_of_eks(environment)
+    yield from _interfaces(environment)
+    yield from _images(environment, settings)
+    yield from _lustre_efa(environment)
+    yield from _device_stacks(environment, settings)
+    yield from _ultraservers(environment, settings)
+    yield from _dynamic_resources(environment, settings)
+    yield from _team_groups(environment, settings)
+    yield from _team_quotas(environment, settings)
+    yield from _quotas_by_group(environment, settings)
+    yield from _members(settings)
+
+
+def _subnets(environment: "Environment") -> Iterator[Problem]:
+    """EKS puts its interfaces into two zones or more (EKS User Guide, "VPC and subnet requirements", 2026)."""
+    existing = environment.network.existing
+    if existing and len(set(existing.control_plane_subnet_ids)) < 2:
+        message = "EKS needs subnets in at least two zones; one is named"
+        at = ("network", "existing", "control_plane_subnet_ids")
+        yield Problem("eks-subnets", at, message, "add a private subnet of another zone")
+
+
+def _internet(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+    create = environment.network.create
+    if create and not create.nat_gateways and not settings.chart_mirror:
+        message = "without NAT gateways the cluster reaches neither charts nor images"
+        hint = "set nat_gateways: 1, or name a registry that holds them in control_plane.chart_mirror"
+        yield Problem("charts-without-internet", ("network", "create", "nat_gateways"), message, hint)
+    if create and not create.nat_gateways and not create.private_endpoints:
+        message = "without NAT gateways and without endpoints nodes reach no API of AWS, and never join"
+        at = ("network", "create", "private_endpoints")
+        yield Problem("nodes-without-aws", at, message, "remove private_endpoints, or set nat_gateways: 1")
+    if create and not create.nat_gateways and settings.karpenter:
+        message = "Karpenter makes instance profiles, and IAM has no endpoint in a VPC"
+        hint = "set karpenter: false, or network.create.nat_gateways: 1"
+        yield Problem("karpenter-without-internet", ("control_plane", "karpenter"), message, hint)
+
+
+def _mount_path(environment: "Environment") -> Iterator[Problem]:
+    """Pods mount the file system there, beside what every container has."""
+    settings = environment.storage.lustre
+    top = settings.mount_path.split("/")[1] if settings else ""
+    if top in TAKEN_FOLDERS:
+        message = f"/{top} is a folder that every container has, or its scratch; the file system would hide it"
+        yield Problem("mount-path-reserved", ("storage", "lustre", "mount_path"), message, "set mount_path: /fsx")
+
+
+def _group_names(environment: "Environment") -> Iterator[Problem]:
+    for i, group in enumerate(environment.node_groups):
+        if group.name == SYSTEM_GROUP or group.name.startswith(ELASTIC_GROUPS):
+            others = "the system nodes" if group.name == SYSTEM_GROUP else "Karpenter's nodes"
+            message = f"{group.name} is what {others} are labelled with on EKS"
+            yield Problem("node-group-name-reserved", ("node_groups", i, "name"), message, "give it another name")
+
+
+def _purchases(environment: "Environment") -> Iterator[Problem]:
+    """Managed node groups launch On-Demand, on Spot, and into capacity blocks.
+
+    Source: EKS User Guide, managed node group capacity types, and capacity blocks with them (2026).
+    """
+    for i, group in enumerate(environment.node_groups):
+        at: Path = ("node_groups", i, "purchase")
+        if group.purchase.type == "interruptible_reservation":
+            message = "EKS managed node groups do not launch into interruptible reservations"
+            hint = "set type: reservation, capacity_block or spot"
+            yield Problem("purchase-not-on-eks", (*at, "type"), message, hint)
+        starts = group.purchase.start_time
+        if starts and starts <= clock.now():
+            message = f"the block began at {group.purchase.starts}, and a change of the group would now stop its nodes"
+            yield Problem("capacity-block-started", (*at, "starts"), message, "remove starts")
+
+
+def _counts(environment: "Environment") -> Iterator[Problem]:
+    """Neither EKS nor what runs in the cluster changes the size of a managed node group, but for a block's end.
+
+    Source: EKS User Guide, "Capacity Blocks with managed node groups" (2026).
+    """
+    for i, group in enumerate(environment.node_groups):
+        at: Path = ("node_groups", i, "count")
+        if not isinstance(group.count, Scale):
+            continue
+        if group.purchase.type == "capacity_block":
+            message = "EKS starts all nodes of a capacity block and stops all before its end, so min would be ignored"
+            yield Problem("count-min-ignored", at, message, f"set count: {group.max_count}")
+        elif group.min_count < group.max_count:
+            message = f"nothing adds nodes to {group.name} by itself: it starts with {group.min_count}"
+            hint = f"set count: {group.max_count}, or resize it with `aws eks update-nodegroup-config`"
+            yield Problem("count-not-scaled", at, message, hint, "warning")
+
+
+def _quotas_of_eks(environment: "Environment") -> Iterator[Problem]:
+    """Quotas that AWS raises on request, so this only warns (EKS User Guide, "service quotas", 2026)."""
+    for i, group in enumerate(environment.node_groups):
+        if len(group.blocks()) == 1 and group.max_count > eks.NODES_PER_GROUP:
+            message = f"{group.max_count} nodes; a managed node group has {eks.NODES_PER_GROUP} unless AWS allows more"
+            hint = "split the group, or ask AWS for more"
+            yield Problem("eks-quota", ("node_groups", i, "count"), message, hint, "warning")
+    groups = len(environment.launched_groups) + 1
+    if groups > eks.MAXIMUM_NODE_GROUPS:
+        message = f"{groups} node groups with the system nodes; a cluster has {eks.MAXIMUM_NODE_GROUPS} unless AWS "
+        message += "allows more"
+        yield Problem("eks-quota", "node_groups", message, "merge groups, or ask AWS for more", "warning")
+
+
+def _interfaces(environment: "Environment") -> Iterator[Problem]:
+    """The VPC CNI gives pods addresses of card 0 alone (amazon-vpc-cni-k8s; amazon-eks-ami issue 2423, 2026)."""
+    for i, group in enumerate(environment.node_groups):
+        if group.instance_type not in catalog or group.interfaces != "max_bandwidth":
+            continue
+        plain = sum(interface.kind == "interface" for interface in group.layout("eks")) - 1
+        if plain:
+            message = f"pods use the first interface alone; {plain} more take addresses for nothing, and were seen to "
+            message += "keep nodes from joining"
+            at = ("node_groups", i, "interfaces")
+            yield Problem("interfaces-unused-by-pods", at, message, "set interfaces: auto", "warning")
+
+
+def _images(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+    """The catalogue pins the release of EKS's images for each version that it holds."""
+    unpinned = settings.kubernetes_version == eks.NEXT_UNTESTED
+    for i, group in enumerate(environment.node_groups):
+        if group.image.startswith("ssm:") or (group.image == "auto" and unpinned):
+            yield image_not_pinned(i)
+
+
+def _lustre_efa(environment: "Environment") -> Iterator[Problem]:
+    """AWS documents Lustre over EFA for Ubuntu; AL2023's GPU images were not verified (EKS User Guide, FSx CSI)."""
+    if environment.storage.lustre and environment.storage.lustre.efa:
+        message = "Lustre over EFA is documented for Ubuntu; whether EKS's AL2023 images take it is open"
+        hint = "check `lnetctl net show --net efa` on the first node: without it, Lustre runs over TCP"
+        yield Problem("lustre-efa-on-eks", ("storage", "lustre", "efa"), message, hint, "warning")
+
+
+def _device_stacks(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+    """Two stacks on a node give the same GPU to two pods without a word (EKS User Guide, "Manage NVIDIA devices")."""
+    if isinstance(settings.device_stack, str):
+        return
+    names = [group.name for group in environment.node_groups]
+    serves: dict[str, str] = {}
+    for stack in DEVICE_STACKS:
+        groups = getattr(settings.device_stack, stack)
+        for i, name in enumerate(groups):
+            at: Path = ("control_plane", "device_stack", stack, i)
+            if name not in names:
+                yield unknown_group("device-stack-node-group-unknown", at, name, names)
+            elif name in groups[:i]:
+                yield Problem("duplicate-name", at, f"{name} is {stack}[{groups.index(name)}] already", "remove it")
+            elif name in serves:
+                message = f"{serves[name]} serves {name} already; two stacks on a node give the same GPU to two pods"
+                yield Problem("device-stack-conflict", at, message, f"remove {name} from one of the two")
+            serves.setdefault(name, stack)
+    for i, name in enumerate(names):
+        if name not in serves:
+            message = f"no device stack serves {name}, so Kubernetes would not see its GPUs"
+            hint = f"add {name} to a list of control_plane.device_stack"
+            yield Problem("device-stack-missing", ("node_groups", i, "name"), message, hint)
+
+
+def _ultraservers(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+    """NVLink between instances comes with the ComputeDomains of the DRA driver, of which a cluster has one.
+
+    Source: EKS User Guide, "Use P6e-GB200 UltraServers with Amazon EKS" (2026).
+    """
+    for i, group in enumerate(environment.node_groups):
+        if group.instance_type not in catalog or not group.hardware.ultraserver_only:
+            continue
+        if eks.older(settings.kubernetes_version, eks.ULTRASERVER_KUBERNETES):
+            message = f"{group.instance_type} needs Kubernetes {eks.ULTRASERVER_KUBERNETES} or newer"
+            hint = f'set kubernetes_version: "{eks.NEWEST_TESTED}"'
+            yield Problem("kubernetes-too-old", ("control_plane", "kubernetes_version"), message, hint)
+        stacks = settings.device_stacks(group.name)
+        if stacks and "dra" in settings.used_device_stacks and "dra" not in stacks:
+            message = f"{group.name} needs the DRA driver for NVLink alone, and other groups need it for their GPUs"
+            hint = f"move {group.name} to device_stack.dra"
+            yield Problem("device-stack-ultraserver", ("node_groups", i, "name"), message, hint)
+
+
+def _dynamic_resources(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+    """Who provides for pods that claim dynamic resources: GPUs by `dra`, NVLink domains of UltraServers by any stack.
+
+    Source: EKS User Guide, "Manage NVIDIA GPU devices" (2026); KAI Scheduler 0.17, docs/dra and its feature gates.
+    """
+    known = [group for group in environment.node_groups if group.instance_type in catalog]
+    ultraserver = next((group.name for group in known if group.hardware.ultraserver_only), None)
+    if "dra" in settings.used_device_stacks:
+        claims = "pods that claim their GPUs"
+    elif ultraserver:
+        claims = f"pods that claim an NVLink domain of {ultraserver}"
+    else:
+        return
+    if settings.karpenter:
+        message = f"Karpenter does not reckon with {claims}"
+        yield Problem("karpenter-with-dra", ("control_plane", "karpenter"), message, "set karpenter: false")
+    if settings.places_with == "kai":
+        message = f"whether KAI places {claims} without a switch is open: its documentation says no, its code yes"
+        hint = "run one such pod first, or set scheduler: kueue"
+        yield Problem("scheduler-dra-unverified", ("control_plane", "scheduler"), message, hint, "warning")
+
+
+def _team_groups(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+    names = [group.name for group in environment.node_groups]
+    for i, team in enumerate(settings.teams):
+        for j, name in enumerate(team.node_groups):
+            at: Path = ("control_plane", "teams", i, "node_groups", j)
+            if name not in names:
+                yield unknown_group("team-node-group-unknown", at, name, names)
+            elif name in team.node_groups[:j]:
+                message = f"{name} is node_groups[{team.node_groups.index(name)}] already"
+                yield Problem("duplicate-name", at, message, "remove it")
+    used = {name for team in settings.teams for name in team.node_groups}
+    for i, name in enumerate(names):
+        if name not in used:
+            message = f"no team uses {name}, so no job could run on it"
+            hint = f"add {name} to a team of control_plane"
+            yield Problem("node-group-without-team", ("node_groups", i, "name"), message, hint)
+
+
+def _team_quotas(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+    """What the teams are guaranteed of a group, in the order of the file, against what the group has."""
+    for group in environment.node_groups:
+        if group.instance_type not in catalog:
+            continue
+        node, has, claimed = group.hardware.gpu_count, group.max_count * group.hardware.gpu_count, 0
+        for i, team in enumerate(settings.teams):
+            quota = team.quotas.get(group.name, 0)
+            key = "gpus" if isinstance(team.gpus, int) else group.name
+            at: Path = ("control_plane", "teams", i, *dict.fromkeys(("gpus", key)))
+            claimed += quota
+            if quota and claimed > has:
+                message = f"with it, teams are guaranteed {claimed} GPUs of {group.name}, which has {has}"
+                left = has - claimed + quota
+                hint = f"set {key}: {left}" if left > 0 else "lower what other teams are guaranteed"
+                yield Problem("quota-above-fleet", at, message, hint)
+            elif quota % node:
+                message = f"{quota} GPUs of {group.name} are no whole number of its nodes, which have {node} each"
+                hint = f"set {key}: {quota - quota % node or node}, unless jobs take parts of nodes"
+                yield Problem("quota-not-whole-nodes", at, message, hint, "warning")
+
+
+def _quotas_by_group(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+    """Queues of Volcano and KAI know GPUs, not node groups (Volcano 1.15, capacity plugin; KAI 0.17, queues)."""
+    if settings.queues_with != "kueue" and len(environment.node_groups) > 1:
+        name = {"volcano": "Volcano", "kai": "KAI"}[settings.queues_with]
+        message = f"{name} adds up a team's GPUs of all node groups, and does not hold the share of each"
+        hint = f"set scheduler: kueue_with_{settings.queues_with}"
+        yield Problem("quota-not-by-group", ("control_plane", "scheduler"), message, hint, "warning")
+
+
+def _members(settings: Eks) -> Iterator[Problem]:
+    """A role has one access entry in a cluster, so it belongs to the administrators or to one team."""
+    seen = dict.fromkeys(settings.admins, "admins")
+    for i, team in enumerate(settings.teams):
+        for j, role in enumerate(team.members):
+            if role in seen:
+                message = f"{role} is among {seen[role]} already; a role has one access entry in a cluster"
+                at: Path = ("control_plane", "teams", i, "members", j)
+                yield Problem("duplicate-name", at, message, "name another role")
+            seen.setdefault(role, f"the members of {team.name}")

@@ -1,0 +1,192 @@
+"""The whole environment file, and the rules that only the whole can show."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+from ultracluster.catalog import addresses, capacity_block_places, catalog, lustre, offered_zones
+from ultracluster.config.eks import POD_ADDRESSES, Eks
+from ultracluster.config.eks_fleet import eks_problems
+from ultracluster.config.fields import Many, PolicyArn, text
+from ultracluster.config.network import Network, subnet_plan, wide_enough
+from ultracluster.config.node_groups import NodeGroup
+from ultracluster.config.observability import Observability
+from ultracluster.config.pcs import Pcs
+from ultracluster.config.pcs_fleet import pcs_problems
+from ultracluster.config.problems import Problem, Settings, rule
+from ultracluster.config.storage import Storage
+
+LOCAL_ZONE = re.compile(r"-[a-z]{3}-\d[a-z]$")
+
+
+def _kind(value: Any) -> str | None:
+    """Names the kind of control plane as its tag does: in brackets, which no key of a file has."""
+    kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
+    return f"<{kind}>" if isinstance(kind, str) else None
+
+
+class Environment(Settings):
+    """One cluster with its network, storage and observability. `name` prefixes the names of its stacks."""
+
+    schema_version: Literal[1]
+    """Version of this file's format."""
+    name: Annotated[
+        str,
+        text(r"^[a-z][a-z0-9-]{0,19}$", "a name of up to 20 lower-case letters, digits and hyphens, a letter first"),
+    ]
+    """Name of the environment: the prefix of its stacks."""
+    account: Annotated[str, text(r"^\d{12}$", "twelve digits, 111122223333")] | None = None
+    """Account to deploy to, in quotes. Without it, templates fit any account."""
+    region: Annotated[str, text(r"^[a-z]{2}(-[a-z]+)+-\d$", "a region, us-east-2")]
+    """Region to deploy to."""
+    availability_zone: str
+    """Zone, or Local Zone, where the nodes and the file system live: the zone of your capacity."""
+    tags: Mapping[Annotated[str, Field(min_length=1, max_length=128)], Annotated[str, Field(max_length=256)]] = Field(
+        default_factory=dict
+    )
+    """Tags of every resource."""
+    permissions_boundary: PolicyArn | None = None
+    """Policy that bounds every IAM role."""
+    network: Network
+    """A VPC created here, or one that exists."""
+    storage: Storage = Storage()
+    """Buckets and the file system."""
+    node_groups: Annotated[Many[NodeGroup], Field(min_length=1)]
+    """The accelerated fleet."""
+    control_plane: Annotated[Annotated[Pcs, Tag("<pcs>")] | Annotated[Eks, Tag("<eks>")], Discriminator(_kind)]
+    """What schedules jobs onto the fleet."""
+    observability: Observability = Observability()
+    """Where metrics are kept and shown."""
+
+    @property
+    def in_local_zone(self) -> bool:
+        """Whether nodes and Lustre live in a Local Zone."""
+        return bool(LOCAL_ZONE.search(self.availability_zone))
+
+    @property
+    def launched_groups(self) -> tuple[NodeGroup, ...]:
+        """Node groups as they are launched: UltraServers one group a block."""
+        return tuple(part for group in self.node_groups for part in group.blocks())
+
+    @property
+    def node_addresses(self) -> int:
+        """IPv4 addresses that the node subnet must hold: nodes with their pods, login nodes and file servers."""
+        plane = self.control_plane
+        pods, login = (0, plane.login.count) if isinstance(plane, Pcs) else (POD_ADDRESSES, 0)
+        nodes = sum(g.max_count * (addresses(g.layout(plane.type)) + pods) for g in self._known_groups())
+        servers = self.storage.lustre.file_servers if self.storage.lustre else 0
+        return nodes + login + servers
+
+    @property
+    def control_plane_addresses(self) -> int:
+        """IPv4 addresses that each control-plane subnet must hold, where anything but PCS and endpoints lives there."""
+        return self.control_plane.subnet_addresses if isinstance(self.control_plane, Eks) else 0
+
+    @property
+    def nodes(self) -> int:
+        """Accelerated nodes that there can be."""
+        return sum(group.max_count for group in self.node_groups)
+
+    @property
+    def _zone_of_region(self) -> bool:
+        return bool(re.fullmatch(rf"{re.escape(self.region)}([a-f]|-[a-z]{{3}}-\d[a-z])", self.availability_zone))
+
+    def _known_groups(self) -> Iterator[NodeGroup]:
+        """Groups whose type is in the catalogue; another rule refuses the others."""
+        return (group for group in self.node_groups if group.instance_type in catalog)
+
+    @rule
+    def _zone(self) -> Iterator[Problem]:
+        zone = self.availability_zone
+        if not self._zone_of_region:
+            message = f"{zone} is not a zone of {self.region}; one looks like {self.region}a or {self.region}-dfw-2a"
+            yield Problem("zone-outside-region", "availability_zone", message, "set the zone of your capacity")
+
+    @rule
+    def _types_in_zone(self) -> Iterator[Problem]:
+        """What AWS sells where ages, so this only warns."""
+        for i, group in enumerate(self.node_groups):
+            if group.instance_type not in catalog or not self._zone_of_region:
+                continue
+            block = group.purchase.type == "capacity_block" or group.hardware.ultraserver_only
+            places = capacity_block_places(group.instance_type)
+            zones = offered_zones(group.instance_type, self.region)
+            listed = {self.region, self.availability_zone} & set(places) if block else self.availability_zone in zones
+            if not listed:
+                where = ", ".join(places if block else zones) or f"no zone of {self.region}"
+                sold = "in capacity blocks " if block else ""
+                message = f"{group.instance_type} was not listed {sold}in {self.availability_zone}; it was in {where}"
+                hint = "check with AWS that your zone has it"
+                yield Problem("type-not-listed-in-zone", ("node_groups", i, "instance_type"), message, hint, "warning")
+
+    @rule
+    def _distinct_groups(self) -> Iterator[Problem]:
+        names = [group.name for group in self.node_groups]
+        parts = {part.name: group.name for group in self.node_groups for part in group.blocks() if part is not group}
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                message = f"{name} is the name of node_groups[{names.index(name)}] already"
+                yield Problem("duplicate-name", ("node_groups", i, "name"), message, "give it another name")
+            if name in parts:
+                message = f"{name} is what a block of {parts[name]} is called"
+                yield Problem("duplicate-name", ("node_groups", i, "name"), message, "give it another name")
+
+    @rule
+    def _subnet_holds_all(self) -> Iterator[Problem]:
+        create = self.network.create
+        if create is None or list(create.problems()):
+            return
+        plan, nodes, others = subnet_plan(create.block), self.node_addresses, self.control_plane_addresses
+        if plan.holds(nodes, others):
+            return
+        if nodes > plan.node_addresses:
+            message = f"its node subnet {plan.node} has {plan.node_addresses} addresses; the nodes need {nodes}"
+        else:
+            message = f"each control-plane subnet has {plan.control_plane_addresses} addresses; EKS, the endpoints and "
+            message += f"the system nodes need {others}"
+        wider = wide_enough(create.block, nodes, others)
+        hint = f"set cidr: {wider}" if wider else "set interfaces: fewest_ips, or ask for fewer nodes"
+        yield Problem("subnet-too-small", ("network", "create", "cidr"), message, hint)
+
+    @rule
+    def _lustre_in_zone(self) -> Iterator[Problem]:
+        """FSx in Local Zones has fewer tiers and no EFA; the list ages, so this only warns."""
+        settings = self.storage.lustre
+        if settings is None or not self.in_local_zone:
+            return
+        tier, tiers = settings.throughput_mbps_per_tib, " and ".join(map(str, lustre.LOCAL_ZONE_TIERS))
+        if settings.efa or not settings.ssd or (tier is not None and tier not in lustre.LOCAL_ZONE_TIERS):
+            message = f"FSx was not listed in Local Zones with EFA, or with tiers other than {tiers}"
+            hint = "set efa: false and throughput_mbps_per_tib: 250"
+            yield Problem("lustre-tier-not-in-local-zone", ("storage", "lustre"), message, hint, "warning")
+
+    @rule
+    def _lustre_efa_connections(self) -> Iterator[Problem]:
+        """A file system takes 1024 EFA connections; AWS's client script opens several on each node."""
+        if self.storage.lustre is None or not self.storage.lustre.efa:
+            return
+        groups = list(self._known_groups())
+        connections = sum(g.max_count * lustre.efa_interfaces_per_client(g.instance_type) for g in groups)
+        if connections > lustre.MAXIMUM_EFA_CONNECTIONS:
+            message = (
+                f"{connections} EFA connections from the nodes; a file system takes {lustre.MAXIMUM_EFA_CONNECTIONS}"
+            )
+            hint = "connect fewer EFA interfaces on each client"
+            yield Problem("lustre-efa-connections", ("storage", "lustre", "efa"), message, hint, "warning")
+
+    @rule
+    def _lustre_efa_client(self) -> Iterator[Problem]:
+        """Nodes fetch AWS's EFA client for Lustre from its documentation at first boot, unless their image has it."""
+        create, settings = self.network.create, self.storage.lustre
+        if settings and settings.efa and create and not create.nat_gateways:
+            message = "without NAT gateways nodes cannot fetch the EFA client of Lustre, and mount nothing"
+            hint = "use an image that runs configure-efa-fsx-lustre-client.service, or set nat_gateways: 1"
+            yield Problem(
+                "lustre-efa-without-internet", ("network", "create", "nat_gateways"), message, hint, "warning"
+            )
+
+    @rule
+    def _control_plane_fits(self) -> Iterator[Problem]:
+        plane = self.control_plane
+        yield from pcs_problems(self, plane) if isinstance(plane, Pcs) else eks_problems(self, plane)

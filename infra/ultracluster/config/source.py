@@ -1,0 +1,183 @@
+"""YAML with positions: the core schema of YAML 1.2 over PyYAML's parser, refusing what a reader would not notice."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any
+
+import yaml
+from ultracluster.config.codes import Code
+from ultracluster.config.problems import Path
+from ultracluster.config.syntax import in_words
+
+MAXIMUM_BYTES = 256 * 1024
+MAXIMUM_VALUES = 50_000
+MAXIMUM_DEPTH = 40
+"""Bounds far above any environment, so that no file makes the reader hang."""
+
+Position = tuple[int, int]
+"""Line and column, both from 1."""
+
+
+class UnreadableSource(Exception):
+    """YAML that cannot be read: one problem, at one position."""
+
+    def __init__(self, code: Code, message: str, hint: str, position: Position) -> None:
+        self.code, self.message, self.hint, self.position = code, message, hint, position
+        super().__init__(message)
+
+
+@dataclass
+class Source:
+    """A parsed file: its data, the position of every path, and the path of every mapping by identity.
+
+    `written` is the text of every value that was not read as text: 012 and 25.10 are more than the numbers 12 and 25.1.
+    """
+
+    data: Any = None
+    positions: dict[Path, Position] = field(default_factory=dict)
+    paths: dict[int, Path] = field(default_factory=dict)
+    written: dict[Path, str] = field(default_factory=dict)
+
+
+def read_text(file: str | FilePath) -> str:
+    """The text of `file`. Raises UnreadableSource when there is none."""
+    try:
+        with FilePath(file).open("rb") as stream:
+            content = stream.read(MAXIMUM_BYTES + 1)
+        if len(content) > MAXIMUM_BYTES:
+            message = f"the file is larger than {MAXIMUM_BYTES // 1024} KiB"
+            raise UnreadableSource("file-unreadable", message, "name an environment file", (1, 1))
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"byte {error.start + 1} is not UTF-8 text"
+        raise UnreadableSource("file-unreadable", message, "save the file as UTF-8 text", (1, 1)) from None
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        message = f"the file cannot be read: {reason.lower()}"
+        raise UnreadableSource("file-unreadable", message, "check the path", (1, 1)) from None
+
+
+def parse(text: str) -> Source:
+    """Parses one YAML document.
+
+    Only true and false are booleans, only decimal digits are numbers, and nothing is a date. Raises UnreadableSource
+    for a syntax error, a key given twice, an alias without end, or an empty file.
+    """
+    try:
+        root = yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        message, hint, mark = in_words(error, text)
+        raise UnreadableSource("yaml-syntax", message, hint, _position(mark) if mark else (1, 1)) from None
+    except yaml.reader.ReaderError as error:
+        position = text.count("\n", 0, error.position) + 1, error.position - text.rfind("\n", 0, error.position)
+        message = f"the character U+{error.character:04X} cannot stand in YAML"
+        raise UnreadableSource("yaml-syntax", message, "remove it; is this a text file?", position) from None
+    source = Source()
+    source.data = _build(root, (), source, frozenset()) if root else None
+    if source.data is None:
+        raise UnreadableSource("empty-file", "the file holds nothing", "start from environments/dev.yaml", (1, 1))
+    return source
+
+
+class _Loader(yaml.SafeLoader):
+    """Resolves scalars by the core schema of YAML 1.2.
+
+    The parser in Python, not the one in C: that one overflows the stack on deep nesting, and words its errors by
+    version.
+    """
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self.depth += 1
+        if self.depth > MAXIMUM_DEPTH:
+            raise yaml.MarkedYAMLError(None, None, "nested too deeply", self.peek_event().start_mark)  # type: ignore[no-untyped-call]
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+_Loader.yaml_implicit_resolvers = {}
+for tag, pattern, first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", r"[-+]?[0-9]+", "-+0123456789"),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"^(?:{pattern})$"), list(first))
+
+_SCALARS: dict[str, Callable[[str], Any]] = {
+    "tag:yaml.org,2002:str": str,
+    "tag:yaml.org,2002:bool": lambda text: text.lower() == "true",
+    "tag:yaml.org,2002:null": lambda _: None,
+    "tag:yaml.org,2002:int": int,
+    "tag:yaml.org,2002:float": float,
+}
+_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+
+
+def _build(node: yaml.Node, path: Path, source: Source, above: frozenset[int]) -> Any:
+    position = _position(node.start_mark)
+    if id(node) in above:
+        raise UnreadableSource("yaml-alias", "an alias contains itself", "write the section out", position)
+    source.positions.setdefault(path, position)
+    if len(source.positions) > MAXIMUM_VALUES:
+        message = f"with its aliases the file has more than {MAXIMUM_VALUES} values"
+        raise UnreadableSource("yaml-alias", message, "write out what is meant", position)
+    if isinstance(node, yaml.ScalarNode):
+        return _scalar(node, path, source)
+    if node.tag not in _COLLECTIONS:
+        raise _tagged(node)
+    if isinstance(node, yaml.MappingNode):
+        return _mapping(node, path, source, above | {id(node)})
+    return [_build(item, (*path, index), source, above | {id(node)}) for index, item in enumerate(node.value)]
+
+
+def _mapping(node: yaml.MappingNode, path: Path, source: Source, above: frozenset[int]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        position = _position(key_node.start_mark)
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise UnreadableSource("yaml-syntax", "a key is a list or a mapping", "write a word before :", position)
+        key = key_node.value
+        if key == "<<" and key_node.style is None:
+            message = "<< merges mappings in some YAML tools, and is not part of YAML 1.2"
+            raise UnreadableSource("yaml-syntax", message, "write the keys out, or use an alias: key: *name", position)
+        if key in result:
+            first = source.positions[(*path, key)][0]
+            message = f"{key} is given twice, first on line {first}"
+            raise UnreadableSource("yaml-duplicate-key", message, "keep one of them", position)
+        source.positions[(*path, key)] = position
+        result[key] = _build(value_node, (*path, key), source, above)
+    source.paths[id(result)] = path
+    return result
+
+
+def _scalar(node: yaml.ScalarNode, path: Path, source: Source) -> Any:
+    if node.tag not in _SCALARS:
+        raise _tagged(node)
+    try:
+        value = _SCALARS[node.tag](node.value)
+    except ValueError:
+        # !!int before a word, or more digits than Python reads
+        message = f"{node.value[:20]}... is not a number" if len(node.value) > 20 else f"{node.value} is not a number"
+        position = _position(node.start_mark)
+        raise UnreadableSource(
+            "yaml-syntax", message, "write it in decimal digits, or text in quotes", position
+        ) from None
+    if not isinstance(value, str):
+        source.written[path] = node.value
+    return value
+
+
+def _tagged(node: yaml.Node) -> UnreadableSource:
+    tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+    return UnreadableSource(
+        "yaml-syntax", f"the tag {tag} means nothing here", f"remove {tag}", _position(node.start_mark)
+    )
+
+
+def _position(mark: yaml.Mark) -> Position:
+    return mark.line + 1, mark.column + 1

@@ -1,0 +1,74 @@
+"""IAM roles that an AWS service or pods take on, and policies."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aws_cdk import aws_iam as iam
+from aws_cdk.interfaces.aws_iam import IRoleRef
+from constructs import Construct
+
+from ultracluster.constructs.acknowledgements import acknowledge
+from ultracluster.constructs.names import PARTITION
+
+PODS = "pods.eks.amazonaws.com"
+"""Whom EKS Pod Identity has take a role on for a pod (EKS User Guide, "Pod Identity", 2026)."""
+
+
+def service_role(
+    scope: Construct,
+    id: str,
+    *,
+    service: str,
+    description: str,
+    conditions: Mapping[str, Any] | None = None,
+    aws_policies: Mapping[str, str] | None = None,
+) -> iam.CfnRole:
+    """A role that `service` takes on, under `conditions` where there are any.
+
+    `aws_policies` are AWS's own: name to the reason why nothing narrower will do.
+    """
+    accepted = aws_policies or {}
+    role = iam.CfnRole(
+        scope,
+        id,
+        assume_role_policy_document=trust(service, conditions),
+        description=description,
+        managed_policy_arns=[f"arn:{PARTITION}:iam::aws:policy/{name}" for name in accepted] or None,
+    )
+    if accepted:
+        finding = "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{}]"
+        acknowledge(role, {finding.format(name): reason for name, reason in accepted.items()})
+    return role
+
+
+def trust(service: str, conditions: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Lets `service` take a role on, under `conditions` where there are any."""
+    # EKS Pod Identity tags its sessions with the pod's cluster, namespace and service account
+    actions = ["sts:AssumeRole", "sts:TagSession"] if service == PODS else ["sts:AssumeRole"]
+    condition = {"Condition": conditions} if conditions else {}
+    return policy_document([{"Principal": {"Service": service}, "Action": actions, **condition}])
+
+
+def grant(
+    scope: Construct,
+    id: str,
+    *,
+    roles: Sequence[IRoleRef],
+    statements: Sequence[Mapping[str, Any]],
+    accepted: Mapping[str, str] | None = None,
+) -> iam.CfnManagedPolicy:
+    """Lets `roles` do what `statements` allow: mappings with Action, Resource and, where there are any, Condition.
+
+    Without roles it is a policy for roles to name. `accepted` are findings of scanners on it, with a reason each.
+    """
+    policy = iam.CfnManagedPolicy(
+        scope, id, policy_document=policy_document(statements), roles=list(roles) if roles else None
+    )
+    if accepted:
+        acknowledge(policy, accepted)
+    return policy
+
+
+def policy_document(statements: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A policy as JSON; statements allow unless they say otherwise."""
+    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **statement} for statement in statements]}

@@ -1,0 +1,33 @@
+"""Root squash of a Lustre file system, which FSx's API has and CloudFormation lacks."""
+
+from constructs import Construct
+
+from ultracluster.constructs.acknowledgements import acknowledge
+from ultracluster.constructs.functions import InlineResource
+from ultracluster.constructs.keys import EncryptionKey
+from ultracluster.constructs.names import own_arn
+
+
+class RootSquash(InlineResource):
+    """Turns root of the clients into `root_squash`, a UID:GID. Taking it away again leaves the setting as it is.
+
+    Deployed only when the setting is in force. To switch it off, set 0:0.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, file_system_id: str, root_squash: str, key: EncryptionKey) -> None:
+        file_system = own_arn("fsx", f"file-system/{file_system_id}")
+        super().__init__(
+            scope,
+            id,
+            handler="root_squash",
+            resource_type="Custom::LustreRootSquash",
+            properties={"FileSystemId": file_system_id, "RootSquash": root_squash},
+            statements=[
+                {"Action": "fsx:UpdateFileSystem", "Resource": file_system},
+                {"Action": "fsx:DescribeFileSystems", "Resource": "*"},
+            ],
+            key=key,
+            timeout_seconds=600,
+        )
+        reason = "IAM lets no policy narrow fsx:DescribeFileSystems, a read-only action, to a resource."
+        acknowledge(self, {"AwsSolutions-IAM5[Resource::*]": reason})

@@ -1,0 +1,189 @@
+"""A VPC of our own: its subnets, ways out, flow logs and closed default security group."""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Network
+from typing import NamedTuple
+
+from aws_cdk import Fn, RemovalPolicy
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from ultracluster.config.network import CreateNetwork, subnet_plan
+from ultracluster.constructs.acknowledgements import acknowledge
+from ultracluster.constructs.functions import InlineResource
+from ultracluster.constructs.keys import EncryptionKey, log_group
+from ultracluster.constructs.names import ACCOUNT, own_arn
+from ultracluster.constructs.places import SubnetById, VpcById
+from ultracluster.constructs.roles import grant, service_role
+
+
+class _Subnet(NamedTuple):
+    """A subnet, the construct around it, and its routes."""
+
+    scope: Construct
+    subnet: ec2.CfnSubnet
+    table: ec2.CfnRouteTable
+    association: ec2.CfnSubnetRouteTableAssociation
+
+
+class ClusterVpc(Construct):
+    """A VPC with one node subnet in `zone`, and control-plane and public subnets in the Region's first two zones.
+
+    Which two zones those are, CloudFormation knows: nothing is looked up. They are Availability Zones, never Local
+    Zones, since PCS's controller cannot live in one. Public subnets and the internet gateway come only with NAT
+    gateways; nothing in them has a public address but those. The node subnet leaves through the first NAT gateway.
+
+    The VPC and its private subnets are retained: a retained file system or cluster has its interfaces in them, and AWS
+    deletes no subnet in use.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, settings: CreateNetwork, zone: str, key: EncryptionKey) -> None:
+        super().__init__(scope, id)
+        plan = subnet_plan(settings.block)
+        zones = Fn.get_azs()
+        first_zones = [Fn.select(i, zones) for i in (0, 1)]
+        self._path = self.node.path
+        self._vpc = ec2.CfnVPC(
+            self,
+            "Resource",
+            cidr_block=settings.cidr,
+            enable_dns_hostnames=True,
+            enable_dns_support=True,
+            tags=_name(self._path),
+        )
+        nodes = self._subnet("Nodes", plan.node, zone)
+        _let_name_its_zone(nodes.subnet)
+        control_plane = [
+            self._subnet(f"ControlPlane{i}", block, first_zones[i]) for i, block in enumerate(plan.control_plane)
+        ]
+        for retained in (self._vpc, nodes.subnet, *(made.subnet for made in control_plane)):
+            retained.apply_removal_policy(RemovalPolicy.RETAIN)
+        if settings.nat_gateways:
+            gateways = self._nat_gateways(settings.nat_gateways, plan.public, first_zones)
+            for private, gateway in ((nodes, 0), *((made, i) for i, made in enumerate(control_plane))):
+                _default_route(private, nat_gateway_id=gateways[min(gateway, len(gateways) - 1)])
+        if settings.flow_logs:
+            self._log_flows(key)
+        self._close_default_security_group(key)
+        self.vpc = VpcById(self._vpc.ref)
+        self.node_subnet = SubnetById(nodes.subnet.ref)
+        self.control_plane_subnets = tuple(SubnetById(made.subnet.ref) for made in control_plane)
+        self.private_route_tables = [nodes.table, *(made.table for made in control_plane)]
+
+    def _subnet(self, id: str, block: IPv4Network, zone: str) -> _Subnet:
+        scope = Construct(self, id)
+        name = _name(f"{self._path}/{id}")
+        subnet = ec2.CfnSubnet(
+            scope,
+            "Subnet",
+            vpc_id=self._vpc,
+            cidr_block=str(block),
+            availability_zone=zone,
+            map_public_ip_on_launch=False,
+            tags=name,
+        )
+        table = ec2.CfnRouteTable(scope, "RouteTable", vpc_id=self._vpc, tags=name)
+        association = ec2.CfnSubnetRouteTableAssociation(
+            scope, "RouteTableAssociation", route_table_id=table, subnet_id=subnet
+        )
+        return _Subnet(scope, subnet, table, association)
+
+    def _nat_gateways(self, count: int, blocks: Sequence[IPv4Network], zones: Sequence[str]) -> list[ec2.CfnNatGateway]:
+        gateway = ec2.CfnInternetGateway(self, "InternetGateway")
+        attachment = ec2.CfnVPCGatewayAttachment(
+            self, "GatewayAttachment", vpc_id=self._vpc, internet_gateway_id=gateway
+        )
+        gateways = []
+        for i, block in enumerate(blocks):
+            public = self._subnet(f"Public{i}", block, zones[i])
+            route = _default_route(public, gateway_id=gateway)
+            route.add_resource_dependency(attachment)
+            reason = "The route of a subnet that holds nothing but NAT gateways, which need it to lead anything out."
+            acknowledge(route, {"NIST.800.53.R5-VPCNoUnrestrictedRouteToIGW": reason})
+            if i < count:
+                gateways.append(self._nat_gateway(public, f"{self._path}/Public{i}", route))
+        return gateways
+
+    def _nat_gateway(self, public: _Subnet, path: str, route: ec2.CfnRoute) -> ec2.CfnNatGateway:
+        address = ec2.CfnEIP(public.scope, "EIP", domain="vpc", tags=_name(path))
+        gateway = ec2.CfnNatGateway(
+            public.scope,
+            "NATGateway",
+            subnet_id=public.subnet,
+            allocation_id=address.attr_allocation_id,
+            tags=_name(path),
+        )
+        for before in (route, public.association):
+            gateway.add_resource_dependency(before)
+        return gateway
+
+    def _log_flows(self, key: EncryptionKey) -> None:
+        """Source of the permissions: VPC User Guide, "IAM role for publishing flow logs" (2026)."""
+        group = log_group(self, "FlowLogs", name="/aws/vpc/flow-logs", key=key)
+        role = service_role(
+            self,
+            "FlowLogRole",
+            service="vpc-flow-logs.amazonaws.com",
+            description="Delivers flow logs",
+            conditions={
+                "StringEquals": {"aws:SourceAccount": ACCOUNT},
+                "ArnLike": {"aws:SourceArn": own_arn("ec2", "vpc-flow-log/*")},
+            },
+        )
+        actions = ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"]
+        policy = grant(
+            self, "FlowLogPolicy", roles=[role], statements=[{"Action": actions, "Resource": group.log_group_arn}]
+        )
+        flow_log = ec2.CfnFlowLog(
+            self,
+            "FlowLog",
+            resource_type="VPC",
+            resource_id=self._vpc,
+            traffic_type="ALL",
+            log_destination_type="cloud-watch-logs",
+            log_group_name=group.log_group_name,
+            deliver_logs_permission_arn=role,
+        )
+        flow_log.add_resource_dependency(policy)
+
+    def _close_default_security_group(self, key: EncryptionKey) -> None:
+        group = self._vpc.attr_default_security_group
+        actions = ["ec2:RevokeSecurityGroupEgress", "ec2:RevokeSecurityGroupIngress"]
+        InlineResource(
+            self,
+            "DefaultSecurityGroup",
+            handler="default_security_group",
+            resource_type="Custom::ClosedDefaultSecurityGroup",
+            properties={"GroupId": group},
+            statements=[{"Action": actions, "Resource": own_arn("ec2", f"security-group/{group}")}],
+            key=key,
+            timeout_seconds=60,
+        )
+        reason = "Its default group is closed by Custom::ClosedDefaultSecurityGroup, which the rule cannot see."
+        acknowledge(self._vpc, {"NIST.800.53.R5-VPCDefaultSecurityGroupClosed": reason})
+
+
+def _default_route(
+    subnet: _Subnet,
+    *,
+    gateway_id: ec2.CfnInternetGateway | None = None,
+    nat_gateway_id: ec2.CfnNatGateway | None = None,
+) -> ec2.CfnRoute:
+    return ec2.CfnRoute(
+        subnet.scope,
+        "DefaultRoute",
+        route_table_id=subnet.table,
+        destination_cidr_block="0.0.0.0/0",
+        gateway_id=gateway_id,
+        nat_gateway_id=nat_gateway_id,
+    )
+
+
+def _name(path: str) -> list[dict[str, str]]:
+    return [{"key": "Name", "value": path}]
+
+
+def _let_name_its_zone(subnet: ec2.CfnSubnet) -> None:
+    """Capacity is reserved in one zone, so the environment names it: said to CDK's own validation and to cfn-lint."""
+    acknowledge(subnet, {"CloudFormation-Validate::W3010": "Capacity is reserved in this zone and in no other."})
+    subnet.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3010"]}})

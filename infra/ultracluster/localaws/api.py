@@ -1,0 +1,287 @@
+"""The CloudFormation API of the embedded AWS, in place of moto's: requests in, answers of botocore's shapes out."""
+
+import logging
+import sys
+import threading
+import types
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, ClassVar, cast
+
+from moto.core.responses import ActionResult, EmptyResult
+
+from ultracluster.localaws.changesets import changes_outputs, plan, version_of
+from ultracluster.localaws.engine import OnFailure, Operation, Verb
+from ultracluster.localaws.intrinsics import TemplateError
+from ultracluster.localaws.queries import Queries, Refused, invalid, refusals
+from ultracluster.localaws.resources import client, require
+from ultracluster.localaws.stacks import ChangeSet, Stack, StackBackend, Version, stack_backends
+from ultracluster.localaws.templates import required_capabilities
+
+logger = logging.getLogger(__name__)
+
+NO_CHANGES = "The submitted information didn't contain changes. Submit different information to create a change set."
+NO_UPDATES = "No updates are to be performed."
+UNSUPPORTED = (
+    "DeploymentMode",
+    "NotificationARNs",
+    "ResourceTypes",
+    "ResourcesToImport",
+    "RetainExceptOnCreate",
+    "StackPolicyBody",
+    "StackPolicyDuringUpdateBody",
+    "StackPolicyDuringUpdateURL",
+    "StackPolicyURL",
+    "TimeoutInMinutes",
+)
+UPDATABLE = frozenset(
+    {
+        "CREATE_COMPLETE",
+        "CREATE_FAILED",
+        "UPDATE_COMPLETE",
+        "UPDATE_FAILED",
+        "UPDATE_ROLLBACK_COMPLETE",
+    }
+)
+
+
+def install() -> None:
+    """Let moto, in process and in its server, answer CloudFormation with this class.
+
+    Moto's own package stays unimported, and with it the dozens of services that it knows by name.
+    """
+    module = types.ModuleType("moto.cloudformation")
+    module.__dict__["cloudformation_backends"] = stack_backends
+    sys.modules[module.__name__] = module
+    StackBackend.urls_of = types.SimpleNamespace(
+        url_bases=[r"https?://cloudformation\.(.+)\.amazonaws\.com"], url_paths={"{0}/$": CloudFormation.dispatch}
+    )
+
+
+class CloudFormation(Queries):
+    """One CloudFormation request. A method per action, named as moto's dispatcher wants them."""
+
+    # Seconds that an answer waits for the operation it starts; None is until its end. The server sets it, so that the
+    # CDK CLI, which looks every five seconds, shows the progress of a long operation and needs no look for a short one.
+    patience: ClassVar[float | None] = None
+
+    def create_stack(self) -> ActionResult:
+        """CreateStack."""
+        name = self.params["StackName"]
+        if self.backend.find(name):
+            raise Refused("AlreadyExistsException", f"Stack [{name}] already exists")
+        stack = self._new_stack(name, "CREATE_IN_PROGRESS")
+        version = self._version(stack)
+        stack.termination_protection = bool(self.params.get("EnableTerminationProtection"))
+        self.backend.stacks[stack.id] = stack
+        self._deploy(stack, version, "CREATE", self._on_failure(self.params.get("OnFailure")))
+        return ActionResult({"StackId": stack.id})
+
+    def update_stack(self) -> ActionResult:
+        """UpdateStack."""
+        stack = self._updatable(self.params["StackName"])
+        version = self._version(stack)
+        with refusals():
+            if not self._differs(stack, version, plan(stack, version, self.backend)):
+                raise invalid(NO_UPDATES)
+        self._deploy(stack, version, "UPDATE", self._on_failure(None))
+        return ActionResult({"StackId": stack.id})
+
+    def delete_stack(self) -> EmptyResult:
+        """DeleteStack. A stack that does not exist is no error."""
+        stack = self.backend.find(self.params["StackName"])
+        if stack is None or stack.status == "DELETE_COMPLETE":
+            return EmptyResult()
+        if stack.termination_protection:
+            raise invalid(f"Stack [{stack.name}] cannot be deleted while TerminationProtection is enabled")
+        if stack.status.endswith("_IN_PROGRESS") and stack.status != "REVIEW_IN_PROGRESS":
+            raise invalid(f"Stack [{stack.name}] cannot be deleted while in status {stack.status}")
+        retain = tuple(self.params.get("RetainResources") or ())
+        if retain and stack.status != "DELETE_FAILED":
+            raise invalid("RetainResources can only be specified when the stack is in the DELETE_FAILED state.")
+        operation = self._begin(stack, "DELETE")
+        self._run(stack, lambda: operation.delete(retain))
+        return EmptyResult()
+
+    def rollback_stack(self) -> ActionResult:
+        """RollbackStack: what `cdk rollback` asks for after a failure with roll-back disabled."""
+        stack = self._known(self.params["StackName"])
+        if stack.status not in ("CREATE_FAILED", "UPDATE_FAILED"):
+            raise invalid(f"Stack [{stack.name}] in state {stack.status} cannot be rolled back")
+        operation = Operation(self.backend, stack, self.params.get("ClientRequestToken"))
+        stack.now("UPDATE_ROLLBACK_IN_PROGRESS" if stack.good else "ROLLBACK_IN_PROGRESS")
+        self._run(stack, lambda: operation.roll_back(None))
+        return ActionResult({"StackId": stack.id})
+
+    def continue_update_rollback(self) -> EmptyResult:
+        """ContinueUpdateRollback."""
+        stack = self._known(self.params["StackName"])
+        if stack.status != "UPDATE_ROLLBACK_FAILED":
+            raise invalid(f"Stack {stack.id} is in {stack.status} state and can not continue its roll-back.")
+        if self.params.get("ResourcesToSkip"):
+            raise invalid("The embedded AWS does not skip resources in a roll-back")
+        operation = Operation(self.backend, stack, self.params.get("ClientRequestToken"))
+        stack.now("UPDATE_ROLLBACK_IN_PROGRESS")
+        self._run(stack, lambda: operation.roll_back(None))
+        return EmptyResult()
+
+    def update_termination_protection(self) -> ActionResult:
+        """UpdateTerminationProtection."""
+        stack = self._known(self.params["StackName"])
+        stack.termination_protection = bool(self.params["EnableTerminationProtection"])
+        return ActionResult({"StackId": stack.id})
+
+    def create_change_set(self) -> ActionResult:
+        """CreateChangeSet of the kinds CREATE and UPDATE."""
+        name, kind = self.params["StackName"], self.params.get("ChangeSetType", "UPDATE")
+        if kind not in ("CREATE", "UPDATE"):
+            raise invalid(f"The embedded AWS makes no change sets of type {kind}")
+        stack = self._stack_for(name, kind)
+        set_name = self.params["ChangeSetName"]
+        if set_name in stack.change_sets:
+            raise Refused("AlreadyExistsException", f"ChangeSet {set_name} already exists")
+        version = self._version(stack)
+        self.backend.stacks[stack.id] = stack
+        if not stack.events:
+            stack.now("REVIEW_IN_PROGRESS", "User Initiated", self.params.get("ClientToken"))
+        change_set = self._change_set(stack, set_name, kind, version)
+        stack.change_sets[set_name] = change_set
+        return ActionResult({"Id": change_set.id, "StackId": stack.id})
+
+    def execute_change_set(self) -> EmptyResult:
+        """ExecuteChangeSet. The stack's other change sets go with it, as in AWS."""
+        stack, change_set = self._found_change_set()
+        if change_set.execution_status != "AVAILABLE":
+            raise Refused(
+                "InvalidChangeSetStatus",
+                f"ChangeSet [{change_set.id}] cannot be executed in its current status of [{change_set.status}]",
+            )
+        stack.executed = change_set.id
+        stack.change_sets.clear()
+        verb: Verb = "CREATE" if change_set.kind == "CREATE" else "UPDATE"
+        self._deploy(stack, change_set.version, verb, self._on_failure(change_set.on_failure))
+        return EmptyResult()
+
+    def delete_change_set(self) -> EmptyResult:
+        """DeleteChangeSet. One that does not exist is no error; a stack that does not exist is."""
+        found = self._find_change_set()
+        if found:
+            stack, change_set = found
+            del stack.change_sets[change_set.name]
+        return EmptyResult()
+
+    def _updatable(self, name: str) -> Stack:
+        stack = self.backend.find(name)
+        if stack is None or stack.status in ("DELETE_COMPLETE", "REVIEW_IN_PROGRESS"):
+            raise invalid(f"Stack [{name}] does not exist")
+        if stack.status not in UPDATABLE:
+            raise invalid(f"Stack:{stack.id} is in {stack.status} state and can not be updated.")
+        return stack
+
+    def _stack_for(self, name: str, kind: str) -> Stack:
+        if kind == "UPDATE":
+            return self._updatable(name)
+        stack = self.backend.find(name)
+        if stack is None or stack.status == "DELETE_COMPLETE":
+            return self._new_stack(name, "REVIEW_IN_PROGRESS")
+        if stack.status != "REVIEW_IN_PROGRESS":
+            raise invalid(f"Stack [{name}] already exists and cannot be created again with the changeSet [{name}].")
+        return stack
+
+    def _new_stack(self, name: str, status: str) -> Stack:
+        arn = f"arn:aws:cloudformation:{self.region}:{self.current_account}:stack/{name}/{uuid.uuid4()}"
+        return Stack(name, arn, self.current_account, self.region, datetime.now(UTC), status)
+
+    def _version(self, stack: Stack) -> Version:
+        if ignored := sorted(_ignored(self.params)):
+            raise invalid(f"The embedded AWS does not honour {', '.join(ignored)}")
+        with refusals():
+            version = version_of(self.params, stack, self.backend)
+            if version.role_arn:
+                role = version.role_arn.rsplit("/", 1)[-1]
+                iam = client("iam", self.region, self.current_account)
+                require(lambda: iam.get_role(RoleName=role), f"Role {version.role_arn} is invalid or cannot be assumed")
+        missing = [name for name in required_capabilities(version.body) if not _acknowledged(name, version)]
+        if missing:
+            raise Refused("InsufficientCapabilitiesException", f"Requires capabilities : [{', '.join(missing)}]")
+        return version
+
+    def _change_set(self, stack: Stack, name: str, kind: str, version: Version) -> ChangeSet:
+        reason = None
+        changes: list[dict[str, Any]] = []
+        try:
+            changes = plan(stack, version, self.backend)
+            if kind == "UPDATE" and not self._differs(stack, version, changes):
+                reason = NO_CHANGES
+        except TemplateError as error:
+            reason = str(error)
+        return ChangeSet(
+            name=name,
+            id=f"arn:aws:cloudformation:{self.region}:{self.current_account}:changeSet/{name}/{uuid.uuid4()}",
+            kind=kind,
+            version=version,
+            changes=changes,
+            status="FAILED" if reason else "CREATE_COMPLETE",
+            execution_status="UNAVAILABLE" if reason else "AVAILABLE",
+            reason=reason,
+            created=datetime.now(UTC),
+            description=self.params.get("Description"),
+            on_failure=self.params.get("OnStackFailure") or "ROLLBACK",
+        )
+
+    def _differs(self, stack: Stack, version: Version, changes: list[dict[str, Any]]) -> bool:
+        if changes or stack.version is None or version.tags != stack.version.tags:
+            return True
+        return stack.status.endswith("_FAILED") or changes_outputs(stack, version, self.backend)
+
+    def _on_failure(self, asked: str | None) -> OnFailure:
+        if self.params.get("DisableRollback"):
+            return "DO_NOTHING"
+        return cast("OnFailure", asked or "ROLLBACK")
+
+    def _begin(self, stack: Stack, verb: Verb) -> Operation:
+        operation = Operation(self.backend, stack, self.params.get("ClientRequestToken"))
+        operation.begin(verb)
+        return operation
+
+    def _deploy(self, stack: Stack, version: Version, verb: Verb, on_failure: OnFailure) -> None:
+        stack.disable_rollback = on_failure == "DO_NOTHING"
+        operation = self._begin(stack, verb)
+        self._run(stack, lambda: operation.deploy(verb, version, on_failure))
+
+    def _run(self, stack: Stack, job: Callable[[], None]) -> None:
+        """Run the job, one at a time in a region; the answer waits for it as long as `patience` says."""
+        lock = self.backend.lock
+
+        def run() -> None:
+            with lock:
+                try:
+                    job()
+                except Exception as error:
+                    stack.now(f"{stack.status.removesuffix('_IN_PROGRESS')}_FAILED", f"Internal failure: {error!r}")
+                    logger.exception("operation on stack %s failed", stack.name)
+
+        if self.patience is None:
+            run()
+        else:
+            thread = threading.Thread(target=run, name=f"stack {stack.name}", daemon=True)
+            thread.start()
+            thread.join(self.patience)
+
+
+def _acknowledged(capability: str, version: Version) -> bool:
+    """CAPABILITY_NAMED_IAM covers CAPABILITY_IAM."""
+    return bool({capability, "CAPABILITY_NAMED_IAM"} & set(version.capabilities))
+
+
+def _ignored(params: dict[str, Any]) -> Iterator[str]:
+    """What a request asks for that would be dropped in silence.
+
+    ImportExistingResources is not: with nothing to import it means nothing, and otherwise "already exists" says it.
+    """
+    yield from (name for name in UNSUPPORTED if params.get(name))
+    if (params.get("RollbackConfiguration") or {}).get("RollbackTriggers"):
+        yield "RollbackConfiguration.RollbackTriggers"
+    if (params.get("DeploymentConfig") or {}).get("Mode", "STANDARD") != "STANDARD":
+        yield "DeploymentConfig.Mode"

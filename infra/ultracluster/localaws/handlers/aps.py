@@ -1,0 +1,94 @@
+"""AWS::APS::Workspace: Ref gives the ARN. AlertManagerDefinition is not honoured."""
+
+from typing import Any
+
+from ultracluster.localaws.handlers.common import tag_changes, undone_on_failure
+from ultracluster.localaws.resources import Context, Handler, Properties, Resource, handler, lower_first, pick, tag_map
+
+_DEFAULT_CONFIGURATION: dict[str, Any] = {
+    "retentionPeriodInDays": 150,
+    "outOfOrderTimeWindowInSeconds": 60,
+    "ruleQueryOffsetInSeconds": 60,
+    "limitsPerLabelSet": [],
+}
+
+
+@handler
+class Workspace(Handler):
+    """AWS::APS::Workspace with its logging, query logging and configuration."""
+
+    type = "AWS::APS::Workspace"
+    honours = frozenset(
+        {"Alias", "KmsKeyArn", "LoggingConfiguration", "QueryLoggingConfiguration", "WorkspaceConfiguration", "Tags"}
+    )
+
+    def create(self, context: Context, properties: Properties) -> Resource:
+        """Make the workspace, then set up the rest."""
+        amp = context.client("amp")
+        parameters = lower_first(
+            {name: value for name, value in pick(properties, "Alias", "KmsKeyArn").items() if value}
+        )
+        tags = {**tag_map(properties.get("Tags")), **context.tags}
+        workspace_id = amp.create_workspace(**parameters, tags=tags)["workspaceId"]
+        with undone_on_failure(lambda: amp.delete_workspace(workspaceId=workspace_id)):
+            _set_up(amp, workspace_id, {}, properties)
+            return _describe(amp, workspace_id)
+
+    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
+        """Change the alias and what is set up beside the workspace."""
+        amp, workspace_id = context.client("amp"), _workspace_id(physical_id)
+        if old.get("Alias") != new.get("Alias"):
+            alias = {"alias": new["Alias"]} if new.get("Alias") else {}
+            amp.update_workspace_alias(workspaceId=workspace_id, **alias)
+        _set_up(amp, workspace_id, old, new)
+        added, removed = tag_changes(old, new)
+        if removed:
+            amp.untag_resource(resourceArn=physical_id, tagKeys=removed)
+        if added:
+            amp.tag_resource(resourceArn=physical_id, tags=added)
+        return _describe(amp, workspace_id)
+
+    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
+        """Delete the workspace with all its metrics."""
+        context.client("amp").delete_workspace(workspaceId=_workspace_id(physical_id))
+
+
+def _workspace_id(arn: str) -> str:
+    return arn.rsplit("/", 1)[1]
+
+
+def _set_up(amp: Any, workspace_id: str, old: Properties, new: Properties) -> None:
+    _set_logging(amp, workspace_id, "logging", _log_group(old), _log_group(new))
+    before, after = (lower_first(version.get("QueryLoggingConfiguration") or {}) for version in (old, new))
+    _set_logging(amp, workspace_id, "query_logging", before, after)
+    if old.get("WorkspaceConfiguration") != new.get("WorkspaceConfiguration"):
+        amp.update_workspace_configuration(workspaceId=workspace_id, **_configuration(new))
+
+
+def _log_group(properties: Properties) -> dict[str, Any]:
+    arn = (properties.get("LoggingConfiguration") or {}).get("LogGroupArn")
+    return {"logGroupArn": arn} if arn else {}
+
+
+def _set_logging(amp: Any, workspace_id: str, what: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Create, update or delete one of the two logging configurations."""
+    if old == new:
+        return
+    verb = "delete" if not new else "update" if old else "create"
+    getattr(amp, f"{verb}_{what}_configuration")(workspaceId=workspace_id, **new)
+
+
+def _configuration(properties: Properties) -> dict[str, Any]:
+    """WorkspaceConfiguration as the API wants it: labels as a map, and defaults for what the template leaves out."""
+    given = lower_first(properties.get("WorkspaceConfiguration") or {})
+    limits = [
+        {"limits": entry["limits"], "labelSet": {label["name"]: label["value"] for label in entry["labelSet"]}}
+        for entry in given.pop("limitsPerLabelSets", [])
+    ]
+    return {**_DEFAULT_CONFIGURATION, **given, "limitsPerLabelSet": limits}
+
+
+def _describe(amp: Any, workspace_id: str) -> Resource:
+    found = amp.describe_workspace(workspaceId=workspace_id)["workspace"]
+    attributes = {"Arn": found["arn"], "WorkspaceId": workspace_id, "PrometheusEndpoint": found["prometheusEndpoint"]}
+    return Resource(found["arn"], attributes)

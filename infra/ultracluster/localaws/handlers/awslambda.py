@@ -1,0 +1,177 @@
+"""AWS::Lambda::Function, LayerVersion and Permission."""
+
+import io
+import zipfile
+from typing import Any
+
+from ultracluster.localaws.handlers.common import require_only, tag_changes, undone_on_failure
+from ultracluster.localaws.resources import (
+    Context,
+    Handler,
+    HandlerError,
+    Properties,
+    Resource,
+    handler,
+    pick,
+    require_role,
+    require_security_groups,
+    require_subnets,
+    tag_map,
+)
+
+# As get_function_configuration shows them, so that what is honoured can be read back.
+CONFIGURATION = (
+    "Description",
+    "EphemeralStorage",
+    "Environment",
+    "Handler",
+    "Layers",
+    "LoggingConfig",
+    "MemorySize",
+    "Role",
+    "Runtime",
+    "Timeout",
+    "TracingConfig",
+    "VpcConfig",
+)
+DEFAULTS: Properties = {
+    "Description": "",
+    "Environment": {"Variables": {}},
+    "EphemeralStorage": {"Size": 512},
+    "Layers": [],
+    "LoggingConfig": {"LogFormat": "Text"},
+    "MemorySize": 128,
+    "Timeout": 3,
+    "TracingConfig": {"Mode": "PassThrough"},
+    "VpcConfig": {"SubnetIds": [], "SecurityGroupIds": []},
+}
+
+
+@handler
+class Function(Handler):
+    """A function. Nothing runs it but a custom resource of the embedded AWS."""
+
+    type = "AWS::Lambda::Function"
+    honours = frozenset(
+        {*CONFIGURATION, "Architectures", "Code", "FunctionName", "KmsKeyArn", "ReservedConcurrentExecutions", "Tags"}
+    )
+
+    def create(self, context: Context, properties: Properties) -> Resource:
+        """Create the function from inline code or an archive in S3."""
+        name = properties.get("FunctionName") or context.physical_name()
+        _check(context, properties)
+        lambdas = context.client("lambda")
+        made = lambdas.create_function(
+            FunctionName=name,
+            Code=_code(properties),
+            Tags=tag_map(properties.get("Tags")),
+            **pick(properties, "Architectures", *CONFIGURATION),
+            **_key(properties),
+        )
+        with undone_on_failure(lambda: lambdas.delete_function(FunctionName=name)):
+            _reserve(lambdas, name, {}, properties)
+        return Resource(name, {"Arn": made["FunctionArn"]})
+
+    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
+        """Put code, configuration, concurrency and tags anew."""
+        _check(context, new)
+        lambdas = context.client("lambda")
+        architectures = new.get("Architectures", ["x86_64"])
+        lambdas.update_function_code(FunctionName=physical_id, Architectures=architectures, **_code(new))
+        settings = {**DEFAULTS, **pick(new, *CONFIGURATION)}
+        made = lambdas.update_function_configuration(
+            FunctionName=physical_id, **settings, **(_key(new) or {"KMSKeyArn": ""})
+        )
+        _reserve(lambdas, physical_id, old, new)
+        added, removed = tag_changes(old, new)
+        if added:
+            lambdas.tag_resource(Resource=made["FunctionArn"], Tags=added)
+        if removed:
+            lambdas.untag_resource(Resource=made["FunctionArn"], TagKeys=removed)
+        return Resource(physical_id, {"Arn": made["FunctionArn"]})
+
+    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
+        """Delete the function."""
+        context.client("lambda").delete_function(FunctionName=physical_id)
+
+
+@handler
+class LayerVersion(Handler):
+    """A version of a layer. Every change makes a new one."""
+
+    type = "AWS::Lambda::LayerVersion"
+    honours = frozenset(
+        {"CompatibleArchitectures", "CompatibleRuntimes", "Content", "Description", "LayerName", "LicenseInfo"}
+    )
+
+    def create(self, context: Context, properties: Properties) -> Resource:
+        """Publish the version from an archive in S3."""
+        require_only(properties["Content"], {"S3Bucket", "S3Key", "S3ObjectVersion"}, f"Content of {self.type}")
+        name = properties.get("LayerName") or context.physical_name()
+        made = context.client("lambda").publish_layer_version(**{**properties, "LayerName": name})
+        return Resource(made["LayerVersionArn"], {"LayerVersionArn": made["LayerVersionArn"]})
+
+    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
+        """Delete the version."""
+        layer, _, version = physical_id.rpartition(":")
+        context.client("lambda").delete_layer_version(LayerName=layer, VersionNumber=int(version))
+
+
+@handler
+class Permission(Handler):
+    """A statement of a function's policy."""
+
+    type = "AWS::Lambda::Permission"
+    honours = frozenset({"Action", "FunctionName", "Principal", "PrincipalOrgID", "SourceAccount", "SourceArn"})
+
+    def create(self, context: Context, properties: Properties) -> Resource:
+        """Add the statement."""
+        statement = context.physical_name(100)
+        context.client("lambda").add_permission(StatementId=statement, **properties)
+        return Resource(statement, {"Id": statement})
+
+    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
+        """Take the statement away."""
+        context.client("lambda").remove_permission(FunctionName=properties["FunctionName"], StatementId=physical_id)
+
+
+def _check(context: Context, properties: Properties) -> None:
+    """HandlerError when the role, or the subnets and groups, do not exist, or lie in two VPCs."""
+    require_role(context, properties["Role"])
+    network = properties.get("VpcConfig") or {}
+    require_only(network, {"SecurityGroupIds", "SubnetIds"}, "VpcConfig of AWS::Lambda::Function")
+    subnet_ids, group_ids = network.get("SubnetIds") or [], network.get("SecurityGroupIds") or []
+    if bool(subnet_ids) != bool(group_ids):
+        raise HandlerError("SubnetIds and SecurityGroupIds must coexist or be both empty list.")
+    if subnet_ids:
+        places = [*require_subnets(context, subnet_ids), *require_security_groups(context, group_ids)]
+        if len({place["VpcId"] for place in places}) > 1:
+            raise HandlerError(f"{', '.join([*subnet_ids, *group_ids])} are not in one VPC.")
+
+
+def _code(properties: Properties) -> Properties:
+    """The code as the API takes it: inline text becomes the archive that CloudFormation makes of it."""
+    code = properties["Code"]
+    if "ZipFile" not in code:
+        require_only(code, {"S3Bucket", "S3Key", "S3ObjectVersion"}, "Code of AWS::Lambda::Function")
+        return dict(code)
+    require_only(code, {"ZipFile"}, "Code of AWS::Lambda::Function")
+    runtime = str(properties.get("Runtime", ""))
+    if not runtime.startswith(("python", "nodejs")):
+        raise HandlerError(f"inline code needs a Python or Node.js runtime, not {runtime or 'none'}")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("index.py" if runtime.startswith("python") else "index.js", code["ZipFile"])
+    return {"ZipFile": packed.getvalue()}
+
+
+def _key(properties: Properties) -> Properties:
+    return {"KMSKeyArn": properties["KmsKeyArn"]} if "KmsKeyArn" in properties else {}
+
+
+def _reserve(lambdas: Any, name: str, old: Properties, new: Properties) -> None:
+    reserved = "ReservedConcurrentExecutions"
+    if reserved in new:
+        lambdas.put_function_concurrency(FunctionName=name, **pick(new, reserved))
+    elif reserved in old:
+        lambdas.delete_function_concurrency(FunctionName=name)

@@ -1,0 +1,56 @@
+"""What the handlers share: undoing half-made resources, and tags."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ultracluster.localaws.resources import Context, HandlerError, Properties, tag_map
+
+
+@contextmanager
+def undone_on_failure(undo: Callable[[], Any]) -> Iterator[None]:
+    """Undo the first step of a creation when a later one fails, so that nothing is left without an owner."""
+    try:
+        yield
+    except Exception:
+        undo()
+        raise
+
+
+def json_text(document: Any) -> str:
+    """A policy document as the text that AWS's APIs take. Templates write it as an object or as text."""
+    return document if isinstance(document, str) else json.dumps(document)
+
+
+def tag_changes(old: Properties, new: Properties) -> tuple[dict[str, str], list[str]]:
+    """Tags to set, and tag keys to remove, between two versions of a resource with a `Tags` property."""
+    before, after = tag_map(old.get("Tags")), tag_map(new.get("Tags"))
+    added = {key: value for key, value in after.items() if before.get(key) != value}
+    return added, [key for key in before if key not in after]
+
+
+def require_only(value: Properties, names: set[str], where: str) -> None:
+    """HandlerError when a nested object of a template holds what the embedded AWS would drop."""
+    if dropped := sorted(value.keys() - names):
+        raise HandlerError(f"the embedded AWS does not honour {', '.join(dropped)} of {where}")
+
+
+def ec2_tags(context: Context, kind: str, properties: Properties) -> list[dict[str, Any]]:
+    """TagSpecifications for a new EC2 resource of `kind`: its own tags and CloudFormation's."""
+    return [{"ResourceType": kind, "Tags": as_list({**tag_map(properties.get("Tags")), **context.tags})}]
+
+
+def retag_ec2(context: Context, resource_id: str, old: Properties, new: Properties) -> None:
+    """Bring the tags of an EC2 resource from `old` to `new`."""
+    added, removed = tag_changes(old, new)
+    ec2 = context.client("ec2")
+    if removed:
+        ec2.delete_tags(Resources=[resource_id], Tags=[{"Key": key} for key in removed])
+    if added:
+        ec2.create_tags(Resources=[resource_id], Tags=as_list(added))
+
+
+def as_list(tags: dict[str, str]) -> list[dict[str, str]]:
+    """Tags as [{Key, Value}]."""
+    return [{"Key": key, "Value": value} for key, value in tags.items()]

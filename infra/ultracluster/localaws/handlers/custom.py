@@ -1,0 +1,161 @@
+"""Custom resources: the inline Python of a function of the embedded AWS, run in this process against it."""
+
+import contextlib
+import io
+import os
+import sys
+import threading
+import types
+import uuid
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+
+from ultracluster.localaws import accounts
+from ultracluster.localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler
+
+_one_at_a_time = threading.Lock()  # a function's environment is this process's
+
+
+@dataclass
+class Answer:
+    """What a function sent to CloudFormation through `cfnresponse`."""
+
+    status: str | None = None
+    reason: str | None = None
+    physical_id: str | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+@handler
+class CustomResource(Handler):
+    """AWS::CloudFormation::CustomResource and every Custom::* type."""
+
+    type = "AWS::CloudFormation::CustomResource"
+    honours = frozenset({"*"})
+
+    def create(self, context: Context, properties: Properties) -> Resource:
+        """Send Create."""
+        return _send(context, "Create", properties)
+
+    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
+        """Send Update; another physical id in the answer makes it a replacement."""
+        return _send(context, "Update", new, PhysicalResourceId=physical_id, OldResourceProperties=old)
+
+    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
+        """Send Delete."""
+        _send(context, "Delete", properties, PhysicalResourceId=physical_id)
+
+
+def _send(context: Context, request: str, properties: Properties, **more: Any) -> Resource:
+    function = _function(context, properties["ServiceToken"])
+    event = {
+        "RequestType": request,
+        "ResponseURL": "https://cloudformation-custom-resource-response.invalid/",
+        "StackId": context.stack_id,
+        "RequestId": str(uuid.uuid4()),
+        "ResourceType": context.type,
+        "LogicalResourceId": context.logical_id,
+        "ResourceProperties": properties,
+        **more,
+    }
+    answer = _run(function, event)
+    if answer.status != "SUCCESS":
+        raise HandlerError(f"Received response status [FAILED] from custom resource. Message returned: {answer.reason}")
+    physical_id = answer.physical_id or more.get("PhysicalResourceId") or f"{context.logical_id}-{uuid.uuid4()}"
+    return Resource(physical_id, answer.data)
+
+
+def _function(context: Context, token: str) -> Any:
+    """Moto's record of the function that the token names. HandlerError unless it is inline Python."""
+    from moto.awslambda.models import lambda_backends
+
+    where, _, name = token.partition(":function:")
+    if not name or not where.startswith("arn:"):
+        raise HandlerError(f"the embedded AWS runs custom resources in Lambda functions only, not in {token}")
+    region, account = where.split(":")[3:5]
+    found = context.client("lambda", region).get_function(FunctionName=name)["Configuration"]
+    function = lambda_backends[account][region].get_function(name)
+    if "S3Bucket" in function.code or not str(found.get("Runtime")).startswith("python"):
+        raise HandlerError(
+            f"the embedded AWS runs only inline Python (Code.ZipFile) for custom resources; {name} is not that"
+        )
+    return function
+
+
+def _run(function: Any, event: dict[str, Any]) -> Answer:
+    """Run the function's handler and give its answer; one that raises or does not answer has failed."""
+    answer = Answer()
+    with zipfile.ZipFile(io.BytesIO(function.code_bytes)) as archive:
+        source = archive.read("index.py")
+    module_name, _, handler_name = str(function.handler).rpartition(".")
+    if module_name != "index":
+        raise HandlerError(f"inline code is the module index: handler {function.handler} is not in it")
+    with _one_at_a_time, _environment(function, answer):
+        module = types.ModuleType("index")
+        try:
+            exec(compile(source, f"{function.function_name}/index.py", "exec"), module.__dict__)  # noqa: S102
+            getattr(module, handler_name)(event, _lambda_context(function))
+        except Exception as error:  # whatever the function raises is its failure
+            raise HandlerError(f"custom resource function {function.function_name} raised {error!r}") from error
+    if answer.status is None:
+        raise HandlerError(f"custom resource function {function.function_name} ended without cfnresponse.send")
+    return answer
+
+
+@contextlib.contextmanager
+def _environment(function: Any, answer: Answer) -> Iterator[None]:
+    """The function's variables, region and response module; whatever could lead boto3 astray is out of sight."""
+    variables = {
+        **function.environment_vars,
+        "AWS_REGION": function.region,
+        "AWS_DEFAULT_REGION": function.region,
+        "AWS_LAMBDA_FUNCTION_NAME": function.function_name,
+        "AWS_ACCESS_KEY_ID": accounts.access_key(function.account_id),
+        "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true",
+    }
+    # Not patch.dict for sys.modules: it would also forget the services that moto imports while the function runs.
+    sys.modules["cfnresponse"] = _response_module(answer)
+    try:
+        with patch.dict(os.environ, variables), patch.object(boto3, "DEFAULT_SESSION", None):
+            yield
+    finally:
+        del sys.modules["cfnresponse"]
+
+
+def _response_module(answer: Answer) -> types.ModuleType:
+    """The module that AWS puts beside inline code, with an answer that stays in this process."""
+
+    def send(
+        event: dict[str, Any],
+        context: Any,
+        responseStatus: str,  # noqa: N803 - AWS's names, which callers may use as keywords
+        responseData: dict[str, Any] | None,  # noqa: N803
+        physicalResourceId: str | None = None,  # noqa: N803
+        noEcho: bool = False,  # noqa: ARG001, FBT001, FBT002, N803
+        reason: str | None = None,
+    ) -> None:
+        answer.status = responseStatus
+        answer.reason = reason or f"See the details in CloudWatch Log Stream: {context.log_stream_name}"
+        answer.physical_id = physicalResourceId or event.get("PhysicalResourceId")
+        answer.data = dict(responseData or {})
+
+    module = types.ModuleType("cfnresponse")
+    module.__dict__.update(SUCCESS="SUCCESS", FAILED="FAILED", send=send)
+    return module
+
+
+def _lambda_context(function: Any) -> types.SimpleNamespace:
+    return types.SimpleNamespace(
+        function_name=function.function_name,
+        invoked_function_arn=function.function_arn,
+        memory_limit_in_mb=function.memory_size,
+        aws_request_id=str(uuid.uuid4()),
+        log_group_name=function.logs_group_name,
+        log_stream_name=f"{function.function_name}/[$LATEST]",
+        get_remaining_time_in_millis=lambda: function.timeout * 1000,
+    )

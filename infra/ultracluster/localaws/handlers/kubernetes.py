@@ -1,0 +1,224 @@
+"""Custom::AWSCDK-EKS-HelmChart and -KubernetesResource: what the CDK's kubectl function would do, recorded whole.
+
+The function does not run: there is no cluster that it could talk to. What it would be refused is refused here, as
+CloudFormation words the answer of a function that failed. The function gives no physical id, so the CDK's provider
+framework keeps the one of the first request, and no change is a replacement.
+"""
+
+import io
+import json
+import re
+import uuid
+import zipfile
+from collections.abc import Iterable
+from typing import Any, cast
+
+import yaml
+from botocore.exceptions import ClientError
+from moto.backends import get_backend
+from moto.core.exceptions import ServiceException
+
+from ultracluster.localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, require
+from ultracluster.localaws.services.eks_access import is_cluster_admin
+from ultracluster.localaws.services.eks_reach import check_reach
+from ultracluster.localaws.services.eks_store import Cluster, EksBackend
+from ultracluster.localaws.services.kubernetes import CHART_GROUPS, Kubernetes, Rejected, Release, parse_manifests
+
+MAX_TIMEOUT_SECONDS = 900  # of a Lambda function, and so of helm in it
+ON_EVENT = "USER_ON_EVENT_FUNCTION_ARN"  # where the CDK's provider framework has the ARN of its function
+_RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?")
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_CRD_GROUP = re.compile(r"^  group: ([\w.-]+)$", re.MULTILINE)
+
+
+class _KubectlHandler(Handler):
+    """What both types share: the function's way to the cluster, and its answers."""
+
+    def create(self, context: Context, properties: Properties) -> Resource:
+        """Do it, and record it."""
+        self._do(context, {}, properties)
+        return Resource(str(uuid.uuid4()), {})
+
+    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
+        """Do it anew with the new values."""
+        self._do(context, old, new)
+        return Resource(physical_id, {})
+
+    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
+        """Take it away; of what the API server refuses the function takes no notice."""
+        cluster, entered = _cluster(context, properties)
+        if entered:
+            self._undo(cluster.kubernetes, properties)
+
+    def _do(self, context: Context, old: Properties, new: Properties) -> None:
+        cluster, entered = _cluster(context, new)
+        try:
+            if not entered:
+                raise Rejected("error: You must be logged in to the server (Unauthorized)")
+            self._record(context, cluster.kubernetes, old, new)
+        except Rejected as error:
+            raise _failed(str(error)) from error
+
+    def _record(self, context: Context, kubernetes: Kubernetes, old: Properties, new: Properties) -> None:
+        raise NotImplementedError
+
+    def _undo(self, kubernetes: Kubernetes, properties: Properties) -> None:
+        raise NotImplementedError
+
+
+@handler
+class HelmChart(_KubectlHandler):
+    """A Helm release.
+
+    The function takes any text for yes, "false" too. SkipCrds has no effect, as in the CDK's second EKS module.
+    """
+
+    type = "Custom::AWSCDK-EKS-HelmChart"
+    honours = frozenset(
+        {
+            *("Atomic", "Chart", "ChartAssetURL", "ClusterName", "CreateNamespace", "Namespace", "Release"),
+            *("Repository", "ServiceToken", "SkipCrds", "Timeout", "Values", "Version", "Wait"),
+        }
+    )
+
+    def _record(self, context: Context, kubernetes: Kubernetes, old: Properties, new: Properties) -> None:
+        chart, groups = _chart(context, new)
+        kubernetes.install(
+            Release(
+                name=_release_name(new),
+                namespace=new.get("Namespace", "default"),
+                chart=chart,
+                repository=new.get("Repository"),
+                version=new.get("Version"),
+                values=_values(new.get("Values")),
+                wait="Wait" in new,
+                timeout_seconds=_seconds(new["Timeout"]) if "Timeout" in new else None,
+                atomic="Atomic" in new,
+                create_namespace="CreateNamespace" in new,
+                skip_crds="SkipCrds" in new,
+                stack=context.stack_name,
+                logical_id=context.logical_id,
+                groups=groups,
+            )
+        )
+
+    def _undo(self, kubernetes: Kubernetes, properties: Properties) -> None:
+        kubernetes.uninstall(properties.get("Namespace", "default"), properties["Release"])
+
+
+@handler
+class KubernetesResource(_KubectlHandler):
+    """Objects of a manifest."""
+
+    type = "Custom::AWSCDK-EKS-KubernetesResource"
+    honours = frozenset({"ClusterName", "Manifest", "Overwrite", "PruneLabel", "ServiceToken", "SkipValidation"})
+
+    def _record(self, context: Context, kubernetes: Kubernetes, old: Properties, new: Properties) -> None:
+        manifests = parse_manifests(new["Manifest"])
+        if old:
+            kubernetes.apply(manifests, new.get("PruneLabel"))
+        elif new.get("Overwrite") == "true":
+            kubernetes.apply(manifests)
+        else:
+            kubernetes.create(manifests)
+
+    def _undo(self, kubernetes: Kubernetes, properties: Properties) -> None:
+        kubernetes.delete(parse_manifests(properties["Manifest"]))
+
+
+def _cluster(context: Context, properties: Properties) -> tuple[Cluster, bool]:
+    """The cluster, and whether the function's role may do everything in it; HandlerError when it cannot be reached."""
+    function = _kubectl_function(context, properties["ServiceToken"])
+    eks = cast("EksBackend", get_backend("eks")[context.account][context.region])
+    try:
+        cluster = eks.cluster(properties["ClusterName"])
+        check_reach(eks.references, cluster, function.get("VpcConfig") or {})
+    except ServiceException as error:
+        raise _failed(error.message) from error
+    return cluster, is_cluster_admin(eks.find("access-entry", cluster, function["Role"]))
+
+
+def _kubectl_function(context: Context, token: str) -> dict[str, Any]:
+    """The configuration of the function behind the provider that the service token names."""
+    if ":function:" not in token:
+        raise HandlerError(f"the service token of {context.type} must be a Lambda function, not {token}")
+    lambdas = context.client("lambda")
+    framework = require(
+        lambda: lambdas.get_function_configuration(FunctionName=token), f"function {token} does not exist"
+    )
+    handler_arn = framework.get("Environment", {}).get("Variables", {}).get(ON_EVENT, token)
+    found: dict[str, Any] = require(
+        lambda: lambdas.get_function_configuration(FunctionName=handler_arn), f"function {handler_arn} does not exist"
+    )
+    return found
+
+
+def _chart(context: Context, properties: Properties) -> tuple[str, tuple[str, ...]]:
+    """The name of the chart, and the API groups that it installs; Rejected when helm would not find it."""
+    chart, asset = properties.get("Chart"), properties.get("ChartAssetURL")
+    repository, version = properties.get("Repository"), properties.get("Version")
+    if asset:
+        if chart or repository or version:
+            raise Rejected("ChartAssetURL goes with neither Chart, nor Repository, nor Version")
+        return _asset(context, asset)
+    if not chart:
+        raise Rejected("chart or chartAsset must be specified")
+    if repository is None and not chart.startswith(("https://", "oci://")):
+        raise Rejected(f"Error: chart {chart} not found: there is no Repository to take it from")
+    if repository and repository.startswith("oci://"):
+        if not version:
+            raise Rejected(f"an OCI chart needs a Version: {repository}")
+        if repository.rpartition("/")[2] != chart:
+            raise Rejected(f"the Repository of an OCI chart ends with the chart's name, {chart}: {repository} does not")
+    name = chart.rpartition("/")[2]
+    return name, tuple(CHART_GROUPS.get(name, ()))
+
+
+def _asset(context: Context, url: str) -> tuple[str, tuple[str, ...]]:
+    """Name and API groups of a chart that is an archive in S3."""
+    bucket, _, key = url.removeprefix("s3://").partition("/")
+    try:
+        packed = context.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            name = yaml.safe_load(archive.read("Chart.yaml"))["name"]
+            texts = [archive.read(file).decode() for file in archive.namelist() if file.endswith((".yaml", ".yml"))]
+    except (ClientError, KeyError, zipfile.BadZipFile) as error:
+        raise Rejected(f"Error: Chart.yaml file is missing: {url} holds no chart ({error})") from error
+    return name, tuple(sorted({*CHART_GROUPS.get(name, ()), *_defined_groups(texts)}))
+
+
+def _defined_groups(texts: Iterable[str]) -> set[str]:
+    """The API groups of the CustomResourceDefinitions in the files of a chart, templates or not."""
+    return {group for text in texts if "kind: CustomResourceDefinition" in text for group in _CRD_GROUP.findall(text)}
+
+
+def _release_name(properties: Properties) -> str:
+    name = str(properties["Release"])
+    if not _RELEASE_NAME.fullmatch(name):
+        raise Rejected(f"Error: release name {name!r} is invalid: lower-case letters, digits and hyphens, at most 53")
+    return name
+
+
+def _values(text: str | None) -> dict[str, Any]:
+    try:
+        values = json.loads(text or "{}")
+    except ValueError as error:
+        raise Rejected(f"Values is no JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise Rejected("Values is no JSON object")
+    return values
+
+
+def _seconds(duration: str) -> int:
+    """A Go duration of whole hours, minutes and seconds."""
+    parts = _DURATION.fullmatch(duration)
+    if parts is None or not duration:
+        raise Rejected(f'Error: invalid argument "{duration}" for "--timeout" flag')
+    hours, minutes, seconds = (int(part or 0) for part in parts.groups())
+    if (total := (hours * 60 + minutes) * 60 + seconds) > MAX_TIMEOUT_SECONDS:
+        raise Rejected(f"Timeout {duration} is longer than the {MAX_TIMEOUT_SECONDS} seconds that the function has")
+    return total
+
+
+def _failed(reason: str) -> HandlerError:
+    return HandlerError(f"Received response status [FAILED] from custom resource. Message returned: {reason}")

@@ -1,0 +1,119 @@
+"""AWS::Scheduler::Schedule of the default group. Nothing is run when its time comes."""
+
+import json
+import re
+import zoneinfo
+from typing import Any
+
+from botocore.exceptions import UnknownServiceError
+from botocore.session import get_session
+
+from ultracluster.localaws.handlers.sqs import require_queue
+from ultracluster.localaws.resources import (
+    Context,
+    Handler,
+    HandlerError,
+    Properties,
+    Resource,
+    handler,
+    pick,
+    require,
+    require_key,
+)
+from ultracluster.localaws.services.references import References
+from ultracluster.localaws.services.trust import trusts
+
+# EventBridge Scheduler User Guide, "Schedule types" and "Universal targets" (2026).
+EXPRESSIONS = (
+    re.compile(r"at\(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\)"),
+    re.compile(r"rate\([1-9]\d* (minute|hour|day)s?\)"),
+    re.compile(r"cron\(\S+( \S+){5}\)"),
+)
+SDK_TARGET = re.compile(r"arn:[a-z-]+:scheduler:::aws-sdk:(?P<service>[a-z0-9-]+):(?P<action>[a-zA-Z0-9]+)")
+_READ_ONLY = ("get", "describe", "list", "poll", "receive", "search", "scan", "query", "select", "read", "batchget")
+
+
+@handler
+class Schedule(Handler):
+    """A schedule. Ref gives its name."""
+
+    type = "AWS::Scheduler::Schedule"
+    honours = frozenset(
+        {
+            *("Description", "EndDate", "FlexibleTimeWindow", "KmsKeyArn", "Name", "ScheduleExpression"),
+            *("ScheduleExpressionTimezone", "StartDate", "State", "Target"),
+        }
+    )
+
+    def create(self, context: Context, properties: Properties) -> Resource:
+        """Create the schedule."""
+        _check(context, properties)
+        name = properties.get("Name") or context.physical_name()
+        made = context.client("scheduler").create_schedule(**{**properties, "Name": name})
+        return Resource(name, {"Arn": made["ScheduleArn"]})
+
+    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
+        """Put the schedule anew: what the template dropped goes."""
+        _check(context, new)
+        made = context.client("scheduler").update_schedule(**{"State": "ENABLED", **new, "Name": physical_id})
+        return Resource(physical_id, {"Arn": made["ScheduleArn"]})
+
+    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
+        """Delete the schedule."""
+        context.client("scheduler").delete_schedule(Name=physical_id)
+
+
+def _check(context: Context, properties: Properties) -> None:
+    """HandlerError when Scheduler would refuse the time or the target."""
+    expression = properties["ScheduleExpression"]
+    if not any(form.fullmatch(expression) for form in EXPRESSIONS):
+        raise HandlerError(f"Invalid Schedule Expression {expression}.")
+    zone = properties.get("ScheduleExpressionTimezone", "UTC")
+    if zone not in zoneinfo.available_timezones():
+        raise HandlerError(f"Invalid ScheduleExpressionTimezone {zone}.")
+    window = properties["FlexibleTimeWindow"]
+    if (window["Mode"] == "FLEXIBLE") != ("MaximumWindowInMinutes" in window):
+        raise HandlerError("FlexibleTimeWindow needs MaximumWindowInMinutes with Mode FLEXIBLE, and only then.")
+    if "KmsKeyArn" in properties:
+        require_key(context, properties["KmsKeyArn"])
+    _check_target(context, properties["Target"])
+
+
+def _check_target(context: Context, target: Properties) -> None:
+    role = References(context.account, context.region, context.partition).role(target["RoleArn"])
+    if role is None or not trusts(role, "scheduler.amazonaws.com"):
+        raise HandlerError(
+            f"The execution role you provide must allow AWS EventBridge Scheduler to assume the role: "
+            f"{target['RoleArn']}."
+        )
+    if dead := pick(target.get("DeadLetterConfig") or {}, "Arn"):
+        require_queue(context, dead["Arn"])
+    arn, parts = target["Arn"], SDK_TARGET.fullmatch(target["Arn"])
+    if parts:
+        _check_call(arn, parts["service"], parts["action"], target.get("Input"))
+    elif arn.split(":")[2] == "sqs":
+        require_queue(context, arn)
+    elif arn.split(":")[2] == "lambda":
+        lambdas = context.client("lambda")
+        require(lambda: lambdas.get_function(FunctionName=arn), f"function {arn} does not exist")
+    else:
+        raise HandlerError(f"the embedded AWS knows API calls, queues and functions as targets, not {arn}")
+
+
+def _check_call(arn: str, service: str, action: str, text: str | None) -> None:
+    """A universal target names an action of AWS that changes something, and gives its parameters as JSON."""
+    try:
+        operations = get_session().get_service_model(service).operation_names
+    except UnknownServiceError as error:
+        raise HandlerError(f"Target {arn} names no service.") from error
+    if action[:1].upper() + action[1:] not in operations or action.lower().startswith(_READ_ONLY):
+        raise HandlerError(f"Target {arn} names no action that Scheduler calls.")
+    if not isinstance(_parsed(text or "{}"), dict):
+        raise HandlerError(f"Input of target {arn} is no JSON object.")
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

@@ -1,0 +1,71 @@
+"""AWS::SSM::Parameter."""
+
+import re
+
+from ultracluster.localaws.handlers.common import undone_on_failure
+from ultracluster.localaws.resources import (
+    Context,
+    Handler,
+    HandlerError,
+    Properties,
+    Resource,
+    changed,
+    handler,
+    pick,
+)
+
+
+@handler
+class Parameter(Handler):
+    """A parameter of the parameter store."""
+
+    type = "AWS::SSM::Parameter"
+    honours = frozenset({"AllowedPattern", "DataType", "Description", "Name", "Tags", "Tier", "Type", "Value"})
+
+    def create(self, context: Context, properties: Properties) -> Resource:
+        """Put a parameter that is not there yet."""
+        name = properties.get("Name") or f"CFN-{context.logical_id}-{context.physical_name()[-12:]}"
+        ssm = context.client("ssm")
+        _check(properties)
+        ssm.put_parameter(Name=name, Overwrite=False, **_settings(properties))
+        with undone_on_failure(lambda: ssm.delete_parameter(Name=name)):
+            _tag(context, name, {}, properties.get("Tags", {}))
+        return _resource(context, name, properties)
+
+    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
+        """Put the parameter anew; the store keeps what a put does not name, so a removed property is put empty."""
+        _check(new)
+        gone = {"Description": "", "AllowedPattern": ""}
+        removed = {name: gone[name] for name in changed(old, new) if name in gone and name not in new}
+        context.client("ssm").put_parameter(Name=physical_id, Overwrite=True, **removed, **_settings(new))
+        _tag(context, physical_id, old.get("Tags", {}), new.get("Tags", {}))
+        return _resource(context, physical_id, new)
+
+    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
+        """Delete the parameter."""
+        context.client("ssm").delete_parameter(Name=physical_id)
+
+
+def _settings(properties: Properties) -> Properties:
+    return pick(properties, "AllowedPattern", "DataType", "Description", "Tier", "Type", "Value")
+
+
+def _check(properties: Properties) -> None:
+    """The store refuses a value that breaks its own pattern; moto does not."""
+    pattern, value = properties.get("AllowedPattern"), properties["Value"]
+    if pattern and not re.fullmatch(pattern, value):
+        raise HandlerError(f"Parameter value, cannot be validated against allowedPattern: {pattern}")
+
+
+def _tag(context: Context, name: str, old: dict[str, str], new: dict[str, str]) -> None:
+    ssm = context.client("ssm")
+    if removed := sorted(old.keys() - new.keys()):
+        ssm.remove_tags_from_resource(ResourceType="Parameter", ResourceId=name, TagKeys=removed)
+    if new:
+        tags = [{"Key": key, "Value": value} for key, value in new.items()]
+        ssm.add_tags_to_resource(ResourceType="Parameter", ResourceId=name, Tags=tags)
+
+
+def _resource(context: Context, name: str, properties: Properties) -> Resource:
+    arn = context.arn("ssm", f"parameter/{name.lstrip('/')}")
+    return Resource(name, {"Arn": arn, "Type": properties["Type"], "Value": properties["Value"]})

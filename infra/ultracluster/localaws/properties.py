@@ -1,0 +1,77 @@
+"""A resource's properties: from the template's text to what a handler gets, and what a change of them means."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from ultracluster.localaws import schemas
+from ultracluster.localaws.intrinsics import Scope, TemplateError, pending, resolve
+from ultracluster.localaws.resources import HANDLERS, Handler, HandlerError, Properties, changed
+from ultracluster.localaws.templates import Body, Declaration
+
+ANY = "*"  # in `honours`: every property, for custom resources
+
+Replacement = Literal["True", "False", "Conditional"]
+
+
+def handler_of(type_name: str) -> Handler:
+    """The handler that serves the type. Raises KeyError when there is none.
+
+    A custom resource type that has a handler of its own is served by that, the others by the one of them all.
+    """
+    return HANDLERS.get(type_name) or HANDLERS[schemas.registered_name(type_name)]
+
+
+def check_types(body: Body, region: str) -> None:
+    """TemplateError that names every type CloudFormation does not know, or for which there is no handler here."""
+    types = {about["Type"] for about in body["Resources"].values()}
+    if unknown := sorted(name for name in types if not schemas.is_registered(name, region)):
+        raise TemplateError(f"Template format error: Unrecognized resource types: [{', '.join(unknown)}]")
+    if missing := sorted(name for name in types if schemas.registered_name(name) not in HANDLERS):
+        raise TemplateError(f"The embedded AWS has no handler for these resource types: [{', '.join(missing)}]")
+
+
+def desired(declaration: Declaration, scope: Scope, tags: Mapping[str, str], region: str) -> Properties:
+    """The declaration's properties with functions evaluated, scalars in the schema's types, the stack's tags merged."""
+    properties = schemas.coerce(declaration.type, resolve(declaration.properties, scope), region)
+    name = schemas.tag_property(declaration.type, region)
+    if tags and name in handler_of(declaration.type).honours and not pending(properties.get(name)):
+        properties[name] = _merge_tags(properties.get(name), tags, declaration.type, name, region)
+    return properties
+
+
+def _merge_tags(own: Any, tags: Mapping[str, str], type_name: str, name: str, region: str) -> Any:
+    shape = schemas.schema(type_name, region)["properties"][name]
+    # some of the registry's maps have no type, but none of its lists is without
+    if shape.get("type") != "array":
+        return {**tags, **(own or {})}
+    taken = {tag["Key"] for tag in own or ()}
+    return [*(own or ()), *({"Key": key, "Value": value} for key, value in tags.items() if key not in taken)]
+
+
+def check(type_name: str, logical_id: str, properties: Properties, region: str) -> None:
+    """HandlerError when the registry refuses these properties or the handler does not honour one of them."""
+    if problems := schemas.problems(type_name, properties, region):
+        listed = "\n".join(problems)
+        raise HandlerError(f"Properties validation failed for resource {logical_id} with message:\n{listed}")
+    honours = handler_of(type_name).honours
+    if ANY not in honours and (dropped := sorted(properties.keys() - honours)):
+        raise HandlerError(f"the embedded AWS does not honour {', '.join(dropped)} of {type_name} ({logical_id})")
+
+
+def replacement(type_name: str, old: Properties, new: Properties, region: str) -> Replacement:
+    """Whether this change needs a new resource; "Conditional" when that hangs on values not yet known."""
+    pointers = [
+        pointer
+        for pointer in schemas.create_only(type_name, region)
+        if schemas.values_at(old, pointer) != schemas.values_at(new, pointer)
+    ]
+    if any(not pending(schemas.values_at(new, pointer)) for pointer in pointers):
+        return "True"
+    if pointers:
+        return "Conditional"
+    return "True" if not pending(new) and handler_of(type_name).replaces(old, new) else "False"
+
+
+def changed_names(old: Properties, new: Properties) -> list[str]:
+    """Names of the top-level properties that differ, sorted."""
+    return sorted(changed(old, new))

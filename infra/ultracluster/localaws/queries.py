@@ -1,0 +1,188 @@
+"""What CloudFormation's API only tells: stacks, events, resources, exports, change sets, templates."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import cast
+
+from moto.core.exceptions import ServiceException
+from moto.core.responses import ActionResult, BaseResponse
+
+from ultracluster.localaws import describe
+from ultracluster.localaws.changesets import template_source
+from ultracluster.localaws.intrinsics import TemplateError
+from ultracluster.localaws.resources import HandlerError
+from ultracluster.localaws.stacks import ChangeSet, Stack, StackBackend, Version, stack_backends
+from ultracluster.localaws.templates import parse
+
+
+class Refused(ServiceException):  # type: ignore[misc]  # moto is untyped
+    """An answer with an error code."""
+
+
+def invalid(message: str) -> Refused:
+    """CloudFormation's answer to most wrong requests."""
+    return Refused("ValidationError", message)
+
+
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """Template errors, as the API answers them."""
+    try:
+        yield
+    except (TemplateError, HandlerError) as error:
+        raise invalid(str(error)) from error
+
+
+class Queries(BaseResponse):  # type: ignore[misc]  # moto is untyped
+    """One CloudFormation request. A method per action, named as moto's dispatcher wants them."""
+
+    def __init__(self) -> None:
+        super().__init__(service_name="cloudformation")
+        self.automated_parameter_parsing = True
+
+    @property
+    def backend(self) -> StackBackend:
+        """The stacks of the caller's account and region."""
+        return cast("StackBackend", stack_backends[self.current_account][self.region])
+
+    def describe_change_set(self) -> ActionResult:
+        """DescribeChangeSet."""
+        stack, change_set = self._found_change_set()
+        return ActionResult(describe.change_set(stack, change_set))
+
+    def describe_change_set_hooks(self) -> ActionResult:
+        """DescribeChangeSetHooks: there are no hooks here."""
+        stack, change_set = self._found_change_set()
+        return ActionResult(
+            {
+                "ChangeSetId": change_set.id,
+                "ChangeSetName": change_set.name,
+                "Hooks": [],
+                "Status": "PLANNED",
+                "StackId": stack.id,
+                "StackName": stack.name,
+            }
+        )
+
+    def list_change_sets(self) -> ActionResult:
+        """ListChangeSets."""
+        stack = self._known(self.params["StackName"])
+        told = [describe.change_set(stack, change_set) for change_set in stack.change_sets.values()]
+        return ActionResult({"Summaries": told})
+
+    def list_hook_results(self) -> ActionResult:
+        """ListHookResults: there are no hooks here, and the CDK CLI asks after a failure."""
+        return ActionResult({"HookResults": []})
+
+    def describe_stacks(self) -> ActionResult:
+        """DescribeStacks."""
+        name = self.params.get("StackName")
+        stacks = [self._known(name)] if name else list(self.backend.live())
+        return ActionResult({"Stacks": [describe.stack(stack) for stack in stacks]})
+
+    def list_stacks(self) -> ActionResult:
+        """ListStacks."""
+        wanted = self.params.get("StackStatusFilter")
+        stacks = [stack for stack in self.backend.stacks.values() if not wanted or stack.status in wanted]
+        return ActionResult({"StackSummaries": [describe.stack_summary(stack) for stack in stacks]})
+
+    def describe_stack_events(self) -> ActionResult:
+        """DescribeStackEvents, newest first."""
+        stack = self._known(self.params["StackName"])
+        return ActionResult({"StackEvents": stack.events[::-1]})
+
+    def describe_events(self) -> ActionResult:
+        """DescribeEvents: the same events under the newer name."""
+        stack = self._known(self.params["StackName"]) if "StackName" in self.params else self._found_change_set()[0]
+        failed_only = (self.params.get("Filters") or {}).get("FailedEvents")
+        return ActionResult({"OperationEvents": describe.operation_events(stack, failed_only=bool(failed_only))})
+
+    def describe_stack_resources(self) -> ActionResult:
+        """DescribeStackResources, by stack or by physical id."""
+        stack = self._known(self.params["StackName"]) if "StackName" in self.params else self._owner()
+        only = self.params.get("LogicalResourceId")
+        told = [describe.resource(stack, record) for record in list(stack.resources.values())]
+        return ActionResult({"StackResources": [it for it in told if only in (None, it["LogicalResourceId"])]})
+
+    def describe_stack_resource(self) -> ActionResult:
+        """DescribeStackResource."""
+        stack, name = self._known(self.params["StackName"]), self.params["LogicalResourceId"]
+        if name not in stack.resources:
+            raise invalid(f"Resource {name} does not exist for stack {stack.name}")
+        return ActionResult({"StackResourceDetail": describe.resource(stack, stack.resources[name])})
+
+    def list_stack_resources(self) -> ActionResult:
+        """ListStackResources."""
+        stack = self._known(self.params["StackName"])
+        told = [describe.resource(stack, record) for record in list(stack.resources.values())]
+        return ActionResult({"StackResourceSummaries": told})
+
+    def list_exports(self) -> ActionResult:
+        """ListExports."""
+        told = [
+            {"ExportingStackId": stack.id, "Name": name, "Value": value}
+            for name, (stack, value) in sorted(self.backend.exports().items())
+        ]
+        return ActionResult({"Exports": told})
+
+    def list_imports(self) -> ActionResult:
+        """ListImports."""
+        users = self.backend.importers(self.params["ExportName"])
+        if not users:
+            raise invalid(f"Export '{self.params['ExportName']}' is not imported by any stack.")
+        return ActionResult({"Imports": [stack.name for stack in users]})
+
+    def get_template(self) -> ActionResult:
+        """GetTemplate of a stack or a change set."""
+        if "ChangeSetName" in self.params:
+            version: Version | None = self._found_change_set()[1].version
+        else:
+            version = self._known(self.params["StackName"]).version
+        body = version.source if version else "{}"
+        return ActionResult({"TemplateBody": body, "StagesAvailable": ["Original", "Processed"]})
+
+    def get_template_summary(self) -> ActionResult:
+        """GetTemplateSummary."""
+        with refusals():
+            return ActionResult(describe.template_summary(parse(self._template())))
+
+    def validate_template(self) -> ActionResult:
+        """ValidateTemplate."""
+        with refusals():
+            return ActionResult(describe.template_summary(parse(self._template())))
+
+    def _template(self) -> str:
+        name = self.params.get("StackName")
+        if not name:
+            with refusals():
+                return template_source(self.params, None, self.backend)
+        version = self._known(name).version
+        if version is None:
+            raise invalid(f"Stack {name} has no template yet")
+        return version.source
+
+    def _known(self, name: str) -> Stack:
+        stack = self.backend.find(name)
+        if stack is None:
+            raise invalid(f"Stack with id {name} does not exist")
+        return stack
+
+    def _owner(self) -> Stack:
+        physical_id = self.params.get("PhysicalResourceId")
+        for stack in self.backend.live():
+            if any(record.physical_id == physical_id for record in stack.resources.values()):
+                return stack
+        raise invalid(f"Stack for {physical_id} does not exist")
+
+    def _find_change_set(self) -> tuple[Stack, ChangeSet] | None:
+        name = self.params["ChangeSetName"]
+        stacks = [self._known(self.params["StackName"])] if self.params.get("StackName") else self.backend.live()
+        return next(
+            ((stack, it) for stack in stacks for it in stack.change_sets.values() if name in (it.name, it.id)), None
+        )
+
+    def _found_change_set(self) -> tuple[Stack, ChangeSet]:
+        found = self._find_change_set()
+        if found is None:
+            raise Refused("ChangeSetNotFound", f"ChangeSet [{self.params['ChangeSetName']}] does not exist")
+        return found

@@ -1,0 +1,85 @@
+"""What the actions of the EKS API share: the caller's backend, its clusters, and the answers to updates."""
+
+import datetime
+import uuid
+from typing import Any, cast
+
+from moto.backends import get_backend
+from moto.core.responses import ActionResult, EmptyResult
+
+from ultracluster.localaws.services.eks_store import Cluster, EksBackend, Item, Kind, in_use, missing
+from ultracluster.localaws.services.service import CheckedInput, Refusal
+
+
+class EksActions(CheckedInput):
+    """A request to EKS."""
+
+    invalid = "InvalidParameterException"
+
+    def __init__(self) -> None:
+        super().__init__(service_name="eks")
+
+    @property
+    def eks(self) -> EksBackend:
+        """The state of the caller's account and region."""
+        return cast("EksBackend", get_backend("eks")[self.current_account][self.region])
+
+    def cluster_named(self) -> Cluster:
+        """The cluster that the request names."""
+        return self.eks.cluster(self.params.get("clusterName") or self.params["name"])
+
+    def active_cluster(self) -> Cluster:
+        """The cluster that the request names; Refusal unless it is at rest."""
+        cluster = self.cluster_named()
+        if (status := cluster.status) != "ACTIVE":
+            raise in_use(f"Cluster {cluster['name']} is {status}, not ACTIVE.")
+        return cluster
+
+    def child(self, kind: Kind, member: str) -> Item:
+        """What the request names of a cluster."""
+        return self.eks.get(kind, self.cluster_named(), self.params[member])
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """Those of the named parameters that the request gives."""
+        return {name: self.params[name] for name in names if self.params.get(name) is not None}
+
+    def updated(self, kind: str, **params: Any) -> ActionResult:
+        """The answer to an update, which DescribeUpdate finds again. An update never fails later here."""
+        update_id = str(uuid.uuid4())
+        self.eks.updates[update_id] = {
+            "id": update_id,
+            "status": "Successful",
+            "type": kind,
+            "params": [{"type": name, "value": str(value)} for name, value in params.items()],
+            "createdAt": datetime.datetime.now(datetime.UTC),
+            "errors": [],
+        }
+        return ActionResult({"update": self.eks.updates[update_id]})
+
+    def describe_update(self) -> ActionResult:
+        """One update."""
+        self.cluster_named()
+        if self.params["updateId"] not in self.eks.updates:
+            raise missing(f"No update found for ID: {self.params['updateId']}.")
+        return ActionResult({"update": self.eks.updates[self.params["updateId"]]})
+
+    def list_tags_for_resource(self) -> ActionResult:
+        """The tags of a resource."""
+        return ActionResult({"tags": self._tags()})
+
+    def tag_resource(self) -> ActionResult:
+        """Add or overwrite tags."""
+        self._tags().update(self.params["tags"])
+        return EmptyResult()
+
+    def untag_resource(self) -> ActionResult:
+        """Remove tags; unknown keys are fine."""
+        for key in self.params["tagKeys"]:
+            self._tags().pop(key, None)
+        return EmptyResult()
+
+    def _tags(self) -> dict[str, str]:
+        arn = self.params["resourceArn"]
+        if arn not in self.eks.tags:
+            raise Refusal("NotFoundException", f"No resource {arn} was found.")
+        return self.eks.tags[arn]

@@ -1,0 +1,255 @@
+"""Managed node groups of the embedded EKS. No instance is launched; what would launch is checked and kept."""
+
+import secrets
+import uuid
+from typing import Any, NamedTuple
+
+from moto.core.responses import ActionResult
+
+from ultracluster.catalog import eks as catalog
+from ultracluster.localaws.services import eks_network as network
+from ultracluster.localaws.services import eks_rules as rules
+from ultracluster.localaws.services.eks_actions import EksActions
+from ultracluster.localaws.services.eks_store import Cluster, Item, in_use, invalid
+from ultracluster.localaws.services.references import References
+from ultracluster.localaws.services.trust import trusts
+
+DEFAULT_SCALING = {"minSize": 1, "maxSize": 2, "desiredSize": 2}
+DEFAULT_AMI_TYPE = "AL2023_x86_64_STANDARD"
+DEFAULT_DISK_GIB = 20
+NODE_GROUPS = ["system:nodes"]
+NODE_USER = "system:node:{{EC2PrivateDNSName}}"
+_KEPT = ("labels", "taints", "nodeRepairConfig", "warmPoolConfig", "remoteAccess")
+
+
+class Launch(NamedTuple):
+    """A version of a launch template."""
+
+    template: Any
+    version: str
+    data: dict[str, Any]
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """The launch template as a node group shows it."""
+        return {"id": self.template.id, "name": self.template.name, "version": self.version}
+
+
+class NodegroupActions(EksActions):
+    """The actions on managed node groups."""
+
+    def create_nodegroup(self) -> ActionResult:
+        """Refuse what EKS refuses, then keep the group and let its role in."""
+        cluster, request, references = self.active_cluster(), self.params, self.eks.references
+        name = request["nodegroupName"]
+        if self.eks.find("nodegroup", cluster, name):
+            raise in_use(f"NodeGroup already exists with name {name} and cluster name {cluster['name']}")
+        rules.check_request(request)
+        role = references.role(request["nodeRole"])
+        if role is None or not trusts(role, "ec2.amazonaws.com"):
+            raise invalid(f"Role {request['nodeRole']} does not exist or does not trust ec2.amazonaws.com.")
+        self._check_subnets(cluster, request["subnets"])
+        launch = launch_of(references, request["launchTemplate"]) if request.get("launchTemplate") else None
+        group = {**self._new_group(cluster, launch), "nodegroupName": name}
+        self._check_version(cluster)
+        self._check_launch(cluster, launch, group, request)
+        path = f"nodegroup/{cluster['name']}/{name}/{uuid.uuid4()}"
+        group["nodegroupArn"] = self.eks.arn("eks", path)
+        group["resources"] = {"autoScalingGroups": [{"name": f"eks-{name}-{path[-36:]}"}]}
+        item = self.eks.keep(Item("nodegroup", group), request.get("tags"))
+        self._let_in(cluster, request["nodeRole"])
+        return ActionResult({"nodegroup": self.eks.view(item)})
+
+    def describe_nodegroup(self) -> ActionResult:
+        """One node group."""
+        return ActionResult({"nodegroup": self.eks.view(self.child("nodegroup", "nodegroupName"))})
+
+    def list_nodegroups(self) -> ActionResult:
+        """The names of a cluster's node groups."""
+        groups = self.eks.all("nodegroup", self.cluster_named())
+        return self.page("nodegroups", [group["nodegroupName"] for group in groups])
+
+    def update_nodegroup_config(self) -> ActionResult:
+        """Change sizes, labels, taints, and how nodes are updated, repaired and held ready."""
+        group = self._at_rest()
+        changes = self.given("updateConfig", "nodeRepairConfig", "warmPoolConfig")
+        changes["scalingConfig"] = {**group["scalingConfig"], **self.given("scalingConfig").get("scalingConfig", {})}
+        changes["labels"] = _relabelled(group.description.get("labels", {}), self.params.get("labels") or {})
+        changes["taints"] = _retainted(group.description.get("taints", []), self.params.get("taints") or {})
+        rules.check_request(changes)
+        if "updateConfig" in changes:
+            changes["updateConfig"] = _update(changes["updateConfig"])
+        group.change(changes)
+        return self.updated("ConfigUpdate")
+
+    def update_nodegroup_version(self) -> ActionResult:
+        """Move the group to another version of its launch template, or to other images of EKS."""
+        cluster, group, request = self.active_cluster(), self._at_rest(), self.params
+        launch = self._next_launch(group)
+        self._check_version(cluster)
+        ami_type = group["amiType"]
+        if bool(launch and launch.data.get("ImageId")) != (ami_type == "CUSTOM"):
+            raise invalid("A node group cannot change between an image of EKS and a custom one.")
+        release = _release(cluster, launch, request, ami_type)
+        asked = {**self.given("version", "releaseVersion"), "amiType": ami_type}
+        asked["instanceTypes"] = group.description.get("instanceTypes")
+        self._check_launch(cluster, launch, {**group.description, "releaseVersion": release}, asked)
+        if release and ami_type.startswith("AL2023"):
+            rules.check_newer(group["releaseVersion"], release)
+        shown = launch.shown if launch else None
+        group.change({"version": cluster["version"], "releaseVersion": release, "launchTemplate": shown})
+        return self.updated("VersionUpdate", Version=cluster["version"])
+
+    def delete_nodegroup(self) -> ActionResult:
+        """Delete a node group, and the access entry that EKS made for its role when no other group has it."""
+        cluster = self.cluster_named()
+        group = self._at_rest()
+        view = {**self.eks.view(group), "status": "DELETING"}
+        self.eks.forget([group])
+        entry = self.eks.find("access-entry", cluster, group["nodeRole"])
+        shared = any(other["nodeRole"] == group["nodeRole"] for other in self.eks.all("nodegroup", cluster))
+        if entry and entry.description.get("ofNodegroups") and not shared:
+            self.eks.forget([entry])
+        return ActionResult({"nodegroup": view})
+
+    def _at_rest(self) -> Item:
+        group = self.child("nodegroup", "nodegroupName")
+        if (status := group.status) != "ACTIVE":
+            raise in_use(f"Nodegroup {group['nodegroupName']} is {status}, not ACTIVE.")
+        return group
+
+    def _new_group(self, cluster: Cluster, launch: Launch | None) -> dict[str, Any]:
+        """The new group as the API shows it, its name and ARN aside."""
+        request = self.params
+        data = launch.data if launch else {}
+        ami_type = "CUSTOM" if data.get("ImageId") else request.get("amiType") or DEFAULT_AMI_TYPE
+        description = {
+            **self.given(*_KEPT),
+            "clusterName": cluster["name"],
+            "version": cluster["version"],
+            "releaseVersion": _release(cluster, launch, request, ami_type),
+            "capacityType": request.get("capacityType") or "ON_DEMAND",
+            "scalingConfig": request.get("scalingConfig") or DEFAULT_SCALING,
+            "updateConfig": _update(request.get("updateConfig")),
+            "instanceTypes": None if data.get("InstanceType") else rules.instance_types(data, request),
+            "subnets": request["subnets"],
+            "amiType": ami_type,
+            "nodeRole": request["nodeRole"],
+            "launchTemplate": launch.shown if launch else None,
+            "diskSize": None if launch else request.get("diskSize") or DEFAULT_DISK_GIB,
+        }
+        return {name: value for name, value in description.items() if value is not None}
+
+    def _check_subnets(self, cluster: Cluster, ids: list[str]) -> None:
+        vpc_id = cluster["resourcesVpcConfig"]["vpcId"]
+        if not ids:
+            raise invalid("A node group needs at least one subnet.")
+        for subnet_id in ids:
+            if network.subnet_of(self.eks.references, subnet_id).vpc_id != vpc_id:
+                raise invalid(f"The subnet {subnet_id} is not in VPC {vpc_id} of the cluster.")
+
+    def _check_version(self, cluster: Cluster) -> None:
+        if (asked := self.params.get("version")) not in (None, cluster["version"]):
+            raise invalid(f"Version {asked} must equal that of the cluster, {cluster['version']}.")
+
+    def _check_launch(
+        self, cluster: Cluster, launch: Launch | None, group: dict[str, Any], asked: dict[str, Any]
+    ) -> None:
+        """What `group` launches, when `asked` are the parameters that stand beside its launch template."""
+        data, ami_type = launch.data if launch else {}, group["amiType"]
+        rules.check_template(data, {**asked, "capacityType": group["capacityType"]}, given=launch is not None)
+        if ami_type != "CUSTOM" and group.get("releaseVersion"):
+            rules.check_release(group["releaseVersion"], cluster["version"], ami_type)
+        types = rules.instance_types(data, group)
+        rules.check_architecture(types, ami_type)
+        interfaces = data.get("NetworkInterfaces") or ()
+        ids = [*(data.get("SecurityGroupIds") or ()), *(it for found in interfaces for it in found.get("Groups") or ())]
+        network.check_security_groups(self.eks.references, ids, cluster["resourcesVpcConfig"]["vpcId"])
+        if wanted := rules.reservation_id(data):
+            self._check_reservation(wanted, types, group)
+
+    def _check_reservation(self, wanted: str, types: list[str], group: dict[str, Any]) -> None:
+        """The reservation exists, has not ended, is for the instance type and in the zone of the subnets."""
+        found = self.eks.references.capacity_reservation(wanted)
+        if found is None or found["State"] not in ("active", "scheduled"):
+            raise invalid(f"Capacity reservation {wanted} does not exist or has ended.")
+        if types != [found["InstanceType"]]:
+            raise invalid(f"Capacity reservation {wanted} is for {found['InstanceType']}, not {', '.join(types)}.")
+        for subnet_id in group["subnets"]:
+            zone = self.eks.references.subnet(subnet_id).availability_zone
+            if zone != found["AvailabilityZone"]:
+                message = f"The subnet {subnet_id} is in {zone}, capacity reservation {wanted} in "
+                raise invalid(f"{message}{found['AvailabilityZone']}.")
+
+    def _next_launch(self, group: Item) -> Launch | None:
+        """The launch template version that the group moves to, or stays at: always of the same template."""
+        old, asked = group.description.get("launchTemplate"), self.params.get("launchTemplate")
+        if asked is None:
+            return launch_of(self.eks.references, {"id": old["id"], "version": old["version"]}) if old else None
+        if old is None:
+            raise invalid("A node group that was created without a launch template cannot take one.")
+        launch = launch_of(self.eks.references, asked)
+        if launch.template.id != old["id"]:
+            message = f"The launch template of the node group is {old['id']}; it cannot change to {launch.template.id}."
+            raise invalid(message)
+        return launch
+
+    def _let_in(self, cluster: Cluster, role: str) -> None:
+        """The access entry that EKS makes for the nodes' role, unless nodes are let in by the aws-auth ConfigMap."""
+        if cluster["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
+            return
+        if self.eks.find("access-entry", cluster, role):
+            return
+        path = f"access-entry/{cluster['name']}/role/{self.current_account}/{role.rpartition('/')[2]}"
+        entry = {
+            "clusterName": cluster["name"],
+            "principalArn": role,
+            "accessEntryArn": self.eks.arn("eks", f"{path}/{secrets.token_hex(16)}"),
+            "type": "EC2_LINUX",
+            "username": NODE_USER,
+            "kubernetesGroups": NODE_GROUPS,
+            "ofNodegroups": True,
+        }
+        self.eks.keep(Item("access-entry", entry), None)
+
+
+def launch_of(references: References, spec: dict[str, str]) -> Launch:
+    """The version of the launch template that a request names; Refusal when there is none."""
+    if ("id" in spec) == ("name" in spec):
+        raise invalid("You must specify either the launch template ID or the launch template name, but not both.")
+    named = spec.get("id") or spec["name"]
+    found = references.launch_template(named) if "id" in spec else references.launch_template_named(named)
+    if found is None:
+        raise invalid(f"Launch template {named} does not exist.")
+    number, latest = spec.get("version") or "$Default", len(found.versions)
+    if number not in ("$Latest", "$Default") and not (number.isdecimal() and 1 <= int(number) <= latest):
+        raise invalid(f"Launch template {named} has no version {number}; the latest is {latest}.")
+    version = found.get_version(number)
+    return Launch(found, str(version.number), version.data)
+
+
+def _release(cluster: Cluster, launch: Launch | None, request: dict[str, Any], ami_type: str) -> str | None:
+    """The release of the group's images: the custom image, the one asked for, or the newest that is known."""
+    if launch and launch.data.get("ImageId"):
+        return str(launch.data["ImageId"])
+    if request.get("releaseVersion"):
+        return str(request["releaseVersion"])
+    known = ami_type.startswith("AL2023")
+    return catalog.KUBERNETES_VERSIONS[cluster["version"]].image_release if known else None
+
+
+def _update(asked: dict[str, Any] | None) -> dict[str, Any]:
+    return {"updateStrategy": "DEFAULT", **(asked or {"maxUnavailable": 1})}
+
+
+def _relabelled(labels: dict[str, str], change: dict[str, Any]) -> dict[str, str]:
+    removed = change.get("removeLabels") or ()
+    kept = {key: value for key, value in labels.items() if key not in removed}
+    return {**kept, **(change.get("addOrUpdateLabels") or {})}
+
+
+def _retainted(taints: list[dict[str, str]], change: dict[str, Any]) -> list[dict[str, str]]:
+    """A taint is the same when key and effect are."""
+    added = change.get("addOrUpdateTaints") or []
+    gone = {(taint["key"], taint["effect"]) for taint in [*added, *(change.get("removeTaints") or ())]}
+    return [*(taint for taint in taints if (taint["key"], taint["effect"]) not in gone), *added]

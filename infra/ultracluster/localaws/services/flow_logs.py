@@ -1,0 +1,22 @@
+"""Flow logs into a folder of a bucket, which moto takes for part of the bucket's name."""
+
+from typing import Any
+
+from moto.ec2.models.flow_logs import FlowLogsBackend
+
+from ultracluster.localaws.services.patching import mend
+
+
+def activate() -> None:
+    """Look for the bucket alone, and keep the folder."""
+    mend(FlowLogsBackend, "create_flow_logs", _create)
+
+
+def _create(original: Any, self: Any, log_destination: str | None = None, **kwargs: Any) -> Any:
+    bucket = log_destination
+    if log_destination and log_destination.startswith("arn:aws:s3:::"):
+        bucket = log_destination.split("/")[0]
+    made, errors = original(self, log_destination=bucket, **kwargs)
+    for flow_log in made:
+        flow_log.log_destination = log_destination
+    return made, errors

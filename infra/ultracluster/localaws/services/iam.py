@@ -1,0 +1,40 @@
+"""IAM beyond moto's: AWS's managed policies are there, and a policy in use is not deleted."""
+
+import copy
+from typing import Any
+
+from moto.core.config import default_user_config
+from moto.iam.exceptions import DeleteConflictException
+from moto.iam.models import IAMBackend
+from moto.settings import load_iam_aws_managed_policies
+
+from ultracluster.localaws.services.patching import mend
+
+_AWS_POLICIES: dict[str, list[Any]] = {}  # by account
+
+
+def activate() -> None:
+    """Load AWS's managed policies into every account that is made from now on, and refuse what IAM refuses."""
+    default_user_config["iam"]["load_aws_managed_policies"] = True
+    mend(IAMBackend, "delete_policy", _delete_policy)
+    mend(IAMBackend, "_init_aws_policies", _init_aws_policies)
+
+
+def _init_aws_policies(original: Any, self: Any) -> list[Any]:
+    # moto reads all 1,500 policies anew for each of six partitions at every start and every reset: seconds each time.
+    if self.region_name != "aws" or not load_iam_aws_managed_policies():
+        return []
+    if self.account_id not in _AWS_POLICIES:
+        _AWS_POLICIES[self.account_id] = original(self)
+    return [copy.copy(policy) for policy in _AWS_POLICIES[self.account_id]]
+
+
+def _delete_policy(original: Any, self: Any, policy_arn: str) -> Any:
+    policy = self.get_policy(policy_arn)
+    if policy.attachment_count:
+        raise DeleteConflictException("Cannot delete a policy attached to entities.")
+    if len(policy.versions) > 1:
+        raise DeleteConflictException(
+            "This policy has more than one version. Before you delete a policy, you must delete the policy's versions."
+        )
+    return original(self, policy_arn)

@@ -1,0 +1,215 @@
+"""What was put into the Kubernetes of an embedded EKS cluster: Helm releases and objects. Nothing of it runs.
+
+It keeps the values and manifests whole, and refuses what helm, kubectl or the API server would refuse of them.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from moto.backends import get_backend
+
+from ultracluster.catalog.software import charts
+
+Manifest = dict[str, Any]
+
+_DATA = json.loads((Path(__file__).parents[1] / "data" / "kubernetes.json").read_text("utf-8"))
+ADD_ONS: Mapping[str, dict[str, list[str]]] = _DATA["add_ons"]
+ACCESS_POLICIES: tuple[str, ...] = tuple(_DATA["access_policies"])
+CHART_GROUPS: Mapping[str, Sequence[str]] = {
+    **_DATA["charts"],
+    **{name: chart.api_groups for name, chart in charts.items()},
+}
+BUILT_IN_GROUPS = frozenset(_DATA["built_in_groups"])
+
+BUILT_IN_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+# Kubernetes API server: all annotations of an object together, of which kubectl's copy of it is one.
+MAX_ANNOTATION_BYTES = 262_144
+# kubectl's own list for --prune: it never looks for custom resources.
+PRUNED = frozenset(
+    {
+        *("ConfigMap", "CronJob", "DaemonSet", "Deployment", "Endpoints", "Ingress", "Job", "Namespace"),
+        *("PersistentVolume", "PersistentVolumeClaim", "Pod", "ReplicaSet", "ReplicationController", "Secret"),
+        *("Service", "StatefulSet"),
+    }
+)
+
+
+class Rejected(Exception):
+    """What helm, kubectl or the API server says no to."""
+
+
+class Key(NamedTuple):
+    """What tells an object from others. Objects of no namespace, and those of `default`, have an empty one."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Release:
+    """A Helm release, as it was last installed or upgraded. `groups` are API groups that its chart installs."""
+
+    name: str
+    namespace: str
+    chart: str
+    repository: str | None
+    version: str | None
+    values: Mapping[str, Any]
+    wait: bool
+    timeout_seconds: int | None
+    atomic: bool
+    create_namespace: bool
+    skip_crds: bool
+    stack: str
+    logical_id: str
+    groups: tuple[str, ...] = ()
+    revision: int = 1
+
+
+@dataclass
+class Kubernetes:
+    """The contents of one cluster."""
+
+    releases: dict[tuple[str, str], Release] = field(default_factory=dict)  # by namespace and name
+    objects: dict[Key, Manifest] = field(default_factory=dict)
+    namespaces: set[str] = field(default_factory=lambda: set(BUILT_IN_NAMESPACES))
+    add_ons: set[str] = field(default_factory=set)
+
+    def view(self) -> dict[str, Any]:
+        """Everything, as JSON has it."""
+        return {
+            "namespaces": sorted(self.namespaces),
+            "releases": [asdict(release) for release in self.releases.values()],
+            "objects": list(self.objects.values()),
+        }
+
+    def add_on(self, name: str, namespace: str) -> None:
+        """An EKS add-on is there, with its controllers in a namespace."""
+        self.add_ons.add(name)
+        self.namespaces |= {namespace, *ADD_ONS[name]["namespaces"][1:]}
+
+    def install(self, release: Release) -> None:
+        """`helm upgrade --install`: Rejected when the namespace is not there and not to be created."""
+        if release.namespace not in self.namespaces and not release.create_namespace:
+            raise Rejected(f'Error: create: failed to create: namespaces "{release.namespace}" not found')
+        key = (release.namespace, release.name)
+        revision = self.releases[key].revision + 1 if key in self.releases else 1
+        self.releases[key] = replace(release, revision=revision)
+        self.namespaces.add(release.namespace)
+
+    def uninstall(self, namespace: str, name: str) -> None:
+        """`helm uninstall`; a release that is not there is no error, as the CDK's function has it."""
+        self.releases.pop((namespace, name), None)
+
+    def create(self, manifests: list[Manifest]) -> None:
+        """`kubectl create --save-config`: Rejected as a whole when one of the objects is, or exists already."""
+        for manifest in manifests:
+            if key_of(manifest) in self.objects or _is_namespace(manifest) in self.namespaces:
+                kind, name = manifest["kind"], manifest["metadata"]["name"]
+                raise Rejected(f'Error from server (AlreadyExists): {kind} "{name}" already exists')
+        self.apply(manifests)
+
+    def apply(self, manifests: list[Manifest], prune_label: str | None = None) -> None:
+        """`kubectl apply`, with the label of `--prune -l`: Rejected as a whole when one of the objects is."""
+        namespaces, groups = set(self.namespaces), self._groups()
+        for manifest in manifests:
+            _check(manifest, namespaces, groups)
+            namespaces |= {_is_namespace(manifest)} - {""}
+            if manifest["kind"] == "CustomResourceDefinition":
+                groups = groups | {manifest["spec"]["group"]}
+        applied = {key_of(manifest): manifest for manifest in manifests}
+        visited = {key.namespace for key in applied}
+        for key, manifest in list(self.objects.items()):
+            labels = manifest["metadata"].get("labels") or {}
+            if prune_label in labels and key not in applied and key.kind in PRUNED and key.namespace in {"", *visited}:
+                self._delete(key)
+        self.objects.update(applied)
+        self.namespaces |= namespaces
+
+    def delete(self, manifests: Iterable[Manifest]) -> None:
+        """`kubectl delete`; what is not there is no error, as the CDK's function has it."""
+        for manifest in manifests:
+            self._delete(key_of(manifest))
+
+    def _delete(self, key: Key) -> None:
+        self.objects.pop(key, None)
+        if key.kind == "Namespace" and key.api_version == "v1":
+            self.namespaces -= {key.name} - BUILT_IN_NAMESPACES
+            self.objects = {it: manifest for it, manifest in self.objects.items() if it.namespace != key.name}
+            self.releases = {it: release for it, release in self.releases.items() if it[0] != key.name}
+
+    def _groups(self) -> frozenset[str]:
+        """The API groups that the API server serves."""
+        brought = {group for name in self.add_ons for group in ADD_ONS[name]["groups"]}
+        brought |= {group for release in self.releases.values() for group in release.groups}
+        defined = {
+            manifest["spec"]["group"]
+            for key, manifest in self.objects.items()
+            if key.kind == "CustomResourceDefinition"
+        }
+        return BUILT_IN_GROUPS | brought | defined
+
+
+def contents(cluster_arn: str) -> dict[str, Any] | None:
+    """What was put into the Kubernetes of a cluster of this process's EKS, as `Kubernetes.view` words it.
+
+    None for an unknown cluster.
+    """
+    parts = cluster_arn.split(":")
+    if len(parts) != 6 or parts[2] != "eks" or not parts[5].startswith("cluster/"):
+        return None
+    found = get_backend("eks")[parts[4]][parts[3]].clusters.get(parts[5].removeprefix("cluster/"))
+    return found.kubernetes.view() if found else None
+
+
+def parse_manifests(text: str) -> list[Manifest]:
+    """The objects of a manifest: a JSON list, each of them with apiVersion, kind and metadata.name."""
+    try:
+        parsed = json.loads(text)
+    except ValueError as error:
+        raise Rejected(f"Manifest is no JSON: {error}") from error
+    if not isinstance(parsed, list):
+        raise Rejected("Manifest is no JSON list of objects")
+    for number, manifest in enumerate(parsed):
+        if not isinstance(manifest, dict):
+            raise Rejected(f"error validating data: item {number} of Manifest is no object")
+        metadata = manifest.get("metadata")
+        known = {**manifest, "metadata.name": metadata.get("name") if isinstance(metadata, dict) else None}
+        if missing := [name for name in ("apiVersion", "kind", "metadata.name") if not known.get(name)]:
+            raise Rejected(f"error validating data: item {number} of Manifest lacks {', '.join(missing)}")
+    return parsed
+
+
+def key_of(manifest: Manifest) -> Key:
+    """The key of an object that has one."""
+    metadata = manifest["metadata"]
+    namespace = str(metadata.get("namespace") or "")
+    place = "" if namespace == "default" else namespace
+    return Key(manifest["apiVersion"], manifest["kind"], place, metadata["name"])
+
+
+def _check(manifest: Manifest, namespaces: set[str], groups: frozenset[str]) -> None:
+    """Rejected when the API server would not take the object."""
+    key = key_of(manifest)
+    if len(json.dumps(manifest, separators=(",", ":")).encode()) > MAX_ANNOTATION_BYTES:
+        limit = f"metadata.annotations: Too long: must have at most {MAX_ANNOTATION_BYTES} bytes"
+        raise Rejected(f'The {key.kind} "{key.name}" is invalid: {limit}')
+    if key.namespace and key.namespace not in namespaces:
+        raise Rejected(
+            f'Error from server (NotFound): namespaces "{key.namespace}" not found, for {key.kind} {key.name}'
+        )
+    group, slash, _ = key.api_version.partition("/")
+    if slash and group not in groups:
+        words = "ensure CRDs are installed first"
+        raise Rejected(f'no matches for kind "{key.kind}" in version "{key.api_version}": {words}')
+
+
+def _is_namespace(manifest: Manifest) -> str:
+    """The namespace that the object is, or an empty string."""
+    is_one = (manifest["apiVersion"], manifest["kind"]) == ("v1", "Namespace")
+    return str(manifest["metadata"]["name"]) if is_one else ""

@@ -1,0 +1,45 @@
+"""Launch templates: what moto mixes up, forgets or cuts off when it stores and lists them."""
+
+import re
+from typing import Any
+
+from moto.ec2.exceptions import InvalidLaunchTemplateIdNotFound
+from moto.ec2.models.launch_templates import LaunchTemplate, LaunchTemplateBackend
+from moto.ec2.responses import EC2Response
+
+from ultracluster.localaws.services.patching import mend
+
+
+def activate() -> None:
+    """Keep a template's own tags out of its data and up to date, list all templates, refuse unknown ids."""
+    mend(LaunchTemplate, "create_version", _create_version)
+    LaunchTemplate.tags = property(lambda self: self.get_tags(), lambda _self, _tags: None)
+    mend(LaunchTemplateBackend, "describe_launch_templates", _describe)
+    mend(EC2Response, "describe_launch_templates", _answer_whole)
+    mend(EC2Response, "describe_launch_template_versions", _answer_whole)
+
+
+def is_mime_multipart(user_data: bytes) -> bool:
+    """Whether user data is in the one form to which a service can add parts of its own."""
+    return re.search(rb"^content-type:\s*multipart/", user_data, re.IGNORECASE | re.MULTILINE) is not None
+
+
+def _create_version(original: Any, self: Any, data: dict[str, Any], description: str) -> Any:
+    # moto adds the TagSpecifications of the template to those of what it launches.
+    launched = [spec for spec in data.pop("TagSpecifications", []) if spec["ResourceType"] != "launch-template"]
+    return original(self, {**data, "TagSpecifications": launched} if launched else data, description)
+
+
+def _describe(
+    original: Any, self: Any, template_names: Any = None, template_ids: Any = None, filters: Any = None
+) -> Any:
+    for template_id in template_ids or []:
+        if template_id not in self.launch_templates:
+            raise InvalidLaunchTemplateIdNotFound(template_id)
+    return original(self, template_names, template_ids, filters)
+
+
+def _answer_whole(original: Any, self: Any) -> Any:
+    # moto stops after 15 and gives no token; every template and version fits one answer here.
+    self.params = {**self.params, "MaxResults": self._get_int_param("MaxResults", 1000)}
+    return original(self)

@@ -1,0 +1,21 @@
+"""What moto's queues forget: their policy when another attribute changes, and encryption with SQS's own keys."""
+
+from typing import Any
+
+from moto.sqs.models import Queue
+
+from ultracluster.localaws.services.patching import mend
+
+
+def activate() -> None:
+    """Mend moto's queues."""
+    mend(Queue, "_set_attributes", _set_attributes)
+    Queue.sqs_managed_sse_enabled = True  # SQS: the default since October 2022
+    Queue.BASE_ATTRIBUTES = [*Queue.BASE_ATTRIBUTES, "SqsManagedSseEnabled"]
+
+
+def _set_attributes(original: Any, self: Any, attributes: dict[str, Any], now: float | None = None) -> None:
+    kept = getattr(self, "_policy_json", None)
+    original(self, attributes, now)
+    if kept is not None and "Policy" not in attributes:
+        self._policy_json = kept

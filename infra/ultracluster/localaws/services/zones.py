@@ -1,0 +1,129 @@
+"""EC2's zones and instance types beyond moto's: the Local Zones that sell Capacity Blocks, and P6e-GB200."""
+
+from typing import Any
+
+from moto.core.responses import ActionResult
+from moto.ec2.exceptions import InvalidAvailabilityZoneError
+from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend, Zone
+from moto.ec2.models.instance_types import INSTANCE_TYPES, InstanceType, InstanceTypeBackend
+from moto.ec2.models.subnets import SubnetBackend
+from moto.ec2.responses import EC2Response
+
+from ultracluster.catalog import InstanceType as CatalogueType
+from ultracluster.catalog import catalog
+from ultracluster.localaws.services.patching import mend
+
+# EC2 User Guide, "Capacity Blocks for ML", "Local Zones" (2026): name to (Region, zone id).
+LOCAL_ZONES = {
+    "us-east-1-atl-2a": ("us-east-1", "use1-atl2-az1"),
+    "us-east-1-dfw-2a": ("us-east-1", "use1-dfw2-az1"),
+    "us-west-2-phx-2a": ("us-west-2", "usw2-phx2-az1"),
+}
+
+
+def activate() -> None:
+    """Add the zones and types; keep subnets to their own Region."""
+    for name, (region, zone_id) in LOCAL_ZONES.items():
+        zone = Zone(name=name, region_name=region, zone_id=zone_id, zone_type="local-zone")
+        zone.group_name = zone.network_border_group = name[:-1]
+        zone.opt_in_status = "opted-in"
+        RegionsAndZonesBackend.zones[region].append(zone)
+    for instance_type in catalog.values():
+        if instance_type.name not in INSTANCE_TYPES:
+            INSTANCE_TYPES[instance_type.name] = description(instance_type)
+            InstanceTypeBackend.instance_types.append(InstanceType(instance_type.name))
+    mend(RegionsAndZonesBackend, "describe_availability_zones", _describe_zones)
+    mend(EC2Response, "describe_availability_zones", _answer_zones)
+    mend(SubnetBackend, "create_subnet", _create_subnet)
+
+
+def description(instance_type: CatalogueType) -> dict[str, Any]:
+    """A catalogue type as DescribeInstanceTypes words it."""
+    cards = instance_type.network_cards
+    return {
+        "InstanceType": instance_type.name,
+        "CurrentGeneration": True,
+        "SupportedUsageClasses": sorted(instance_type.usage_classes),
+        "SupportedVirtualizationTypes": ["hvm"],
+        "SupportedRootDeviceTypes": ["ebs"],
+        "BareMetal": False,
+        "Hypervisor": "nitro",
+        "ProcessorInfo": {"SupportedArchitectures": [instance_type.architecture]},
+        "VCpuInfo": {"DefaultVCpus": instance_type.vcpus, "DefaultCores": instance_type.cores},
+        "MemoryInfo": {"SizeInMiB": instance_type.memory_gib * 1024},
+        "GpuInfo": {
+            "Gpus": [
+                {
+                    "Name": instance_type.gpu.model,
+                    "Manufacturer": "NVIDIA",
+                    "Count": instance_type.gpu_count,
+                    "MemoryInfo": {"SizeInMiB": instance_type.gpu_memory_mib},
+                }
+            ],
+            "TotalGpuMemoryInMiB": instance_type.gpu_count * instance_type.gpu_memory_mib,
+        },
+        "InstanceStorageSupported": True,
+        "InstanceStorageInfo": {
+            "TotalSizeInGB": instance_type.instance_store.total_gb,
+            "Disks": [
+                {"Count": instance_type.instance_store.disks, "SizeInGB": instance_type.instance_store.disk_gb}
+                | {"Type": "ssd"}
+            ],
+        },
+        "NetworkInfo": {
+            "DefaultNetworkCardIndex": 0,
+            "MaximumNetworkCards": len(cards),
+            "MaximumNetworkInterfaces": instance_type.max_interfaces,
+            "Ipv4AddressesPerInterface": instance_type.ipv4_per_interface,
+            "EnaSupport": "required",
+            "EfaSupported": True,
+            "EfaInfo": {"MaximumEfaInterfaces": instance_type.efa.max_interfaces},
+            "NetworkCards": [
+                {
+                    "NetworkCardIndex": card.index,
+                    "BaselineBandwidthInGbps": float(card.gbps),
+                    "PeakBandwidthInGbps": float(card.gbps),
+                    "NetworkPerformance": f"{card.gbps} Gigabit",
+                    "MaximumNetworkInterfaces": card.max_interfaces,
+                    "InterfaceTypes": list(card.interface_types),
+                }
+                for card in cards
+            ],
+        },
+    }
+
+
+def _describe_zones(original: Any, self: Any, filters: Any = None, zone_names: Any = None, zone_ids: Any = None) -> Any:
+    # moto makes a default subnet in every zone it lists: Local Zones have none, and show only when asked for.
+    zones = original(self, filters, zone_names, zone_ids)
+    asked = zone_names or zone_ids or "zone-type" in (filters or {})
+    return zones if asked else [zone for zone in zones if zone.zone_type != "local-zone"]
+
+
+def _answer_zones(original: Any, self: Any) -> Any:
+    if not self._get_param("AllAvailabilityZones"):
+        return original(self)
+    kinds = {"zone-type": ["availability-zone", "local-zone"]}
+    filters = kinds | self._filters_from_querystring()
+    names, ids = self._get_param("ZoneNames", []), self._get_param("ZoneIds", [])
+    return ActionResult({"AvailabilityZones": self.ec2_backend.describe_availability_zones(filters, names, ids)})
+
+
+def _create_subnet(
+    original: Any,
+    self: Any,
+    vpc_id: str,
+    cidr_block: str | None,
+    ipv6_cidr_block: str | None = None,
+    availability_zone: str | None = None,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    here = [zone.name for zone in RegionsAndZonesBackend.zones[self.region_name]]
+    if availability_zone and availability_zone not in here:
+        raise InvalidAvailabilityZoneError(availability_zone, ", ".join(here))
+    subnet = original(self, vpc_id, cidr_block, ipv6_cidr_block, availability_zone, *args, **kwargs)
+    if not self.get_vpc(vpc_id).is_default:
+        # moto takes a zone's first subnet for the default one, which maps public addresses.
+        subnet.default_for_az = subnet.map_public_ip_on_launch = False
+    return subnet

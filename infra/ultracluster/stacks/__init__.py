@@ -1,0 +1,5 @@
+"""Thin stacks that compose the constructs, and `build_app`, which makes them of an environment."""
+
+from ultracluster.stacks.app import build_app
+
+__all__ = ["build_app"]

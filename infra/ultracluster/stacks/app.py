@@ -1,0 +1,56 @@
+"""The CDK app of one environment."""
+
+import aws_cdk as cdk
+
+from ultracluster.config.eks import Eks
+from ultracluster.config.environment import Environment
+from ultracluster.config.pcs import Pcs
+from ultracluster.stacks.links import LinksStack
+from ultracluster.stacks.network import NetworkStack
+from ultracluster.stacks.observability import ObservabilityStack
+from ultracluster.stacks.storage import StorageStack
+
+
+def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.App:
+    """The stacks of `environment`: network, then storage and control plane side by side, then compute.
+
+    With EKS the software in the cluster stands in a stack beside compute. So do the links between file system and
+    buckets, observability beside everything. Give an `app` to choose its output folder and feature flags; the CDK CLI
+    passes those of cdk.json by itself.
+    """
+    app = app or cdk.App(analytics_reporting=False)
+    network = NetworkStack(app, environment)
+    storage = StorageStack(app, environment, network=network.network)
+    if isinstance(environment.control_plane, Pcs):
+        _slurm(app, environment, environment.control_plane, network, storage)
+    else:
+        _kubernetes(app, environment, environment.control_plane, network, storage)
+    if environment.storage.lustre and environment.storage.lustre.links:
+        LinksStack(app, environment, storage=storage)
+    ObservabilityStack(app, environment)
+    return app
+
+
+def _slurm(app: cdk.App, environment: Environment, settings: Pcs, network: NetworkStack, storage: StorageStack) -> None:
+    # a control plane's modules are imported with it: the other one's take a second to load
+    from ultracluster.stacks.pcs_compute import PcsComputeStack
+    from ultracluster.stacks.pcs_control_plane import PcsControlPlaneStack
+
+    control_plane = PcsControlPlaneStack(app, environment, settings=settings, network=network.network)
+    PcsComputeStack(
+        app, environment, settings=settings, network=network.network, storage=storage, control_plane=control_plane
+    )
+
+
+def _kubernetes(
+    app: cdk.App, environment: Environment, settings: Eks, network: NetworkStack, storage: StorageStack
+) -> None:
+    from ultracluster.stacks.eks_compute import EksComputeStack
+    from ultracluster.stacks.eks_control_plane import EksControlPlaneStack
+    from ultracluster.stacks.platform import PlatformStack
+
+    control_plane = EksControlPlaneStack(app, environment, settings=settings, network=network.network)
+    EksComputeStack(app, environment, settings=settings, network=network.network, control_plane=control_plane)
+    PlatformStack(
+        app, environment, settings=settings, network=network.network, storage=storage, control_plane=control_plane
+    )

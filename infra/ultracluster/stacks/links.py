@@ -1,0 +1,19 @@
+"""`<env>-links`: what FSx imports and exports, beside the nodes that need not wait for it."""
+
+from constructs import Construct
+
+from ultracluster.config.environment import Environment
+from ultracluster.constructs.links import S3Links
+from ultracluster.stacks.base import EnvironmentStack
+from ultracluster.stacks.storage import StorageStack
+
+
+class LinksStack(EnvironmentStack):
+    """The data repository associations of the environment's file system."""
+
+    def __init__(self, scope: Construct, environment: Environment, *, storage: StorageStack) -> None:
+        super().__init__(scope, "links", environment)
+        lustre, file_system = environment.storage.lustre, storage.file_system
+        if lustre is None or file_system is None:
+            raise ValueError("links need a file system")
+        S3Links(self, "Links", settings=lustre.links, file_system=file_system, buckets=storage.buckets)

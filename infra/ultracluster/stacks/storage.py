@@ -1,0 +1,37 @@
+"""`<env>-storage`: what outlives the nodes."""
+
+from constructs import Construct
+
+from ultracluster.config.environment import Environment
+from ultracluster.config.storage import Lustre
+from ultracluster.constructs.buckets import TrainingBucket
+from ultracluster.constructs.keys import DataKey
+from ultracluster.constructs.lustre import TrainingFileSystem
+from ultracluster.constructs.network import ClusterNetwork
+from ultracluster.stacks.base import EnvironmentStack
+
+
+class StorageStack(EnvironmentStack):
+    """Buckets, and the Lustre file system."""
+
+    def __init__(self, scope: Construct, environment: Environment, *, network: ClusterNetwork) -> None:
+        super().__init__(scope, "storage", environment, stateful=True)
+        settings = environment.storage
+        self._key = DataKey(self, "Key", description=f"Buckets and file system of {environment.name}")
+        self.buckets = {
+            name: TrainingBucket(self, f"Bucket-{name}", settings=bucket, key=self._key)
+            for name, bucket in settings.buckets.items()
+        }
+        self.file_system = self._file_system(settings.lustre, network) if settings.lustre else None
+
+    def _file_system(self, settings: Lustre, network: ClusterNetwork) -> TrainingFileSystem:
+        return TrainingFileSystem(
+            self,
+            "FileSystem",
+            settings=settings,
+            vpc=network.vpc,
+            subnet=network.node_subnet,
+            clients=network.cluster_security_group,
+            efa_clients=network.efa_security_group,
+            key=self._key,
+        )
