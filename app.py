@@ -7,6 +7,7 @@ from pathlib import Path
 gc.disable()  # the CDK's modules set the collector off again and again, and synth is over before it finds anything
 
 import aws_cdk as cdk
+
 from ultracluster.config.loader import RefusedEnvironment, load
 from ultracluster.stacks import build_app
 

@@ -3,9 +3,8 @@
 import json
 import time
 
-from ultracluster.config.loader import load
-
 from tests.synthesis import FILES, synthesise
+from ultracluster.config.loader import load
 
 synthesise(load(FILES["prod"]))
 seconds = {}

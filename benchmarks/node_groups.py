@@ -8,11 +8,10 @@ import json
 import sys
 from functools import partial
 
-from ultracluster.config.environment import Environment
-from ultracluster.config.loader import load
-
 from benchmarks.timing import interleaved
 from tests.synthesis import FILES, synthesise
+from ultracluster.config.environment import Environment
+from ultracluster.config.loader import load
 
 
 def with_groups(environment: Environment, count: int) -> Environment:

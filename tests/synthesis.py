@@ -26,6 +26,7 @@ def flags() -> dict[str, Any]:
 def synthesise(environment: Any) -> dict[str, dict[str, Any]]:
     """Templates of an environment by the part that their stack is named for: network, storage ..."""
     import aws_cdk as cdk
+
     from ultracluster.stacks import build_app
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,7 @@
 """A CDK app of your own: a Lustre scratch space that GPU nodes reach over EFA, in a network made for them."""
 
 import aws_cdk as cdk
+
 from ultracluster.config.network import CreateNetwork, Network
 from ultracluster.config.storage import Lustre
 from ultracluster.constructs.keys import DataKey

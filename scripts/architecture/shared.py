@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from scripts.architecture.drawing import TIMES, arrow, box, label
+from tests.synthesis import FILES, templates
 from ultracluster.catalog import catalog
 from ultracluster.config.environment import Environment
 from ultracluster.config.loader import load
-
-from scripts.architecture.drawing import TIMES, arrow, box, label
-from tests.synthesis import FILES, templates
 
 WIDTH = 1280
 COUNTS = {5: "five", 6: "six", 7: "seven", 8: "eight"}

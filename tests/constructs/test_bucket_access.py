@@ -1,6 +1,7 @@
 """What jobs may do with buckets."""
 
 from aws_cdk import aws_iam as iam
+
 from ultracluster.config.storage import Bucket
 from ultracluster.constructs.bucket_access import BucketAccess
 from ultracluster.constructs.buckets import TrainingBucket

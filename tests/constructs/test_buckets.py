@@ -3,6 +3,7 @@
 import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Match, Template
+
 from ultracluster.config.storage import Bucket, Lifecycle
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.keys import DataKey

@@ -4,6 +4,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
+
 from ultracluster.catalog import catalog, interface_layout
 from ultracluster.config.launch import Launch
 from ultracluster.constructs.compute import AcceleratedLaunchTemplate

@@ -8,6 +8,7 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Match, Template
+
 from ultracluster.catalog.software import addons
 from ultracluster.config.eks import Eks, Team
 from ultracluster.constructs.eks import EksAddon, EksCluster, administrator, member, service_network

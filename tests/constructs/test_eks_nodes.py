@@ -5,6 +5,8 @@ import json
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
+
+from tests.constructs.test_eks import Deployed
 from ultracluster.catalog import catalog
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, REPAIRS
 from ultracluster.config.eks import NodeRepair
@@ -13,8 +15,6 @@ from ultracluster.config.node_groups import NodeGroup
 from ultracluster.constructs.compute import EKS_IMAGE, AcceleratedLaunchTemplate, CpuLaunchTemplate
 from ultracluster.constructs.eks_nodes import EksNodeGroup, EksNodeRole, SystemNodeGroup, repair_configuration, scaling
 from ultracluster.kubernetes.labels import GPU_TAINT
-
-from tests.constructs.test_eks import Deployed
 
 BLOCK = {"type": "capacity_block", "reservation_id": "cr-0123456789abcdef0"}
 ULTRASERVER = {

@@ -6,6 +6,7 @@ from unittest.mock import Mock, patch
 
 import pytest
 from botocore.exceptions import ClientError
+
 from ultracluster.constructs import functions
 from ultracluster.constructs.functions import INLINE_LIMIT, InlineResource, inline_code
 from ultracluster.constructs.keys import DataKey

@@ -10,11 +10,11 @@ import pytest
 from aws_cdk import aws_s3 as s3
 from cfnlint.api import lint
 from cfnlint.config import ManualArgs
-from ultracluster.config.loader import load
-from ultracluster.stacks import build_app
 
 from tests.constructs.nag import Finding, open_findings
 from tests.synthesis import FILES, ROOT, templates
+from ultracluster.config.loader import load
+from ultracluster.stacks import build_app
 
 IGNORED = {
     "E3628": "its list of instance types lacks P5e, P6 and P6e in regions that sell them; the catalogue checks types",

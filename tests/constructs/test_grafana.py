@@ -2,6 +2,7 @@
 
 import pytest
 from aws_cdk.assertions import Match
+
 from ultracluster.config.observability import Grafana, Observability
 from ultracluster.constructs.grafana import GrafanaWorkspace, _authentication
 from ultracluster.constructs.keys import DataKey

@@ -10,15 +10,15 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
+
+from tests.constructs.nag import open_findings
+from tests.constructs.test_eks import settings
+from tests.synthesis import flags
 from ultracluster.constructs.eks import EksCluster
 from ultracluster.constructs.karpenter import EVENTS, Karpenter
 from ultracluster.constructs.roles import grant
 from ultracluster.kubernetes.operators import KARPENTER_ACCOUNT, karpenter_release
 from ultracluster.kubernetes.parts import Deployed, Elastic
-
-from tests.constructs.nag import open_findings
-from tests.constructs.test_eks import settings
-from tests.synthesis import flags
 
 CHANGES = re.compile(r"(ec2|iam|eks|sqs):(?!Describe|Get|List|Receive)")
 

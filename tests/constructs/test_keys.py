@@ -3,6 +3,7 @@
 import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Match
+
 from ultracluster.constructs.keys import DataKey, log_group
 
 

@@ -6,12 +6,12 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
+
+from tests.constructs.test_eks import Deployed
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, NEWEST_TESTED
 from ultracluster.catalog.software import charts
 from ultracluster.constructs.kubectl import HelmRelease, KubectlProvider, KubernetesObjects
 from ultracluster.kubernetes.parts import Objects, Release
-
-from tests.constructs.test_eks import Deployed
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "pretrain"}}
 

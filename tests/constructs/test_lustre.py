@@ -2,6 +2,7 @@
 
 import pytest
 from aws_cdk.assertions import Match
+
 from ultracluster.config.storage import Bucket, Lustre, S3Link
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.keys import DataKey

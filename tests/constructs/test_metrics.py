@@ -2,6 +2,7 @@
 
 import pytest
 from aws_cdk import aws_iam as iam
+
 from ultracluster.config.observability import Observability
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.metrics import MetricsWorkspace

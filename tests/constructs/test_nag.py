@@ -5,6 +5,8 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
+
+from tests.constructs.nag import Finding, open_findings
 from ultracluster.config.network import CreateNetwork, Network
 from ultracluster.config.observability import Grafana, Observability
 from ultracluster.config.storage import Bucket, Lustre, S3Link
@@ -15,8 +17,6 @@ from ultracluster.constructs.links import S3Links
 from ultracluster.constructs.lustre import TrainingFileSystem
 from ultracluster.constructs.metrics import MetricsWorkspace
 from ultracluster.constructs.network import ClusterNetwork
-
-from tests.constructs.nag import Finding, open_findings
 
 LUSTRE = Lustre(
     capacity_gib=9600,

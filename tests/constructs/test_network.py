@@ -5,11 +5,11 @@ import json
 import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Match
+
+from tests.synthesis import flags
 from ultracluster.catalog.s3_endpoint import aws_owned_buckets
 from ultracluster.config.network import CreateNetwork, ExistingNetwork, Network
 from ultracluster.constructs.network import ClusterNetwork
-
-from tests.synthesis import flags
 
 LOCAL_ZONE = "us-east-1-dfw-2a"
 EXISTING = ExistingNetwork(

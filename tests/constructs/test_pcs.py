@@ -5,6 +5,7 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from aws_cdk.assertions import Match, Template
+
 from ultracluster.config.node_groups import PurchaseType
 from ultracluster.config.pcs import Pcs, Queue
 from ultracluster.constructs.compute import CpuLaunchTemplate, group_name

@@ -2,6 +2,7 @@
 
 import pytest
 from aws_cdk import aws_ec2 as ec2
+
 from ultracluster.constructs.security_groups import Ports, allow, member_group
 
 

@@ -4,6 +4,7 @@ import subprocess
 from email import message_from_string
 
 import pytest
+
 from ultracluster.catalog import catalog
 from ultracluster.constructs.user_data import LustreMount, mount_lustre, protect_slurmd, raid0_instance_store, user_data
 

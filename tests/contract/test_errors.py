@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from ultracluster.catalog import pcs
 
 from scripts.errors_doc import DOC, example
 from tests.bad_files import CODES, NAMES, code_of
+from ultracluster.catalog import pcs
 
 SECTIONS = dict(re.findall(r"(?ms)^## (\S+)\n(.*?)(?=^## |\Z)", DOC.read_text("utf-8")))
 

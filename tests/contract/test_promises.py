@@ -11,10 +11,10 @@ from pathlib import Path
 
 import aws_cdk
 import pytest
-import ultracluster.constructs
 from constructs import Construct
 from syrupy.extensions.json import JSONSnapshotExtension
 
+import ultracluster.constructs
 from tests.synthesis import FILES, STATEFUL, flags, templates
 
 SHIPPED = ("dev", "staging", "prod", "b300")

@@ -11,11 +11,11 @@ from typing import Any
 import boto3
 import pytest
 import yaml
+
+from tests.synthesis import FILES, ROOT, flags
 from ultracluster.config.loader import check
 from ultracluster.config.source import parse
 from ultracluster.localaws import server
-
-from tests.synthesis import FILES, ROOT, flags
 
 CDK = [str(ROOT / "node_modules/.bin/cdk"), "--no-notices"]
 
@@ -53,6 +53,7 @@ class Cli:
 def assembly(environment: Any, folder: Path) -> str:
     """Synthesises an environment into a folder, for `cdk --app`."""
     import aws_cdk as cdk
+
     from ultracluster.stacks import build_app
 
     app = cdk.App(outdir=str(folder), context=flags(), analytics_reporting=False)

@@ -10,13 +10,13 @@ from typing import Any
 
 import boto3
 from botocore.exceptions import ClientError
+
+from tests.synthesis import FILES, synthesise, templates
 from ultracluster.config.environment import Environment
 from ultracluster.config.loader import load
 from ultracluster.localaws import accounts, local_aws, seeds
 from ultracluster.localaws.services.capacity import seed_reservation
 from ultracluster.localaws.services.kubernetes import contents
-
-from tests.synthesis import FILES, synthesise, templates
 
 ORDER = ("network", "storage", "control-plane", "compute", "platform", "links", "observability")
 CREATED_HERE = [name for name in FILES if not load(FILES[name]).network.existing]

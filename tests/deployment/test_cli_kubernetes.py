@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from ultracluster.config.loader import load
-from ultracluster.localaws import seeds
 
 from tests.deployment.conftest import assembly, changed
 from tests.synthesis import FILES, ROOT
+from ultracluster.config.loader import load
+from ultracluster.localaws import seeds
 
 PARTS = ("network", "storage", "control-plane", "compute", "platform", "links", "observability")
 STACKS = [f"staging-{part}" for part in PARTS]

@@ -1,10 +1,10 @@
 """Every shipped environment deploys in this process, through boto3's CloudFormation client and moto's services."""
 
 import pytest
-from ultracluster.catalog import interface_layout
 
 from tests.deployment.in_process import CREATED_HERE, FILE_OF, client, deployed_whole
 from tests.synthesis import templates
+from ultracluster.catalog import interface_layout
 
 
 @pytest.fixture(scope="module", params=CREATED_HERE)

@@ -1,10 +1,10 @@
 """Shipped environments with Slurm, deployed in this process: what PCS answers."""
 
 import pytest
-from ultracluster.config.loader import load
 
 from tests.deployment.in_process import CREATED_HERE, client, deployed_whole
 from tests.synthesis import FILES
+from ultracluster.config.loader import load
 
 
 @pytest.fixture(scope="module", params=[name for name in CREATED_HERE if load(FILES[name]).control_plane.type == "pcs"])

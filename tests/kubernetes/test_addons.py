@@ -1,9 +1,8 @@
+from tests.kubernetes.environments import eks_environment
+from tests.kubernetes.schemas import check
 from ultracluster.config.eks import POD_ADDRESSES
 from ultracluster.kubernetes.addons import cluster_addons
 from ultracluster.kubernetes.labels import GPU_TAINT
-
-from tests.kubernetes.environments import eks_environment
-from tests.kubernetes.schemas import check
 
 
 def made(**environment):

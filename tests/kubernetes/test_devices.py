@@ -1,12 +1,12 @@
 from itertools import product
 
 import pytest
-from ultracluster.kubernetes.devices import device_releases
-from ultracluster.kubernetes.labels import DEVICE_STACK, GPU_TAINT, OPERANDS, node_labels
-from ultracluster.kubernetes.parts import Release
 
 from tests.kubernetes.environments import GB200, P5, STACKS, eks_environment, eks_settings
 from tests.kubernetes.schemas import check
+from ultracluster.kubernetes.devices import device_releases
+from ultracluster.kubernetes.labels import DEVICE_STACK, GPU_TAINT, OPERANDS, node_labels
+from ultracluster.kubernetes.parts import Release
 
 GPU_PLUGINS = ("gpu-operator", "nvidia-device-plugin")
 MIXED = {**P5, **GB200}

@@ -3,13 +3,13 @@
 import json
 
 import pytest
+
+from tests.kubernetes.fleet import SCHEDULERS, STACKS, TEAMS, fleet, one_team
+from tests.kubernetes.schemas import check
 from ultracluster.catalog import catalog
 from ultracluster.config.environment import Environment
 from ultracluster.kubernetes.jobs import JobRefused, example_job
 from ultracluster.kubernetes.scheduling import scheduling
-
-from tests.kubernetes.fleet import SCHEDULERS, STACKS, TEAMS, fleet, one_team
-from tests.kubernetes.schemas import check
 
 PCS = {"type": "pcs", "slurm_version": "25.11", "queues": [{"name": "train", "node_groups": ["train"]}]}
 OPERATORS = ([], ["jobset"], ["trainer"])

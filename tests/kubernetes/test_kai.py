@@ -1,11 +1,11 @@
 """Queues of teams and topologies under KAI."""
 
 import pytest
-from ultracluster.config.eks import Eks
-from ultracluster.kubernetes.kai import admitted_queue, fleet_queue, kai_topologies, team_queue
 
 from tests.kubernetes.fleet import fleet, one_team
 from tests.kubernetes.schemas import check
+from ultracluster.config.eks import Eks
+from ultracluster.kubernetes.kai import admitted_queue, fleet_queue, kai_topologies, team_queue
 
 KAI = fleet(scheduler="kai")
 

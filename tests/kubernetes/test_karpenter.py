@@ -4,14 +4,14 @@ import re
 from email import message_from_string
 
 import pytest
+
+from tests.kubernetes.environments import P5, eks_environment
+from tests.kubernetes.schemas import Refused, check
 from ultracluster.catalog import catalog
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS
 from ultracluster.kubernetes.karpenter import elastic, pool_name
 from ultracluster.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP, OPERANDS
 from ultracluster.kubernetes.parts import Deployed, Elastic
-
-from tests.kubernetes.environments import P5, eks_environment
-from tests.kubernetes.schemas import Refused, check
 
 ELASTIC = Elastic("queue", "NodeRole", "subnet-0nodes", ("subnet-0a", "subnet-0b"), "sg-0efa", "sg-0cluster")
 DEPLOYED = Deployed("test-1", elastic=ELASTIC)

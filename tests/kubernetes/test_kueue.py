@@ -1,6 +1,9 @@
 """Quotas, borrowing and priorities under Kueue."""
 
 import pytest
+
+from tests.kubernetes.fleet import fleet, one_team
+from tests.kubernetes.schemas import check
 from ultracluster.catalog import catalog
 from ultracluster.config.eks import Eks
 from ultracluster.kubernetes.kueue import (
@@ -11,9 +14,6 @@ from ultracluster.kubernetes.kueue import (
     resource_flavor,
     team_queues,
 )
-
-from tests.kubernetes.fleet import fleet, one_team
-from tests.kubernetes.schemas import check
 
 MIXED = {"train": ("p5en.48xlarge", 4), "small": ("p5.4xlarge", 6)}
 MIXED_TEAMS = (

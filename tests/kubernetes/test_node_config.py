@@ -8,6 +8,9 @@ from email import message_from_string
 import jsonschema
 import pytest
 import yaml
+
+from tests.kubernetes.environments import eks_environment
+from tests.kubernetes.schemas import CRDS, closed
 from ultracluster.catalog import catalog
 from ultracluster.config.storage import Lustre
 from ultracluster.kubernetes.node_config import (
@@ -19,9 +22,6 @@ from ultracluster.kubernetes.node_config import (
     lustre_client,
     system_node_user_data,
 )
-
-from tests.kubernetes.environments import eks_environment
-from tests.kubernetes.schemas import CRDS, closed
 
 CRD = CRDS / "node.eks.aws_nodeconfigs.yaml"
 OVER_EFA = Lustre(capacity_gib=9600, throughput_mbps_per_tib=500, efa=True)

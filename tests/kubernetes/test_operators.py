@@ -1,11 +1,11 @@
 import pytest
+
+from tests.kubernetes.environments import OPERATORS, eks_environment, eks_settings
+from tests.kubernetes.schemas import check
 from ultracluster.config.eks import JobOperator
 from ultracluster.kubernetes.labels import GPU_TAINT, NODE_GROUP, SYSTEM
 from ultracluster.kubernetes.operators import MPI, installed, karpenter_release, mpi_objects, operator_parts
 from ultracluster.kubernetes.parts import Deployed, Elastic, Objects, Release
-
-from tests.kubernetes.environments import OPERATORS, eks_environment, eks_settings
-from tests.kubernetes.schemas import check
 
 ELASTIC = Elastic("interruptions", "nodes", "subnet-1", ("subnet-2", "subnet-3"), "sg-1", "sg-2")
 

@@ -1,11 +1,11 @@
 import pytest
 import yaml
+
+from tests.kubernetes.environments import GB200, OPERATORS, P5, SCHEDULERS, eks_environment, eks_settings
 from ultracluster.kubernetes.kueue import LOCAL_QUEUE
 from ultracluster.kubernetes.schedulers import scheduler_releases, volcano_levels
 from ultracluster.kubernetes.scheduling import scheduling
 from ultracluster.kubernetes.teams import namespace
-
-from tests.kubernetes.environments import GB200, OPERATORS, P5, SCHEDULERS, eks_environment, eks_settings
 
 LAYERS = "topology.k8s.aws/network-node-layer-"
 

@@ -4,12 +4,12 @@ import re
 from itertools import combinations
 
 import pytest
-from ultracluster.catalog.software import charts
-from ultracluster.config.environment import Environment
-from ultracluster.kubernetes.scheduling import scheduling
 
 from tests.kubernetes.fleet import SCHEDULERS, STACKS, TEAMS, fleet
 from tests.kubernetes.schemas import check
+from ultracluster.catalog.software import charts
+from ultracluster.config.environment import Environment
+from ultracluster.kubernetes.scheduling import scheduling
 
 DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 LABEL_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")

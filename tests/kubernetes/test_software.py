@@ -2,14 +2,14 @@ import json
 from itertools import product
 
 import pytest
+
+from tests.kubernetes.environments import GB200, OPERATORS, P5, SCHEDULERS, STACKS, eks_environment
+from tests.synthesis import FILES
 from ultracluster.catalog.eks import older
 from ultracluster.catalog.software import charts, manifests, mirrored_image
 from ultracluster.config.loader import load
 from ultracluster.kubernetes.parts import Deployed, Elastic, Objects, Release
 from ultracluster.kubernetes.software import merged, releases
-
-from tests.kubernetes.environments import GB200, OPERATORS, P5, SCHEDULERS, STACKS, eks_environment
-from tests.synthesis import FILES
 
 DEPLOYED = Deployed("cluster")
 ELASTIC = Deployed("cluster", elastic=Elastic("queue", "role", "subnet-1", ("subnet-2",), "sg-1", "sg-2"))

@@ -1,11 +1,11 @@
 """Namespaces of teams, and what their members may do."""
 
 import pytest
-from ultracluster.config.eks import Eks
-from ultracluster.kubernetes.teams import access, fleet_view, namespace
 
 from tests.kubernetes.fleet import SCHEDULERS, fleet, one_team
 from tests.kubernetes.schemas import check
+from ultracluster.config.eks import Eks
+from ultracluster.kubernetes.teams import access, fleet_view, namespace
 
 
 def made(environment, team=0):

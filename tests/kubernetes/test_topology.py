@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from ultracluster.catalog import catalog
-from ultracluster.kubernetes.topology import levels, nearest, topologies, topology_name
 
 from tests.kubernetes.fleet import fleet
+from ultracluster.catalog import catalog
+from ultracluster.kubernetes.topology import levels, nearest, topologies, topology_name
 
 LAYER = "topology.k8s.aws/network-node-layer-"
 

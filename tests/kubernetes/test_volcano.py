@@ -1,11 +1,11 @@
 """Queues of teams under Volcano."""
 
 import pytest
-from ultracluster.config.eks import Eks
-from ultracluster.kubernetes.volcano import volcano_queue
 
 from tests.kubernetes.fleet import STACKS, fleet
 from tests.kubernetes.schemas import check
+from ultracluster.config.eks import Eks
+from ultracluster.kubernetes.volcano import volcano_queue
 
 
 def queue(team, environment=None):

@@ -4,13 +4,13 @@ import re
 from collections import Counter
 
 import pytest
+
+from tests.kubernetes.environments import P5, eks_environment
+from tests.kubernetes.schemas import check
 from ultracluster.kubernetes.labels import FILE_SYSTEM_CLAIM
 from ultracluster.kubernetes.parts import Deployed, FileSystem
 from ultracluster.kubernetes.scheduling import scheduling
 from ultracluster.kubernetes.volumes import bucket_claim, volumes
-
-from tests.kubernetes.environments import P5, eks_environment
-from tests.kubernetes.schemas import check
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 """Names of volumes and claims (Kubernetes, "Object Names and IDs")."""

@@ -5,6 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 from hypothesis import strategies as st
+
 from ultracluster.catalog import catalog, eks, lustre, pcs, ultraservers
 from ultracluster.config.eks import RESERVED_NAMES
 from ultracluster.config.eks_fleet import SYSTEM_GROUP

@@ -5,13 +5,13 @@ import json
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+
+from tests.bad_files import CODES, FOLDER, SOUND, reading_time
+from tests.properties.strategies import as_yaml, environments, mutations
 from ultracluster.config.environment import Environment
 from ultracluster.config.loader import Reading, check, read
 from ultracluster.config.report import report, report_json
 from ultracluster.config.source import parse
-
-from tests.bad_files import CODES, FOLDER, SOUND, reading_time
-from tests.properties.strategies import as_yaml, environments, mutations
 
 quick = settings(
     max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]

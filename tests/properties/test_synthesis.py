@@ -8,12 +8,12 @@ from typing import Any
 from cfnlint.api import lint
 from cfnlint.config import ManualArgs
 from hypothesis import HealthCheck, given, settings
-from ultracluster.config.environment import Environment
-from ultracluster.config.loader import check
-from ultracluster.config.source import parse
 
 from tests.properties.strategies import as_yaml, environments
 from tests.synthesis import STATEFUL, synthesise
+from ultracluster.config.environment import Environment
+from ultracluster.config.loader import check
+from ultracluster.config.source import parse
 
 SYNTHESISED = ("pcs", "eks")
 """Control planes whose environments are synthesised here; all valid files are in tests/properties/test_config.py."""

@@ -7,6 +7,7 @@ from ipaddress import IPv4Network
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field
+
 from ultracluster.catalog import eks, software
 from ultracluster.config import clock
 from ultracluster.config.fields import KIND, MAPPING, NUMBER, TEXT, CpuType, Many, PublicCidr, RoleArn, text

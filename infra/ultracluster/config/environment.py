@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
+
 from ultracluster.catalog import addresses, capacity_block_places, catalog, lustre, offered_zones
 from ultracluster.config.eks import POD_ADDRESSES, Eks
 from ultracluster.config.eks_fleet import eks_problems

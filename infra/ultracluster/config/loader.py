@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 from pydantic import ValidationError
+
 from ultracluster.config.codes import Code
 from ultracluster.config.environment import Environment
 from ultracluster.config.problems import Findings, Path, Problem, Severity

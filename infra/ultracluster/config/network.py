@@ -5,6 +5,7 @@ from ipaddress import IPv4Network
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
+
 from ultracluster.config.fields import Many, SubnetId, VpcId, text
 from ultracluster.config.problems import Problem, Settings, rule
 

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
+
 from ultracluster.catalog import InstanceType, Interface, Profile, catalog, interface_layout, ultraservers
 from ultracluster.catalog.instance_types import UnknownInstanceType
 from ultracluster.config.codes import Code

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
+
 from ultracluster.config.fields import text
 from ultracluster.config.problems import Problem, Settings, rule
 

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Annotated, Literal
 
 from pydantic import Field
+
 from ultracluster.catalog import pcs
 from ultracluster.config import clock
 from ultracluster.config.fields import CpuType, Image, Many, Name, TextOrNumber

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
+
 from ultracluster.config.codes import Code
 
 Severity = Literal["error", "warning"]

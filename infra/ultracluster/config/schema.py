@@ -7,6 +7,7 @@ from textwrap import dedent
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
+
 from ultracluster.config.environment import Environment
 from ultracluster.config.problems import Settings
 

@@ -7,6 +7,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import yaml
+
 from ultracluster.config.codes import Code
 from ultracluster.config.problems import Path
 from ultracluster.config.syntax import in_words

@@ -5,6 +5,7 @@ from itertools import combinations
 from typing import Annotated, Literal
 
 from pydantic import Field
+
 from ultracluster.catalog import lustre
 from ultracluster.config.fields import KIND, NUMBER, TEXT, BucketName, Many, text
 from ultracluster.config.problems import Problem, Settings, rule

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, Tag
 from pydantic_core import ErrorDetails
+
 from ultracluster.config.codes import Code
 from ultracluster.config.environment import Environment
 from ultracluster.config.fields import LOOKS_LIKE

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from ultracluster.catalog import catalog, interface_layout, offered_zones
 
 RECORDS = Path(__file__).parents[3].parent / "shared" / "data" / "ec2-instance-types.json"

@@ -4,6 +4,7 @@ from datetime import date
 
 import pytest
 from botocore.session import get_session
+
 from ultracluster.catalog import catalog
 from ultracluster.catalog.eks import (
     DRA_KUBERNETES,

@@ -8,6 +8,7 @@ from itertools import product
 from typing import get_args
 
 import pytest
+
 from ultracluster.catalog import Interface, Profile, addresses, catalog, interface_layout
 
 PROFILES = get_args(Profile)

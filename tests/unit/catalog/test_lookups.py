@@ -4,6 +4,7 @@ import dataclasses
 from datetime import date
 
 import pytest
+
 from ultracluster.catalog import (
     UnknownInstanceType,
     capacity_block_places,

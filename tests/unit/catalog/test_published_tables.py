@@ -4,6 +4,7 @@ Tables typed off "Building blocks for foundation model training and inference on
 """
 
 import pytest
+
 from ultracluster.catalog import capacity_block_places, catalog, ultraservers
 from ultracluster.catalog.records import records
 

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, older
 from ultracluster.catalog.software import addons, charts, manifests, mirrored_image, mirrored_values, release_source
 

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from ultracluster.catalog.eks import DRA_KUBERNETES, HUGE_PAGES_2MI, HUGE_PAGES_REQUEST, TIERS, ULTRASERVER_KUBERNETES
 from ultracluster.catalog.software import addons, charts, manifests
 

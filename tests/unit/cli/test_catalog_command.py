@@ -4,6 +4,7 @@ import json
 
 import pytest
 from typer.testing import CliRunner
+
 from ultracluster.catalog import catalog, interface_layout, ultraservers
 from ultracluster.cli import app
 from ultracluster.config.schema import environment_schema

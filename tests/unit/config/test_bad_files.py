@@ -1,10 +1,10 @@
 """Every refused file gives exactly the report that stands beside it; `make docs` writes the reports anew."""
 
 import pytest
-from ultracluster.config.loader import read
-from ultracluster.config.report import report
 
 from tests.bad_files import FOLDER, NAMES, SOUND, code_of, reading_of, report_of
+from ultracluster.config.loader import read
+from ultracluster.config.report import report
 
 # a Kubernetes too old for GB200 is one that EKS has no images of here, whatever the fleet
 BESIDE = {"kubernetes-too-old-ultraserver": ["kubernetes-version-unsupported"]}

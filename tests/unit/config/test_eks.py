@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 from unittest.mock import patch
 
 import pytest
+
+from tests.bad_files import FOLDER, reading_time
 from ultracluster.catalog import catalog, eks
 from ultracluster.config.eks import ACCELERATED, RESERVED_NAMES
 from ultracluster.config.fields import text
 from ultracluster.config.loader import check
 from ultracluster.config.source import parse
-
-from tests.bad_files import FOLDER, reading_time
 
 SOUND = (FOLDER / "minimal-eks.yaml").read_text("utf-8")
 BLOCK = "purchase: {type: capacity_block, reservation_id: cr-0123456789abcdef0"

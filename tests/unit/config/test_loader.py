@@ -4,13 +4,13 @@ import json
 
 import pytest
 from pydantic import ValidationError
+
+from tests.bad_files import FOLDER
 from ultracluster.config.environment import Environment
 from ultracluster.config.loader import RefusedEnvironment, check, dotted, load, read
 from ultracluster.config.problems import Problem
 from ultracluster.config.report import report, report_json
 from ultracluster.config.source import parse
-
-from tests.bad_files import FOLDER
 
 SOUND = (FOLDER / "minimal.yaml").read_text("utf-8")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+
 from ultracluster.config.schema import environment_schema
 from ultracluster.config.source import parse
 

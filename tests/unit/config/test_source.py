@@ -3,6 +3,7 @@
 import time
 
 import pytest
+
 from ultracluster.config.source import MAXIMUM_BYTES, UnreadableSource, parse, read_text
 
 

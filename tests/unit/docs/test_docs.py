@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
+
+from scripts import environment_doc
+from tests.synthesis import ROOT
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, MAXIMUM_NODE_GROUPS, MAXIMUM_PUBLIC_CIDRS, NODES_PER_GROUP
 from ultracluster.catalog.software import addons, charts
 from ultracluster.cli import app as cli
@@ -12,9 +15,6 @@ from ultracluster.config.loader import check
 from ultracluster.config.report import report
 from ultracluster.config.schema import environment_schema
 from ultracluster.config.source import parse
-
-from scripts import environment_doc
-from tests.synthesis import ROOT
 
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from ultracluster.localaws import local_aws
-from ultracluster.localaws.resources import HANDLERS
 
 from tests.unit.localaws.stack_parts import QUEUE, TOPIC, Fake, FakeQueue, FakeTopic, Stacks
+from ultracluster.localaws import local_aws
+from ultracluster.localaws.resources import HANDLERS
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 from moto.backends import get_backend
+
 from ultracluster.localaws.services.capacity import reservations_of
 
 ACCOUNT, REGION = "123456789012", "us-east-2"

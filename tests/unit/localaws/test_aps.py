@@ -8,9 +8,9 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.backends import get_backend
-from ultracluster.localaws.services import activate
 
 from tests.unit.localaws.handler_parts import Stack, tags
+from ultracluster.localaws.services import activate
 
 WORKSPACE = "AWS::APS::Workspace"
 ERRORS, QUERIES, NONE = (

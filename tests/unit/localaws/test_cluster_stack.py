@@ -7,6 +7,7 @@ from typing import Any
 
 import boto3
 import pytest
+
 from ultracluster.localaws import local_aws
 
 GROUP_ID = {"Fn::GetAtt": ["Group", "GroupId"]}

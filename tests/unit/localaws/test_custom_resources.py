@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from ultracluster.localaws import local_aws
-from ultracluster.localaws.resources import client
 
 from tests.unit.localaws.stack_parts import REGION, Stacks
+from ultracluster.localaws import local_aws
+from ultracluster.localaws.resources import client
 
 TRUST = {
     "Statement": [{"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}]

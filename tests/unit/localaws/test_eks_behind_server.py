@@ -10,12 +10,12 @@ from typing import Any
 
 import boto3
 import pytest
-from ultracluster.localaws import accounts, server
-from ultracluster.localaws.inventory import inventory
 
 from tests.synthesis import ROOT
 from tests.unit.localaws.eks_parts import ADMIN, REGION, VERSION
 from tests.unit.localaws.kubectl_parts import chart, kueue, manifest, platform, put_asset, resource, role
+from ultracluster.localaws import accounts, server
+from ultracluster.localaws.inventory import inventory
 
 ARN = f"arn:aws:eks:{REGION}:{accounts.DEFAULT}:cluster/train"
 

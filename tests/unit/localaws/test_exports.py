@@ -5,9 +5,9 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from ultracluster.localaws import accounts
 
 from tests.unit.localaws.stack_parts import Fake, Stacks, topic
+from ultracluster.localaws import accounts
 
 
 def exporting(value: Any, name: str = "shared") -> dict[str, Any]:

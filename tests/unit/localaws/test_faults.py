@@ -1,10 +1,10 @@
 """Failures on demand."""
 
 import pytest
-from ultracluster.localaws import faults, local_aws
-from ultracluster.localaws.resources import Context
 
 from tests.unit.localaws.stack_parts import TOPIC, Fake, Stacks, topic
+from ultracluster.localaws import faults, local_aws
+from ultracluster.localaws.resources import Context
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 from moto import mock_aws
 from moto.backends import get_backend
-from ultracluster.localaws.resources import NotUpdatable
-from ultracluster.localaws.services import activate
 
 from tests.unit.localaws.handler_parts import Stack, tags
+from ultracluster.localaws.resources import NotUpdatable
+from ultracluster.localaws.services import activate
 
 WORKSPACE = "AWS::Grafana::Workspace"
 SAML = {

@@ -1,6 +1,7 @@
 """What every handler owes to the engine."""
 
 import pytest
+
 from ultracluster.localaws import handlers, schemas
 from ultracluster.localaws.properties import ANY
 from ultracluster.localaws.resources import HANDLERS

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 from moto import mock_aws
+
+from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 from ultracluster.catalog import catalog, interface_layout
 from ultracluster.localaws.resources import HandlerError
 from ultracluster.localaws.services import activate
 from ultracluster.localaws.services.capacity import seed_reservation
-
-from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 
 TEMPLATE = "AWS::EC2::LaunchTemplate"
 GROUP = "AWS::EC2::PlacementGroup"

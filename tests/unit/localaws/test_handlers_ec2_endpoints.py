@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
-from ultracluster.localaws.resources import HandlerError
-from ultracluster.localaws.services import activate
 
 from tests.unit.localaws.handler_parts import Stack, own_tags, tags
+from ultracluster.localaws.resources import HandlerError
+from ultracluster.localaws.services import activate
 
 ENDPOINT = "AWS::EC2::VPCEndpoint"
 POLICY = {"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "*"}]}

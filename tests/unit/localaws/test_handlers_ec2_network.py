@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
+
+from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 from ultracluster.localaws.properties import replacement
 from ultracluster.localaws.resources import HandlerError
 from ultracluster.localaws.services import activate
-
-from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 
 
 @pytest.fixture

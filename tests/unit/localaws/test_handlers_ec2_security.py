@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
+
+from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 from ultracluster.localaws.handlers.ec2_security import permission
 from ultracluster.localaws.resources import HANDLERS, HandlerError, NotUpdatable
 from ultracluster.localaws.services import activate
-
-from tests.unit.localaws.handler_parts import Stack, own_tags, tags
 
 GROUP = "AWS::EC2::SecurityGroup"
 ALL = {"IpProtocol": "-1"}

@@ -8,10 +8,6 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.moto_api import state_manager
-from ultracluster.localaws import schemas
-from ultracluster.localaws.properties import replacement
-from ultracluster.localaws.resources import HandlerError
-from ultracluster.localaws.services import activate
 
 from tests.unit.localaws.eks_parts import (
     ADMIN,
@@ -27,6 +23,10 @@ from tests.unit.localaws.eks_parts import (
     make_template,
 )
 from tests.unit.localaws.handler_parts import Stack, own_tags, tags
+from ultracluster.localaws import schemas
+from ultracluster.localaws.properties import replacement
+from ultracluster.localaws.resources import HandlerError
+from ultracluster.localaws.services import activate
 
 CLUSTER, GROUP, ADDON, ENTRY, IDENTITY, CAPABILITY = (
     f"AWS::EKS::{name}"

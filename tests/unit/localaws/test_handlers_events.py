@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from moto import mock_aws
-from ultracluster.localaws.resources import HandlerError
-from ultracluster.localaws.services import activate
 
 from tests.unit.localaws.eks_parts import REGION, make_role
 from tests.unit.localaws.handler_parts import Stack, tags
+from ultracluster.localaws.resources import HandlerError
+from ultracluster.localaws.services import activate
 
 QUEUE, POLICY, RULE, SCHEDULE = (
     "AWS::SQS::Queue",

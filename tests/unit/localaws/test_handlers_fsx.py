@@ -8,10 +8,10 @@ import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 from moto import mock_aws
 from moto.backends import get_backend
-from ultracluster.localaws.resources import HANDLERS, HandlerError, NotUpdatable
-from ultracluster.localaws.services import activate
 
 from tests.unit.localaws.handler_parts import Stack, own_tags, tags
+from ultracluster.localaws.resources import HANDLERS, HandlerError, NotUpdatable
+from ultracluster.localaws.services import activate
 
 FILE_SYSTEM, ASSOCIATION = "AWS::FSx::FileSystem", "AWS::FSx::DataRepositoryAssociation"
 

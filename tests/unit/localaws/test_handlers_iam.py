@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
-from ultracluster.localaws.resources import HandlerError
-from ultracluster.localaws.services import activate
 
 from tests.unit.localaws.handler_parts import Stack, own_tags, tags
+from ultracluster.localaws.resources import HandlerError
+from ultracluster.localaws.services import activate
 
 ROLE = "AWS::IAM::Role"
 AWS_POLICIES = "arn:aws:iam::aws:policy"

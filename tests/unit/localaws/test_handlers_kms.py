@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
-from ultracluster.localaws.resources import HANDLERS, HandlerError, NotUpdatable
-from ultracluster.localaws.services import activate
 
 from tests.unit.localaws.handler_parts import Stack, tags
+from ultracluster.localaws.resources import HANDLERS, HandlerError, NotUpdatable
+from ultracluster.localaws.services import activate
 
 KEY = "AWS::KMS::Key"
 ROOT = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::123456789012:root"}, "Action": "kms:*", "Resource": "*"}

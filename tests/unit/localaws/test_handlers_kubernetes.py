@@ -6,12 +6,12 @@ from typing import Any
 
 import boto3
 import pytest
-from ultracluster.localaws import local_aws
-from ultracluster.localaws.services.kubernetes import contents
 
 from tests.unit.localaws.eks_parts import REGION, VIEW
 from tests.unit.localaws.kubectl_parts import BUCKET, chart, custom, kueue, manifest, platform, put_asset, resource
 from tests.unit.localaws.stack_parts import Stacks
+from ultracluster.localaws import local_aws
+from ultracluster.localaws.services.kubernetes import contents
 
 IAM = {"Capabilities": ["CAPABILITY_IAM"]}
 ARN = f"arn:aws:eks:{REGION}:123456789012:cluster/train"

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
-from ultracluster.localaws.resources import HANDLERS, HandlerError, NotUpdatable
-from ultracluster.localaws.services import activate
 
 from tests.unit.localaws.handler_parts import Stack, tags
+from ultracluster.localaws.resources import HANDLERS, HandlerError, NotUpdatable
+from ultracluster.localaws.services import activate
 
 GROUP = "AWS::Logs::LogGroup"
 SOURCE, DESTINATION, DELIVERY = (f"AWS::Logs::{kind}" for kind in ("DeliverySource", "DeliveryDestination", "Delivery"))

@@ -9,11 +9,11 @@ from botocore.exceptions import ClientError, ParamValidationError
 from moto import mock_aws
 from moto.backends import get_backend
 from moto.moto_api import state_manager
-from ultracluster.localaws.resources import HandlerError
-from ultracluster.localaws.services import activate
 
 from tests.unit.localaws.handler_parts import Stack
 from tests.unit.localaws.pcs_parts import Account, make_account, make_template
+from ultracluster.localaws.resources import HandlerError
+from ultracluster.localaws.services import activate
 
 CLUSTER, GROUP, QUEUE = (f"AWS::PCS::{name}" for name in ("Cluster", "ComputeNodeGroup", "Queue"))
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
+
+from tests.unit.localaws.handler_parts import Stack, tags
 from ultracluster.localaws.handlers.s3_lifecycle import lifecycle_rules
 from ultracluster.localaws.resources import HandlerError
 from ultracluster.localaws.services import activate
-
-from tests.unit.localaws.handler_parts import Stack, tags
 
 BUCKET = "AWS::S3::Bucket"
 BLOCKED = dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True)

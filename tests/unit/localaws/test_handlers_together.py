@@ -4,6 +4,8 @@ import copy
 from typing import Any
 
 import pytest
+
+from tests.unit.localaws.stack_parts import Stacks
 from ultracluster.localaws.handlers import (
     ec2_compute,
     ec2_endpoints,
@@ -16,8 +18,6 @@ from ultracluster.localaws.handlers import (
     s3,
 )
 from ultracluster.localaws.resources import HANDLERS, client
-
-from tests.unit.localaws.stack_parts import Stacks
 
 REGION = "us-east-2"
 OURS = {ec2_compute, ec2_endpoints, ec2_gateways, ec2_network, ec2_security, iam, kms, logs, s3}

@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import pytest
+
+from tests.synthesis import ROOT
 from ultracluster.localaws.services.kubernetes import (
     ADD_ONS,
     BUILT_IN_GROUPS,
@@ -15,8 +17,6 @@ from ultracluster.localaws.services.kubernetes import (
     Release,
     parse_manifests,
 )
-
-from tests.synthesis import ROOT
 
 CRDS = ROOT.parent / "shared" / "crds"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from ultracluster.localaws import local_aws
-from ultracluster.localaws.resources import client
 
 from tests.unit.localaws.stack_parts import REGION, Stacks
+from ultracluster.localaws import local_aws
+from ultracluster.localaws.resources import client
 
 LIFECYCLE = {
     "rules": [

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from ultracluster.localaws import schemas
 from ultracluster.localaws.properties import replacement
 

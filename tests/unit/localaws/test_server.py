@@ -13,6 +13,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+
 from ultracluster.localaws import accounts, serve, server
 from ultracluster.localaws.faults import Fault
 

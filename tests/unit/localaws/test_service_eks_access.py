@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 from moto import mock_aws
-from ultracluster.localaws.services import activate
-from ultracluster.localaws.services.kubernetes import contents
 
 from tests.unit.localaws.eks_parts import (
     ADMIN,
@@ -20,6 +18,8 @@ from tests.unit.localaws.eks_parts import (
     make_role,
     refused,
 )
+from ultracluster.localaws.services import activate
+from ultracluster.localaws.services.kubernetes import contents
 
 INVALID, WRONG, BUSY, GONE = (
     *("InvalidParameterException", "InvalidRequestException", "ResourceInUseException"),

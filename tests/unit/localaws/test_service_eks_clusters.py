@@ -7,8 +7,6 @@ import pytest
 from moto import mock_aws
 from moto.backends import get_backend
 from moto.moto_api import state_manager
-from ultracluster.catalog.eks import KUBERNETES_VERSIONS, NEWEST_TESTED
-from ultracluster.localaws.services import activate
 
 from tests.unit.localaws.eks_parts import (
     NEXT,
@@ -24,6 +22,8 @@ from tests.unit.localaws.eks_parts import (
     make_subnet,
     refused,
 )
+from ultracluster.catalog.eks import KUBERNETES_VERSIONS, NEWEST_TESTED
+from ultracluster.localaws.services import activate
 
 INVALID, WRONG, BUSY = "InvalidParameterException", "InvalidRequestException", "ResourceInUseException"
 

@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 from moto import mock_aws
-from ultracluster.catalog.eks import KUBERNETES_VERSIONS
-from ultracluster.localaws.services import activate
-from ultracluster.localaws.services.capacity import seed_reservation
 
 from tests.unit.localaws.eks_parts import (
     REGION,
@@ -22,6 +19,9 @@ from tests.unit.localaws.eks_parts import (
     make_template,
     refused,
 )
+from ultracluster.catalog.eks import KUBERNETES_VERSIONS
+from ultracluster.localaws.services import activate
+from ultracluster.localaws.services.capacity import seed_reservation
 
 INVALID, BUSY = "InvalidParameterException", "ResourceInUseException"
 RELEASE = KUBERNETES_VERSIONS[VERSION].image_release

@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.backends import get_backend
+
 from ultracluster.localaws.services import activate, fsx_rules, fsx_updates
 
 REGION = "us-east-1"

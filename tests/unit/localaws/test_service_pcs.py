@@ -9,8 +9,6 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.backends import get_backend
 from moto.moto_api import state_manager
-from ultracluster.localaws.services import activate, pcs_rules
-from ultracluster.localaws.services.capacity import seed_reservation
 
 from tests.unit.localaws.pcs_parts import (
     Account,
@@ -21,6 +19,8 @@ from tests.unit.localaws.pcs_parts import (
     make_template,
     setting,
 )
+from ultracluster.localaws.services import activate, pcs_rules
+from ultracluster.localaws.services.capacity import seed_reservation
 
 RESERVATION = "cr-0123456789abcdef0"
 BLOCK = {"InstanceMarketOptions": {"MarketType": "capacity-block"}, "InstanceType": "p5.48xlarge"}

@@ -7,6 +7,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 from moto.server import ThreadedMotoServer
+
 from ultracluster.localaws.services import activate
 
 

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+
 from ultracluster.localaws import templates
 from ultracluster.localaws.intrinsics import Scope, TemplateError
 
