@@ -15,8 +15,8 @@ from ultracluster.config.eks import Eks
 from ultracluster.config.eks_fleet import ELASTIC_GROUPS
 from ultracluster.config.environment import Environment
 from ultracluster.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP, OPERANDS
-from ultracluster.kubernetes.node_config import elastic_node_user_data
 from ultracluster.kubernetes.parts import Deployed, Elastic, Object, Objects
+from ultracluster.nodes.eks import karpenter_node_user_data
 
 CPU_POOL = f"{ELASTIC_GROUPS}cpu"
 CPU_CATEGORIES = ["c", "m", "r"]
@@ -176,7 +176,7 @@ def _node_class(
             "ultracluster:environment": environment.name,
             "ultracluster:node-group": name,
         },
-        "userData": elastic_node_user_data(hardware, lustre=environment.storage.lustre),
+        "userData": karpenter_node_user_data(hardware, lustre=environment.storage.lustre),
         **more,
     }
     return {"apiVersion": API, "kind": "EC2NodeClass", "metadata": {"name": name}, "spec": spec}

@@ -10,7 +10,7 @@ from ultracluster.constructs.compute import EKS_IMAGE, AcceleratedLaunchTemplate
 from ultracluster.constructs.eks_nodes import EksNodeGroup
 from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.kubernetes import labels
-from ultracluster.kubernetes.node_config import ClusterEndpoint, gpu_node_user_data
+from ultracluster.nodes.eks import ClusterEndpoint, gpu_node_user_data
 from ultracluster.stacks.base import EnvironmentStack, node_tags
 from ultracluster.stacks.eks_control_plane import EksControlPlaneStack
 
@@ -47,7 +47,8 @@ class EksComputeStack(EnvironmentStack):
             root_volume_gib=group.root_volume_gib,
             user_data=gpu_node_user_data(
                 group,
-                labels.node_labels(name_in_file, settings),
+                labels=labels.node_labels(name_in_file, settings),
+                taint=labels.GPU_TAINT,
                 lustre=environment.storage.lustre,
                 cluster=self._joins(group),
             ),

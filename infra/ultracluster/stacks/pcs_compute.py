@@ -6,11 +6,12 @@ from ultracluster.config.environment import Environment
 from ultracluster.config.launch import decide
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Login, Pcs
-from ultracluster.constructs import user_data as boot
 from ultracluster.constructs.bucket_access import BucketAccess
 from ultracluster.constructs.compute import AcceleratedLaunchTemplate, CpuLaunchTemplate, cpu_architecture
 from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.constructs.pcs import PcsNodeGroup, PcsQueue, one_after_another
+from ultracluster.nodes.lustre import LustreMount
+from ultracluster.nodes.pcs import compute_node_user_data, login_node_user_data
 from ultracluster.stacks.base import EnvironmentStack, node_tags
 from ultracluster.stacks.pcs_control_plane import PcsControlPlaneStack
 from ultracluster.stacks.storage import StorageStack
@@ -59,7 +60,7 @@ class PcsComputeStack(EnvironmentStack):
             "LoginTemplate",
             security_groups=[self._network.cluster_security_group],
             root_volume_gib=LOGIN_VOLUME_GIB,
-            user_data=boot.user_data([boot.protect_slurmd(), *self._mounts(None)]),
+            user_data=login_node_user_data(self._lustre_mount()),
             tags=node_tags(self._environment, "login"),
         )
         return PcsNodeGroup(
@@ -78,7 +79,6 @@ class PcsComputeStack(EnvironmentStack):
         )
 
     def _node_group(self, group: NodeGroup) -> PcsNodeGroup:
-        scratch = [boot.raid0_instance_store()] if group.local_storage == "raid0" else []
         template = AcceleratedLaunchTemplate(
             self,
             f"Template-{group.name}",
@@ -88,7 +88,7 @@ class PcsComputeStack(EnvironmentStack):
             subnet=self._network.node_subnet,
             security_groups=[self._network.efa_security_group, self._network.cluster_security_group],
             root_volume_gib=group.root_volume_gib,
-            user_data=boot.user_data([boot.protect_slurmd(), *scratch, *self._mounts(group)]),
+            user_data=compute_node_user_data(group, self._lustre_mount()),
             tags=node_tags(self._environment, group.name),
         )
         return PcsNodeGroup(
@@ -107,9 +107,8 @@ class PcsComputeStack(EnvironmentStack):
             image=group.image,
         )
 
-    def _mounts(self, group: NodeGroup | None) -> list[str]:
+    def _lustre_mount(self) -> LustreMount | None:
         settings, file_system = self._environment.storage.lustre, self._storage.file_system
         if settings is None or file_system is None:
-            return []
-        mount = boot.LustreMount(file_system.dns_name, file_system.mount_name, settings.mount_path, settings.efa)
-        return [boot.mount_lustre(mount, group.hardware if group else None)]
+            return None
+        return LustreMount(file_system.dns_name, file_system.mount_name, settings.mount_path, settings.efa)

@@ -16,9 +16,9 @@ from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.constructs.roles import PODS, grant, service_role
 from ultracluster.kubernetes import labels
 from ultracluster.kubernetes.addons import ClusterAddon, cluster_addons
-from ultracluster.kubernetes.node_config import system_node_user_data
 from ultracluster.kubernetes.parts import Deployed, Elastic, FileSystem, Objects, Release
 from ultracluster.kubernetes.platform import platform
+from ultracluster.nodes.eks import system_node_user_data
 from ultracluster.stacks.base import EnvironmentStack, node_tags
 from ultracluster.stacks.eks_control_plane import EksControlPlaneStack
 from ultracluster.stacks.storage import StorageStack

@@ -1,0 +1,149 @@
+"""User data of EKS nodes: nodeadm's NodeConfig, and scripts for locked memory, huge pages and Lustre.
+
+nodeadm reads NodeConfig parts before cloud-init runs, and starts containerd and the kubelet after it. A script that
+fails therefore does not keep a node out of the cluster: cloud-init reports it in its log, the journal and the console.
+
+Good defaults of the image stay: images are pulled in parallel, nodes shut down gracefully from Kubernetes 1.34 on, and
+the EFA device plugin aligns EFA devices with GPUs by itself, so the topology manager stays off.
+
+Source: amazon-eks-ami, nodeadm (July 2026); EKS User Guide, "Launch templates", "Manage EFA devices" (2026); for locked
+memory and huge pages, libfabric's EFA overview and what Bottlerocket does for EFA by itself (bottlerocket-core-kit,
+pull request 141).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ultracluster.catalog import InstanceType, Interface
+from ultracluster.catalog.eks import HUGE_PAGES_2MI
+from ultracluster.config.node_groups import NodeGroup
+from ultracluster.config.storage import Lustre
+from ultracluster.nodes.lustre import prepare_lustre_client
+from ultracluster.nodes.mime import Part, multipart, shell_script
+
+NODE_CONFIG = "application/node.eks.aws"
+"""Content type of a part that nodeadm reads."""
+
+KUBELET = {"containerLogMaxSize": "100Mi", "containerLogMaxFiles": 5}
+"""The kubelet keeps 50 MiB of a container's log by default, which NCCL's debug output fills in minutes."""
+
+HOST_NETWORK_PODS = 2
+"""Pods on the host network that EKS counts on each node: the VPC CNI and kube-proxy."""
+
+
+@dataclass(frozen=True)
+class ClusterEndpoint:
+    """What a node with a custom AMI needs to join the cluster; EKS passes it to nodes with its own AMIs.
+
+    Values may be tokens. `certificate_authority` is base64, `service_network` the CIDR of Kubernetes services.
+    """
+
+    name: str
+    address: str
+    certificate_authority: str
+    service_network: str
+
+
+def gpu_node_user_data(
+    group: NodeGroup,
+    *,
+    labels: Mapping[str, str],
+    taint: Mapping[str, str],
+    lustre: Lustre | None,
+    cluster: ClusterEndpoint | None,
+) -> str:
+    """User data of a node group. `cluster` is for custom AMIs: EKS adds nothing to their user data.
+
+    Nodes with a custom AMI also register with `labels` and `taint` (key, value, effect): EKS applies them only later,
+    when pods may already run there.
+    """
+    layout = group.layout("eks")
+    spec: dict[str, Any] = {"kubelet": {"config": {**KUBELET, **_max_pods(group.hardware, layout)}}}
+    if group.local_storage == "raid0" and group.hardware.instance_store.disks:
+        spec["instance"] = {"localStorage": {"strategy": "RAID0"}}
+    if cluster:
+        spec["cluster"] = _cluster(cluster)
+        spec["kubelet"]["flags"] = _registration_flags(labels, taint)
+    return _user_data(spec, _scripts(group.hardware, lustre))
+
+
+def system_node_user_data(*, lustre: Lustre | None) -> str:
+    """User data of system nodes, which have no GPUs; their pods mount the file system too."""
+    return _user_data({"kubelet": {"config": KUBELET}}, _scripts(None, lustre))
+
+
+def karpenter_node_user_data(hardware: InstanceType | None, *, lustre: Lustre | None) -> str:
+    """User data of nodes that Karpenter launches; `hardware` is None for types without EFA. Karpenter adds the rest."""
+    return _user_data({"kubelet": {"config": KUBELET}}, _scripts(hardware, lustre))
+
+
+def locked_memory() -> str:
+    """Script that removes the limit of locked memory for containers, because EFA registers every buffer.
+
+    Containers inherit containerd's limit, 8 MiB by default, above which NCCL falls back to TCP without any message.
+    containerd's base runtime specification cannot set it: nodeadm converts its numbers to floats, and infinity does
+    not survive that.
+    """
+    return """#!/bin/bash
+set -euo pipefail
+mkdir -p /etc/systemd/system/containerd.service.d
+printf '[Service]\\nLimitMEMLOCK=infinity\\n' > /etc/systemd/system/containerd.service.d/locked-memory.conf
+systemctl daemon-reload
+"""
+
+
+def huge_pages() -> str:
+    """Script that allocates at every boot the huge pages that AWS's EFA samples request.
+
+    The kubelet counts huge pages when it starts. The script sets them by size instead of `vm.nr_hugepages`, because
+    the default size is 512 MiB on arm64 kernels with 64 KiB pages.
+    """
+    return f"""#!/bin/bash
+set -euo pipefail
+pages=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
+echo "w $pages - - - - {HUGE_PAGES_2MI}" > /etc/tmpfiles.d/huge-pages.conf
+systemd-tmpfiles --create /etc/tmpfiles.d/huge-pages.conf
+if [ "$(cat "$pages")" -lt {HUGE_PAGES_2MI} ]; then
+  echo "huge pages: only $(cat "$pages") of {HUGE_PAGES_2MI}; pods that ask for all of them do not fit" >&2
+fi
+"""
+
+
+def _scripts(hardware: InstanceType | None, lustre: Lustre | None) -> list[str]:
+    efa = [locked_memory(), huge_pages()] if hardware else []
+    return [*efa, *([prepare_lustre_client(hardware, efa=lustre.efa)] if lustre else [])]
+
+
+def _max_pods(hardware: InstanceType, layout: Sequence[Interface]) -> dict[str, int]:
+    """`maxPods` where EFA takes interfaces of network card 0, which EKS's own figure counts as available to pods.
+
+    Source: the VPC CNI's formula; Karpenter, "EFA Support For Static Capacity" (2026).
+    """
+    card, taken = hardware.network_cards[0], sum(interface.card == 0 for interface in layout) - 1
+    if not taken:
+        return {}
+    return {"maxPods": (card.max_interfaces - taken) * (hardware.ipv4_per_interface - 1) + HOST_NETWORK_PODS}
+
+
+def _cluster(cluster: ClusterEndpoint) -> dict[str, str]:
+    return {
+        "name": cluster.name,
+        "apiServerEndpoint": cluster.address,
+        "certificateAuthority": cluster.certificate_authority,
+        "cidr": cluster.service_network,
+    }
+
+
+def _registration_flags(labels: Mapping[str, str], taint: Mapping[str, str]) -> list[str]:
+    return [
+        f"--register-with-taints={taint['key']}={taint['value']}:{taint['effect']}",
+        "--node-labels=" + ",".join(f"{key}={value}" for key, value in labels.items()),
+    ]
+
+
+def _user_data(spec: Mapping[str, Any], scripts: Sequence[str]) -> str:
+    """A NodeConfig and scripts. nodeadm reads JSON like YAML, and JSON quotes every token."""
+    config = {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec}
+    return multipart([Part(NODE_CONFIG, json.dumps(config, indent=2)), *map(shell_script, scripts)])

@@ -1,0 +1,76 @@
+"""User data of every shipped environment: valid bash that fits into what EC2 takes."""
+
+from email import message_from_string
+
+import pytest
+
+from tests.synthesis import FILES
+from tests.unit.nodes.machine import Machine, syntax_errors
+from ultracluster.config.eks import Eks
+from ultracluster.config.loader import load
+from ultracluster.kubernetes.labels import GPU_TAINT, node_labels
+from ultracluster.nodes.eks import gpu_node_user_data, karpenter_node_user_data, system_node_user_data
+from ultracluster.nodes.lustre import LustreMount
+from ultracluster.nodes.pcs import compute_node_user_data, login_node_user_data
+
+ENVIRONMENTS = {name: load(file) for name, file in FILES.items()}
+EKS = {name: found for name, found in ENVIRONMENTS.items() if isinstance(found.control_plane, Eks)}
+PCS = {name: found for name, found in ENVIRONMENTS.items() if name not in EKS}
+
+
+def eks_documents(environment):
+    settings, lustre = environment.control_plane, environment.storage.lustre
+    gpu_nodes = [
+        gpu_node_user_data(
+            group, labels=node_labels(group.name, settings), taint=GPU_TAINT, lustre=lustre, cluster=None
+        )
+        for group in environment.node_groups
+    ]
+    karpenter = [karpenter_node_user_data(group.hardware, lustre=lustre) for group in environment.node_groups]
+    return [*gpu_nodes, system_node_user_data(lustre=lustre), *karpenter, karpenter_node_user_data(None, lustre=lustre)]
+
+
+def pcs_documents(environment):
+    lustre = environment.storage.lustre
+    mount = LustreMount("fs-1.fsx.amazonaws.com", "abcdefgh", "/fsx", lustre.efa) if lustre else None
+    groups = [compute_node_user_data(group, mount) for group in environment.node_groups]
+    return [login_node_user_data(mount), *groups]
+
+
+DOCUMENTS = {name: eks_documents(found) for name, found in EKS.items()}
+DOCUMENTS |= {name: pcs_documents(found) for name, found in PCS.items()}
+
+
+def scripts(document):
+    parts = message_from_string(document).get_payload()
+    return [part.get_payload() for part in parts if part.get_content_type() == "text/x-shellscript"]
+
+
+def test_there_are_both_kinds():
+    assert EKS
+    assert PCS
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_script_is_valid_bash(name):
+    texts = {script for document in DOCUMENTS[name] for script in scripts(document)}
+    assert all(text.startswith("#!/bin/bash\nset -euo pipefail\n") for text in texts)
+    assert syntax_errors(sorted(texts)) == []
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_user_data_fits(name):
+    """EC2 takes 16 KiB; EKS adds parts of its own."""
+    assert all(len(document.encode()) < (8 if name in EKS else 16) * 1024 for document in DOCUMENTS[name])
+
+
+@pytest.mark.parametrize("name", PCS)
+def test_a_first_and_a_second_boot_succeed_on_pcs(name, tmp_path):
+    for number, document in enumerate(dict.fromkeys(DOCUMENTS[name])):
+        machine = Machine(tmp_path / str(number), instance_store=8)
+        for _ in range(2):
+            machine.restart()
+            for script in scripts(document):
+                ran = machine.run(script)
+                assert (ran.returncode, ran.stderr) == (0, "")
+        assert len(machine.fstab) <= 1
