@@ -5,6 +5,7 @@ import json
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
+from ultracluster.constructs.compute import EKS_IMAGE, AcceleratedLaunchTemplate, CpuLaunchTemplate
 
 from tests.constructs.test_eks import Deployed
 from ultracluster.catalog import catalog
@@ -12,7 +13,6 @@ from ultracluster.catalog.eks import KUBERNETES_VERSIONS, REPAIRS
 from ultracluster.config.eks import NodeRepair
 from ultracluster.config.launch import decide
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.constructs.compute import EKS_IMAGE, AcceleratedLaunchTemplate, CpuLaunchTemplate
 from ultracluster.constructs.eks_nodes import EksNodeGroup, EksNodeRole, SystemNodeGroup, repair_configuration, scaling
 from ultracluster.kubernetes.labels import GPU_TAINT
 

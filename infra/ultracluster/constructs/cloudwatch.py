@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 def service_metric(
     namespace: str, name: str, dimensions: Mapping[str, str], options: Mapping[str, Any]
 ) -> "cloudwatch.Metric":
-    """The metric `name` of one resource. `options` are further arguments of `cloudwatch.Metric`: period, statistic ..."""
+    """The metric `name` of one resource. `options` are further arguments of `cloudwatch.Metric`, such as period."""
     # here, since no stack of this package uses metrics and the module takes a while to load
     from aws_cdk import aws_cloudwatch as cloudwatch
 

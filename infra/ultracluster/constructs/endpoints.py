@@ -1,7 +1,7 @@
 """VPC endpoints: the S3 gateway endpoint, and interface endpoints of other AWS services."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
@@ -9,13 +9,11 @@ from aws_cdk.interfaces.aws_ec2 import IRouteTableRef
 from constructs import Construct
 
 from ultracluster.catalog.s3_endpoint import aws_owned_buckets
+from ultracluster.config.node_groups import Controller
 from ultracluster.constructs.names import ACCOUNT, PARTITION
 from ultracluster.constructs.references import SecurityGroup, Subnet, Vpc, security_group_id, subnet_id, vpc_id
 from ultracluster.constructs.roles import policy_document
 from ultracluster.constructs.security_groups import Ports, allow, security_group
-
-ControlPlane = Literal["pcs", "eks"]
-"""Kind of control plane."""
 
 COMMON_SERVICES = {
     "Ec2": "ec2",
@@ -33,7 +31,7 @@ COMMON_SERVICES = {
 }
 """Services that nodes of every control plane call, by construct id."""
 
-INTERFACE_SERVICES: dict[ControlPlane, dict[str, str]] = {
+INTERFACE_SERVICES: dict[Controller, dict[str, str]] = {
     "pcs": {
         **COMMON_SERVICES,
         "Pcs": "pcs",  # mandatory: nodes register here (AWS PCS User Guide, "interface endpoint")

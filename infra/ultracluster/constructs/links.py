@@ -51,9 +51,7 @@ class S3Links(Construct):
                 association.add_resource_dependency(self._associations[-1])
             self._associations.append(association)
         linked = {link.bucket: buckets[link.bucket] for link in settings}.values()
-        self.key_policy_statements = tuple(
-            statement for bucket in linked for statement in _allow_key_use(self, bucket)
-        )
+        self.key_policy_statements = tuple(statement for bucket in linked for statement in _allow_key_use(self, bucket))
 
     @property
     def association_ids(self) -> list[str]:

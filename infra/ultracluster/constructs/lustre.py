@@ -64,9 +64,13 @@ class LustreFileSystem(Construct):
         """Security group of the file servers as an L2, made on first use."""
         return ec2.SecurityGroup.from_security_group_id(self, "SecurityGroup", self.security_group_id)
 
-    @cached_property
+    @property
     def connections(self) -> ec2.Connections:
         """Connections to Lustre's ports. They open one direction: for clients that mount, use `grant_mount`."""
+        return self._connections
+
+    @cached_property
+    def _connections(self) -> ec2.Connections:
         ports = ec2.Port.tcp_range(LUSTRE_PORTS["Lustre"].start or 0, LUSTRE_PORTS["LustreClients"].end or 0)
         return ec2.Connections(security_groups=[self.security_group], default_port=ports)
 

@@ -8,11 +8,11 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from ultracluster.config.network import CreateNetwork, ExistingNetwork, Network
+from ultracluster.config.node_groups import Controller
 from ultracluster.constructs.acknowledgements import acknowledge
 from ultracluster.constructs.endpoints import (
     INTERFACE_SERVICES,
     KARPENTER_SERVICES,
-    ControlPlane,
     InterfaceEndpoints,
     S3Endpoint,
 )
@@ -24,7 +24,7 @@ from ultracluster.constructs.vpc import ClusterVpc
 NO_ROUTE_TABLE = {"Annotation::@aws-cdk/aws-ec2:noSubnetRouteTableId": "Nothing here adds routes."}
 
 
-class NetworkPlace(Construct):
+class NodeNetwork(Construct):
     """What every network gives, whether this app creates it or it exists already.
 
     Ids are strings, for constructs that take an id. The L2 views are made on first use.
@@ -62,7 +62,9 @@ class NetworkPlace(Construct):
     @cached_property
     def control_plane_subnets(self) -> list[ec2.ISubnet]:
         """The subnets of the control plane as L2s."""
-        return [self._subnet(f"ControlPlaneSubnetView{i}", id) for i, id in enumerate(self.control_plane_subnet_ids)]
+        return [
+            self._subnet(f"ControlPlaneSubnetView{i}", subnet) for i, subnet in enumerate(self.control_plane_subnet_ids)
+        ]
 
     @cached_property
     def cluster_security_group(self) -> ec2.ISecurityGroup:
@@ -88,7 +90,7 @@ class NetworkPlace(Construct):
         return ec2.SecurityGroup.from_security_group_id(self, id, group)
 
 
-class ClusterNetwork(NetworkPlace):
+class ClusterNetwork(NodeNetwork):
     """VPC, subnets and security groups of a cluster.
 
     With `settings.create` everything is created, with the endpoints that keep nodes off the internet. The S3 endpoint
@@ -105,7 +107,7 @@ class ClusterNetwork(NetworkPlace):
         settings: Network,
         zone: str | None = None,
         existing_buckets: Sequence[str] = (),
-        control_plane: ControlPlane = "pcs",
+        control_plane: Controller = "pcs",
         karpenter: bool = False,
     ) -> None:
         super().__init__(scope, id)
@@ -145,8 +147,7 @@ class ClusterNetwork(NetworkPlace):
             node_subnet_id=subnet_id(node_subnet),
             control_plane_subnet_ids=tuple(map(subnet_id, control_plane_subnets)),
         )
-        network = cls(scope, id, settings=Network(existing=existing))
-        return network
+        return cls(scope, id, settings=Network(existing=existing))
 
     @staticmethod
     def from_network_attributes(
@@ -158,9 +159,9 @@ class ClusterNetwork(NetworkPlace):
         control_plane_subnets: Sequence[Subnet],
         cluster_security_group: SecurityGroup,
         efa_security_group: SecurityGroup,
-    ) -> NetworkPlace:
+    ) -> NodeNetwork:
         """A network whose security groups exist too, for example from another app. Raises WrongReference."""
-        found = NetworkPlace(scope, id)
+        found = NodeNetwork(scope, id)
         found.vpc_id, found.node_subnet_id = vpc_id(vpc), subnet_id(node_subnet)
         found.control_plane_subnet_ids = tuple(map(subnet_id, control_plane_subnets))
         found.cluster_security_group_id = security_group_id(cluster_security_group)

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from aws_cdk.interfaces.aws_ec2 import ISecurityGroupRef, ISubnetRef, IVPCRef
-from aws_cdk.interfaces.aws_iam import IRoleRef
+from aws_cdk.interfaces.aws_iam import IInstanceProfileRef, IRoleRef
 from aws_cdk.interfaces.aws_kms import IKeyRef
 from aws_cdk.interfaces.aws_logs import ILogGroupRef
 from aws_cdk.interfaces.aws_s3 import BucketReference, IBucketRef
@@ -71,6 +71,12 @@ def role_arn(role: Role) -> str:
             raise WrongReference(f"{role!r} is not the ARN of a role. Pass an ARN, or an aws_iam.IRoleRef")
         return role
     return str(_read(role, "role_ref", "aws_iam.IRoleRef", "role").role_arn)
+
+
+def instance_profile_arn(profile: IInstanceProfileRef) -> str:
+    """ARN of an instance profile. Raises WrongReference."""
+    reference = _read(profile, "instance_profile_ref", "aws_iam.IInstanceProfileRef", "instance profile")
+    return str(reference.instance_profile_arn)
 
 
 def bucket_reference(bucket: IBucketRef) -> BucketReference:
