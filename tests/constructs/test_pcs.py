@@ -6,8 +6,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from aws_cdk.assertions import Match, Template
 
-from ultracluster.config.node_groups import PurchaseType
 from ultracluster.config.pcs import Pcs, Queue
+from ultracluster.config.purchase import PurchaseType
 from ultracluster.constructs.compute import CpuLaunchTemplate, group_name
 from ultracluster.constructs.pcs import PcsCluster, PcsNodeGroup, PcsNodeRole, PcsQueue, one_after_another
 

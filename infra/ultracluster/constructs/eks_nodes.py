@@ -11,7 +11,8 @@ from constructs import Construct
 
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, REPAIRS, image_type
 from ultracluster.config.eks import NodeRepair
-from ultracluster.config.node_groups import NodeGroup, PurchaseType
+from ultracluster.config.node_groups import NodeGroup
+from ultracluster.config.purchase import PurchaseType
 from ultracluster.constructs.compute import (
     SESSION_MANAGER_ACTIONS,
     NodeLaunchTemplate,

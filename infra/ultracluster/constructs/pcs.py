@@ -12,8 +12,8 @@ from aws_cdk.interfaces.aws_iam import IRoleRef
 from constructs import Construct
 
 from ultracluster.catalog.pcs import IMAGE_PARAMETER, smallest_size
-from ultracluster.config.node_groups import PurchaseType
 from ultracluster.config.pcs import Pcs, Queue, SlurmSettings
+from ultracluster.config.purchase import PurchaseType
 from ultracluster.constructs.compute import SESSION_MANAGER_ACTIONS, NodeLaunchTemplate, ami_reference, group_name
 from ultracluster.constructs.keys import LogGroup, plain_arn
 from ultracluster.constructs.places import SecurityGroup, Subnet

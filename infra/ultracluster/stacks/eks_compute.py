@@ -4,7 +4,6 @@ from constructs import Construct
 
 from ultracluster.config.eks import Eks
 from ultracluster.config.environment import Environment
-from ultracluster.config.launch import decide
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.constructs.compute import EKS_IMAGE, AcceleratedLaunchTemplate, ami_reference
 from ultracluster.constructs.eks_nodes import EksNodeGroup
@@ -40,7 +39,7 @@ class EksComputeStack(EnvironmentStack):
             self,
             f"Template-{group.name}",
             instance_type=group.instance_type,
-            launch=decide(group).launch,
+            launch=group.launch,
             layout=group.layout("eks"),
             subnet=None,
             security_groups=[network.efa_security_group, network.cluster_security_group],

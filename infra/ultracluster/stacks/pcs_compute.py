@@ -3,7 +3,6 @@
 from constructs import Construct
 
 from ultracluster.config.environment import Environment
-from ultracluster.config.launch import decide
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Login, Pcs
 from ultracluster.constructs import user_data as boot
@@ -83,7 +82,7 @@ class PcsComputeStack(EnvironmentStack):
             self,
             f"Template-{group.name}",
             instance_type=group.instance_type,
-            launch=decide(group).launch,
+            launch=group.launch,
             layout=group.layout("pcs"),
             subnet=self._network.node_subnet,
             security_groups=[self._network.efa_security_group, self._network.cluster_security_group],

@@ -4,7 +4,6 @@ from constructs import Construct
 
 from ultracluster.config.environment import Environment
 from ultracluster.config.pcs import Pcs
-from ultracluster.config.pcs_fleet import managed_nodes
 from ultracluster.constructs.keys import DataKey, log_group
 from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.constructs.pcs import PcsCluster, PcsNodeRole
@@ -21,7 +20,7 @@ class PcsControlPlaneStack(EnvironmentStack):
             "Cluster",
             name=f"{environment.name}-cluster",
             settings=settings,
-            nodes=managed_nodes(environment, settings),
+            nodes=settings.managed_nodes(environment.nodes),
             subnet=network.control_plane_subnets[0],
             security_group=network.cluster_security_group,
         )
