@@ -18,7 +18,7 @@ from constructs import Construct
 
 from ultracluster.catalog.eks import LOG_TYPES, access_policy
 from ultracluster.catalog.software import addons
-from ultracluster.config.eks import Eks, NodeRepair, SystemNodes
+from ultracluster.config.eks import EksControlPlane, NodeRepair, SystemNodes
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.storage import Lustre
 from ultracluster.constructs.cloudwatch import service_metric
@@ -275,7 +275,7 @@ class EksCluster(KubernetesCluster):
         scope: Construct,
         id: str,
         *,
-        settings: Eks,
+        settings: EksControlPlane,
         subnets: Sequence[Subnet],
         security_group: SecurityGroup,
         key: IKeyRef,

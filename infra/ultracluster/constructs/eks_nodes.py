@@ -11,7 +11,8 @@ from constructs import Construct
 
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, REPAIRS, image_type
 from ultracluster.config.eks import NodeRepair, SystemNodes
-from ultracluster.config.node_groups import NodeGroup, PurchaseType
+from ultracluster.config.node_groups import NodeGroup
+from ultracluster.config.purchase import PurchaseType
 from ultracluster.constructs.launch_templates import NodeLaunchTemplate, cpu_architecture, group_name
 from ultracluster.constructs.references import Role, Subnet, role_arn, subnet_id
 from ultracluster.constructs.roles import managed_policy, service_role

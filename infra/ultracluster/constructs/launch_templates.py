@@ -15,7 +15,7 @@ from constructs import Construct
 
 from ultracluster.catalog import Interface
 from ultracluster.catalog.instance_types import Architecture
-from ultracluster.config.launch import Launch, decide
+from ultracluster.config.launch import Launch
 from ultracluster.config.node_groups import Controller, NodeGroup
 from ultracluster.constructs.references import SecurityGroup, Subnet, security_group_id, subnet_id
 
@@ -93,7 +93,7 @@ class AcceleratedLaunchTemplate(NodeLaunchTemplate):
         tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, id)
-        launch = decide(settings).launch
+        launch = settings.launch
         interfaces = settings.layout(control_plane)
         groups = [security_group_id(group) for group in security_groups]
         data = {

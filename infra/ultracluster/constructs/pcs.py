@@ -15,8 +15,9 @@ from aws_cdk.interfaces.aws_pcs import ClusterReference, IClusterRef
 from constructs import Construct
 
 from ultracluster.catalog.pcs import IMAGE_PARAMETER, smallest_size
-from ultracluster.config.node_groups import NodeGroup, PurchaseType
-from ultracluster.config.pcs import Login, Pcs, Queue, SlurmSettings
+from ultracluster.config.node_groups import NodeGroup
+from ultracluster.config.pcs import Login, PcsControlPlane, Queue, SlurmSettings
+from ultracluster.config.purchase import PurchaseType
 from ultracluster.constructs.launch_templates import (
     AcceleratedLaunchTemplate,
     CpuLaunchTemplate,
@@ -190,7 +191,7 @@ class PcsCluster(SlurmCluster):
         scope: Construct,
         id: str,
         *,
-        settings: Pcs,
+        settings: PcsControlPlane,
         nodes: int,
         subnet: Subnet,
         security_group: SecurityGroup,
@@ -342,14 +343,14 @@ def _mount(file_system: LustreFileSystem | None) -> LustreMount | None:
     return LustreMount(file_system.dns_name, file_system.mount_name, file_system.mount_path, file_system.efa)
 
 
-def _size(settings: Pcs, nodes: int) -> str:
+def _size(settings: PcsControlPlane, nodes: int) -> str:
     size = smallest_size(nodes) if settings.size == "auto" else settings.size
     if size is None:
         raise ValueError(f"no PCS cluster manages {nodes} nodes")
     return size.upper()
 
 
-def _cluster_configuration(settings: Pcs) -> dict[str, Any]:
+def _cluster_configuration(settings: PcsControlPlane) -> dict[str, Any]:
     configuration: dict[str, Any] = {"accounting": {"mode": "STANDARD" if settings.accounting else "NONE"}}
     # PCS refuses an empty list
     if parameters := _custom_settings(settings.slurm_settings):

@@ -14,6 +14,7 @@ from ultracluster.catalog.training import training_environment, training_image
 from ultracluster.config.eks import Eks, Team
 from ultracluster.config.environment import Environment
 from ultracluster.config.node_groups import NodeGroup
+from ultracluster.errors import UltraclusterError
 from ultracluster.kubernetes import kai, kueue, volcano
 from ultracluster.kubernetes.labels import (
     EFA,
@@ -40,7 +41,7 @@ SCRATCH = "/scratch"
 """Where a pod finds the node's own disks: nodes keep what belongs to pods on them, when they are joined."""
 
 
-class JobRefused(ValueError):
+class JobRefused(UltraclusterError, ValueError):
     """A job that the environment cannot run. Its text says what can be."""
 
 

@@ -4,7 +4,6 @@ from constructs import Construct
 
 from ultracluster.config.environment import Environment
 from ultracluster.config.pcs import Pcs
-from ultracluster.config.pcs_fleet import managed_nodes
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.log_groups import log_group
 from ultracluster.constructs.network import ClusterNetwork
@@ -24,7 +23,7 @@ class PcsControlPlaneStack(EnvironmentStack):
             "Cluster",
             name=f"{environment.name}-cluster",
             settings=settings,
-            nodes=managed_nodes(environment, settings),
+            nodes=settings.managed_nodes(environment.nodes),
             subnet=network.control_plane_subnet_ids[0],
             security_group=network.cluster_security_group_id,
             log_group=log_group(self, "Logs", name="/aws/vendedlogs/pcs/cluster", key=key),
