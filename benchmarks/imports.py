@@ -1,4 +1,4 @@
-"""Which of the packages named as arguments `ultracluster validate environments/prod.yaml` imports, as a JSON list."""
+"""Print which of the packages in the arguments `ultracluster validate environments/prod.yaml` imports, as a JSON list."""
 
 import contextlib
 import io
