@@ -1,4 +1,4 @@
-"""`python -m benchmarks` prints goals and measurements. It exits with 0 even if a goal is missed: machines are noisy."""
+"""`python -m benchmarks` prints goals and measurements. Exits with 0 even if a goal is missed: machines are noisy."""
 
 import os
 import platform
