@@ -13,7 +13,10 @@ def test_jobs_read_and_write_the_given_buckets_but_delete_nothing(synth):
         role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
         key = DataKey(stack, "Key", description="Data")
         settings = {"Data": Bucket(existing="data"), "Own": Bucket(), "OwnToo": Bucket()}
-        buckets = [TrainingBucket(stack, name, settings=each, key=key) for name, each in settings.items()]
+        buckets = [
+            TrainingBucket(stack, name, settings=each, key=None if each.existing else key)
+            for name, each in settings.items()
+        ]
         BucketAccess(stack, "Access", buckets=buckets, role=role)
 
     template = synth(fill)

@@ -1,7 +1,6 @@
-"""The EKS cluster, who may enter it, and its add-ons."""
+"""The EKS cluster, its access entries and add-ons."""
 
 import json
-from ipaddress import IPv4Network
 
 import aws_cdk as cdk
 import pytest
@@ -9,46 +8,44 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Match, Template
 
+from ultracluster.catalog.eks import NEXT_UNTESTED
 from ultracluster.catalog.software import addons
-from ultracluster.config.eks import Eks, Team
-from ultracluster.constructs.eks import EksAddon, EksCluster, administrator, member, service_network
+from ultracluster.config.eks import EksControlPlane
+from ultracluster.constructs.eks import EksAddon, EksCluster, UnknownAddon, service_network
 from ultracluster.constructs.roles import PODS, service_role
-from ultracluster.kubernetes.addons import ClusterAddon
 
 ADMIN = "arn:aws:iam::111122223333:role/Platform"
 
 
 def settings(**changes):
-    team = Team(name="pretrain", node_groups=("train",), gpus=16)
-    return Eks(**{"type": "eks", "kubernetes_version": "1.35", "admins": (ADMIN,), "teams": (team,), **changes})
+    return EksControlPlane(**{"kubernetes_version": "1.35", **changes})
 
 
 class Deployed(cdk.Stack):
     """A stack with one cluster."""
 
-    def __init__(self, eks_settings=None, vpc_block="10.0.0.0/16"):
+    def __init__(self, eks_settings=None, name="staging"):
         super().__init__(cdk.App(), "stack", env=cdk.Environment(region="us-east-2"))
         self.cluster = EksCluster(
             self,
             "Cluster",
-            name="staging",
+            name=name,
             settings=eks_settings or settings(),
-            vpc_block=IPv4Network(vpc_block),
+            vpc_cidr="10.0.0.0/16",
             subnets=[ec2.Subnet.from_subnet_id(self, f"Subnet{i}", f"subnet-{i}") for i in (1, 2)],
             security_group=ec2.SecurityGroup.from_security_group_id(self, "Access", "sg-1"),
             key=kms.Key.from_key_arn(self, "Key", "arn:aws:kms:us-east-2:111122223333:key/1"),
         )
 
     def network_addon(self):
-        addon = ClusterAddon(addons["vpc-cni"], {}, before_nodes=True)
-        return EksAddon(self, "Cni", cluster=self.cluster, addon=addon, kubernetes_version="1.35")
+        return EksAddon(self, "Cni", cluster=self.cluster, name="vpc-cni")
 
     def only(self, kind):
         (resource,) = Template.from_stack(self).find_resources(kind).values()
         return resource["Properties"]
 
 
-def test_only_access_entries_let_anybody_in():
+def test_the_cluster_authenticates_by_access_entries_only():
     access = Deployed().only("AWS::EKS::Cluster")["AccessConfig"]
     assert access == {"AuthenticationMode": "API", "BootstrapClusterCreatorAdminPermissions": False}
 
@@ -63,7 +60,7 @@ def test_the_endpoint_is_private_unless_the_settings_open_it():
     assert vpc["PublicAccessCidrs"] == ["8.8.8.0/24"]
 
 
-def test_secrets_are_encrypted_with_our_key_and_deletion_is_protected():
+def test_secrets_are_encrypted_with_our_key_and_deletion_protection_is_on():
     cluster = Deployed().only("AWS::EKS::Cluster")
     (encryption,) = cluster["EncryptionConfig"]
     assert encryption["Resources"] == ["secrets"]
@@ -97,13 +94,13 @@ def test_eks_does_not_upgrade_the_cluster_by_itself_at_the_end_of_standard_suppo
     ("vpc", "services"),
     [("10.0.0.0/16", "172.20.0.0/16"), ("172.20.4.0/22", "10.100.0.0/16"), ("172.16.0.0/12", "10.100.0.0/16")],
 )
-def test_services_take_addresses_that_the_vpc_has_not(vpc, services):
-    assert service_network(IPv4Network(vpc)) == services
+def test_the_service_network_does_not_overlap_the_vpc(vpc, services):
+    assert service_network(vpc) == services
 
 
 def test_an_administrator_has_the_cluster_admin_policy_in_the_whole_cluster():
     stack = Deployed()
-    administrator(stack, "Admin", cluster=stack.cluster, role_arn=ADMIN)
+    stack.cluster.grant_admin(ADMIN)
     entry = stack.only("AWS::EKS::AccessEntry")
     assert entry["PrincipalArn"] == ADMIN
     (policy,) = entry["AccessPolicies"]
@@ -111,9 +108,9 @@ def test_an_administrator_has_the_cluster_admin_policy_in_the_whole_cluster():
     assert json.dumps(policy["PolicyArn"]).count("cluster-access-policy/AmazonEKSClusterAdminPolicy") == 1
 
 
-def test_a_member_of_a_team_enters_as_its_group_and_with_no_policy_of_aws():
+def test_an_access_entry_maps_a_role_to_kubernetes_groups_without_a_policy_of_aws():
     stack = Deployed()
-    member(stack, "Member", cluster=stack.cluster, role_arn=ADMIN, groups=["team:pretrain"])
+    stack.cluster.grant_access(ADMIN, groups=["team:pretrain"])
     entry = stack.only("AWS::EKS::AccessEntry")
     assert entry["KubernetesGroups"] == ["team:pretrain"]
     assert "AccessPolicies" not in entry
@@ -122,14 +119,7 @@ def test_a_member_of_a_team_enters_as_its_group_and_with_no_policy_of_aws():
 def test_an_addon_has_its_version_configuration_and_pod_role():
     stack = Deployed()
     role = service_role(stack, "Role", service=PODS, description="pods")
-    EksAddon(
-        stack,
-        "Addon",
-        cluster=stack.cluster,
-        addon=ClusterAddon(addons["vpc-cni"], {"env": {"MINIMUM_IP_TARGET": "30"}}, before_nodes=True),
-        kubernetes_version="1.35",
-        pod_roles={"aws-node": role.attr_arn},
-    )
+    stack.cluster.add_addon("vpc-cni", configuration={"env": {"MINIMUM_IP_TARGET": "30"}}, pod_roles={"aws-node": role})
     addon = stack.only("AWS::EKS::Addon")
     assert (addon["AddonName"], addon["AddonVersion"]) == ("vpc-cni", addons["vpc-cni"].versions["1.35"])
     assert json.loads(addon["ConfigurationValues"]) == {"env": {"MINIMUM_IP_TARGET": "30"}}
@@ -139,9 +129,8 @@ def test_an_addon_has_its_version_configuration_and_pod_role():
 
 
 def test_an_addon_without_a_version_is_eks_s_default():
-    stack = Deployed()
-    addon = ClusterAddon(addons["coredns"], {}, before_nodes=False)
-    EksAddon(stack, "Addon", cluster=stack.cluster, addon=addon, kubernetes_version="1.99")
+    stack = Deployed(settings(kubernetes_version=NEXT_UNTESTED))
+    stack.cluster.add_addon("coredns")
     assert stack.only("AWS::EKS::Addon").keys() == {"AddonName", "ClusterName", "ResolveConflicts"}
 
 
@@ -152,3 +141,26 @@ def test_pods_tag_the_sessions_of_their_roles():
     Template.from_stack(stack).has_resource_properties(
         "AWS::IAM::Role", {"AssumeRolePolicyDocument": {"Statement": [Match.object_like(statement)]}}
     )
+
+
+def test_an_unknown_addon_is_refused_by_name():
+    with pytest.raises(UnknownAddon, match="no EKS add-on cni; it holds vpc-cni"):
+        Deployed().cluster.add_addon("cni")
+
+
+def test_the_log_group_is_created_encrypted_before_the_cluster():
+    template = Template.from_stack(Deployed())
+    (logs,) = template.find_resources("AWS::Logs::LogGroup").items()
+    assert logs[1]["Properties"]["LogGroupName"] == "/aws/eks/staging/cluster"
+    assert logs[1]["Properties"]["KmsKeyId"].endswith(":key/1")
+    (cluster,) = template.find_resources("AWS::EKS::Cluster").values()
+    assert logs[0] in cluster["DependsOn"]
+
+
+def test_without_a_name_cluster_and_log_group_are_named_after_the_stack_with_a_suffix():
+    stack = Deployed(name=None)
+    name = stack.only("AWS::EKS::Cluster")["Name"]["Fn::Join"][1]
+    assert name[0] == "stack-"
+    assert "AWS::StackId" in json.dumps(name[1])
+    group = stack.only("AWS::Logs::LogGroup")["LogGroupName"]["Fn::Join"][1]
+    assert group == ["/aws/eks/stack-", name[1], "/cluster"]

@@ -5,15 +5,14 @@ import json
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
-from ultracluster.constructs.compute import EKS_IMAGE, AcceleratedLaunchTemplate, CpuLaunchTemplate
 
 from tests.constructs.test_eks import Deployed
 from ultracluster.catalog import catalog
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, REPAIRS
-from ultracluster.config.eks import NodeRepair
+from ultracluster.config.eks import NodeRepair, SystemNodes
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.constructs.eks_nodes import EksNodeGroup, EksNodeRole, SystemNodeGroup, repair_configuration, scaling
-from ultracluster.kubernetes.labels import GPU_TAINT
+from ultracluster.constructs.eks_nodes import repair_configuration, scaling
+from ultracluster.constructs.eks_roles import EksNodeRole
 
 BLOCK = {"type": "capacity_block", "reservation_id": "cr-0123456789abcdef0"}
 ULTRASERVER = {
@@ -39,33 +38,14 @@ class Nodes(Deployed):
 
     def __init__(self, settings):
         super().__init__()
-        groups = [ec2.SecurityGroup.from_security_group_id(self, name, f"sg-{name}") for name in ("efa", "cluster")]
-        template = AcceleratedLaunchTemplate(
-            self,
-            "Template",
-            instance_type=settings.instance_type,
-            launch=settings.launch,
-            layout=settings.layout("eks"),
-            subnet=None,
-            security_groups=groups,
-            root_volume_gib=300,
-            user_data="",
-            tags={},
-            image=EKS_IMAGE,
-        )
-        EksNodeGroup(
-            self,
-            "Group",
-            group=settings,
-            cluster=self.cluster,
-            kubernetes_version="1.35",
-            launch_template=template,
+        self.network_addon()
+        self.cluster.add_node_group(
+            settings,
             role=EksNodeRole(self, "Nodes"),
-            network_addon=self.network_addon(),
             subnet=ec2.Subnet.from_subnet_id(self, "NodeSubnet", "subnet-nodes"),
-            labels={"ultracluster/node-group": "train"},
-            taint=GPU_TAINT,
-            repair=NodeRepair(),
+            security_groups=[
+                ec2.SecurityGroup.from_security_group_id(self, name, f"sg-{name}") for name in ("efa", "cluster")
+            ],
         )
 
     @property
@@ -101,7 +81,7 @@ def test_the_image_is_aws_s_for_the_type_s_architecture_in_the_pinned_release(in
     assert nodes["ReleaseVersion"] == KUBERNETES_VERSIONS["1.35"].image_release
 
 
-def test_an_image_of_one_s_own_stands_in_the_launch_template_alone():
+def test_a_custom_ami_stands_in_the_launch_template_alone():
     nodes = Nodes(group(image="ami-0123456789abcdef0")).only("AWS::EKS::Nodegroup")
     assert not {"AmiType", "ReleaseVersion", "Version"} & nodes.keys()
 
@@ -111,7 +91,7 @@ def test_only_pods_that_tolerate_gpus_come_to_the_nodes():
     assert taints == [{"Key": "nvidia.com/gpu", "Value": "present", "Effect": "NO_SCHEDULE"}]
 
 
-def test_a_capacity_block_is_said_to_eks_and_to_ec2_and_takes_no_placement_group():
+def test_a_capacity_block_is_named_to_eks_and_ec2_and_has_no_placement_group():
     stack = Nodes(group())
     assert stack.only("AWS::EKS::Nodegroup")["CapacityType"] == "CAPACITY_BLOCK"
     assert stack.launch["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
@@ -121,7 +101,7 @@ def test_a_capacity_block_is_said_to_eks_and_to_ec2_and_takes_no_placement_group
 
 
 @pytest.mark.parametrize("kind", ["on_demand", "spot", "reservation"])
-def test_what_is_no_block_sits_in_a_cluster_placement_group(kind):
+def test_every_other_purchase_launches_into_a_cluster_placement_group(kind):
     purchase = {"type": kind, **({"reservation_id": "cr-0123456789abcdef0"} if kind == "reservation" else {})}
     stack = Nodes(group(purchase=purchase))
     assert stack.only("AWS::EC2::PlacementGroup") == {"Strategy": "cluster"}
@@ -131,11 +111,11 @@ def test_what_is_no_block_sits_in_a_cluster_placement_group(kind):
     assert stack.only("AWS::EKS::Nodegroup")["CapacityType"] == ("SPOT" if kind == "spot" else "ON_DEMAND")
 
 
-def test_a_block_s_group_may_fall_to_nothing_since_eks_empties_it_before_the_end():
+def test_the_minimum_of_a_block_is_zero_since_eks_scales_it_down_before_its_end():
     assert scaling(group(count=16)) == {"minSize": 0, "maxSize": 16, "desiredSize": 16}
 
 
-def test_nodes_of_a_block_that_lies_ahead_are_started_at_its_start():
+def test_nodes_of_a_future_block_are_started_at_its_start():
     later = group(count=16, purchase={**BLOCK, "starts": "2030-01-11T11:30:00Z"})
     stack = Nodes(later)
     assert stack.only("AWS::EKS::Nodegroup")["ScalingConfig"]["DesiredSize"] == 0
@@ -147,7 +127,7 @@ def test_nodes_of_a_block_that_lies_ahead_are_started_at_its_start():
     assert call["NodegroupName"] == stack.only("AWS::EKS::Nodegroup")["NodegroupName"]
 
 
-def test_the_start_may_do_nothing_but_size_its_own_group():
+def test_the_schedule_s_role_may_only_scale_its_own_group():
     stack = Nodes(group(purchase={**BLOCK, "starts": "2030-01-11T11:30:00Z"}))
     policies = Template.from_stack(stack).find_resources("AWS::IAM::ManagedPolicy").values()
     (policy,) = (found for found in policies if "StartRole" in json.dumps(found["Properties"]["Roles"]))
@@ -157,11 +137,11 @@ def test_the_start_may_do_nothing_but_size_its_own_group():
     assert statement["Resource"] == {"Fn::GetAtt": [nodes, "Arn"]}
 
 
-def test_updates_ask_for_no_more_nodes_than_there_are():
+def test_updates_launch_no_node_before_one_is_drained():
     assert Nodes(group()).only("AWS::EKS::Nodegroup")["UpdateConfig"]["UpdateStrategy"] == "MINIMAL"
 
 
-def test_every_failure_of_the_catalogue_is_told_to_eks_with_all_four_fields():
+def test_every_repair_of_the_catalogue_is_an_override_with_all_four_fields():
     config = repair_configuration(NodeRepair(max_unhealthy_percent=10))
     assert config["maxUnhealthyNodeThresholdPercentage"] == 10
     assert len(config["nodeRepairConfigOverrides"]) == len(REPAIRS)
@@ -169,12 +149,12 @@ def test_every_failure_of_the_catalogue_is_told_to_eks_with_all_four_fields():
     assert all(entry.keys() == fields for entry in config["nodeRepairConfigOverrides"])
 
 
-def test_without_repair_nothing_else_is_said():
+def test_disabled_repair_has_no_other_settings():
     assert repair_configuration(NodeRepair(enabled=False)) == {"enabled": False}
 
 
-def test_another_way_of_buying_makes_a_group_of_another_name():
-    """Capacity and image type never change on a group; the new one is made while the old one has its name."""
+def test_another_purchase_makes_a_group_of_another_name():
+    """Capacity and AMI type never change on a group; the new group is created while the old one has its name."""
     names = {
         Nodes(group(purchase=purchase)).only("AWS::EKS::Nodegroup")["NodegroupName"]
         for purchase in (BLOCK, {"type": "on_demand"}, {"type": "spot"})
@@ -187,21 +167,11 @@ def test_another_way_of_buying_makes_a_group_of_another_name():
 )
 def test_system_nodes_lie_in_two_zones_and_have_no_taint(instance_type, image):
     stack = Deployed()
-    template = CpuLaunchTemplate(
-        stack, "Template", security_groups=[], root_volume_gib=100, user_data="", tags={}, image=EKS_IMAGE
-    )
-    SystemNodeGroup(
-        stack,
-        "System",
-        cluster=stack.cluster,
-        kubernetes_version="1.35",
-        instance_type=instance_type,
-        count=3,
-        launch_template=template,
+    stack.cluster.add_system_nodes(
+        SystemNodes(instance_type=instance_type, count=3),
         role=EksNodeRole(stack, "Nodes"),
-        network_addon=stack.network_addon(),
         subnets=[ec2.Subnet.from_subnet_id(stack, f"System{i}", f"subnet-system{i}") for i in (1, 2)],
-        labels={},
+        security_groups=["sg-1"],
     )
     nodes = stack.only("AWS::EKS::Nodegroup")
     assert nodes["Subnets"] == ["subnet-system1", "subnet-system2"]
@@ -209,7 +179,7 @@ def test_system_nodes_lie_in_two_zones_and_have_no_taint(instance_type, image):
     assert (nodes["AmiType"], nodes["InstanceTypes"]) == (image, [instance_type])
 
 
-def test_nodes_may_join_pull_images_and_be_reached():
+def test_nodes_may_join_pull_images_and_allow_session_manager():
     stack = Deployed()
     EksNodeRole(stack, "Nodes")
     template = Template.from_stack(stack)

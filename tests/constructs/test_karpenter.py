@@ -1,8 +1,7 @@
-"""What Karpenter may do in AWS, and what it hears of."""
+"""What Karpenter may do in AWS, and its interruption queue."""
 
 import json
 import re
-from ipaddress import IPv4Network
 
 import aws_cdk as cdk
 import pytest
@@ -16,7 +15,7 @@ from tests.constructs.test_eks import settings
 from tests.synthesis import flags
 from ultracluster.constructs.eks import EksCluster
 from ultracluster.constructs.karpenter import EVENTS, Karpenter
-from ultracluster.constructs.roles import grant
+from ultracluster.constructs.roles import managed_policy
 from ultracluster.kubernetes.operators import KARPENTER_ACCOUNT, karpenter_release
 from ultracluster.kubernetes.parts import Deployed, Elastic
 
@@ -29,7 +28,6 @@ def cluster(stack):
         "Cluster",
         name="staging",
         settings=settings(),
-        vpc_block=IPv4Network("10.0.0.0/16"),
         subnets=[ec2.Subnet.from_subnet_id(stack, f"Subnet{i}", f"subnet-{i}") for i in (1, 2)],
         security_group=ec2.SecurityGroup.from_security_group_id(stack, "Access", "sg-1"),
         key=kms.Key.from_key_arn(stack, "Key", "arn:aws:kms:us-east-2:111122223333:key/1"),
@@ -100,7 +98,7 @@ def test_nodes_may_join_the_cluster_by_an_entry_of_their_role(stack, template):
 def test_the_queue_is_encrypted_forgets_after_five_minutes_and_refuses_plain_http(stack, template):
     [(name, queue)] = of(template, "AWS::SQS::Queue").items()
     assert (queue["SqsManagedSseEnabled"], queue["MessageRetentionPeriod"]) == (True, 300)
-    assert stack.resolve(stack.karpenter.interruption_queue) == {"Fn::GetAtt": [name, "QueueName"]}
+    assert stack.resolve(stack.karpenter.interruption_queue_name) == {"Fn::GetAtt": [name, "QueueName"]}
     [policy] = of(template, "AWS::SQS::QueuePolicy").values()
     [denied] = [entry for entry in policy["PolicyDocument"]["Statement"] if entry["Effect"] == "Deny"]
     assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
@@ -163,7 +161,7 @@ def test_scanners_look_at_all_of_it():
     def build(app):
         stack = Elasticity(app)
         sqs.CfnQueue(stack, "Open")
-        grant(stack, "Wide", roles=[], statements=[{"Action": "ec2:RunInstances", "Resource": "*"}])
+        managed_policy(stack, "Wide", roles=[], statements=[{"Action": "ec2:RunInstances", "Resource": "*"}])
 
     found = {(finding.rule, finding.construct) for finding in open_findings(build)}
     assert {("AwsSolutions-SQS3", "all/Open"), ("AwsSolutions-IAM5[Resource::*]", "all/Wide")} <= found

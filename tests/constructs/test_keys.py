@@ -1,10 +1,11 @@
-"""Keys and the log groups that they encrypt."""
+"""KMS keys, and the log groups that they encrypt."""
 
 import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Match
 
-from ultracluster.constructs.keys import DataKey, log_group
+from ultracluster.constructs.keys import DataKey
+from ultracluster.constructs.log_groups import log_group
 
 
 @pytest.fixture(scope="module")
@@ -48,18 +49,18 @@ def test_a_group_s_name_fits_the_pattern_that_its_key_serves(template):
     assert "AWS::StackId" in str(suffix)
 
 
-def test_a_key_of_cdk_s_own_learns_to_serve_a_group_too(synth):
+def test_the_policy_of_an_l2_key_lets_cloudwatch_logs_use_it(synth):
     template = synth(lambda stack: log_group(stack, "Logs", name="/aws/fsx/lustre", key=kms.Key(stack, "Key")))
     (key,) = template.find_resources("AWS::KMS::Key").values()
     served = [each for each in key["Properties"]["KeyPolicy"]["Statement"] if "Service" in each["Principal"]]
     assert [each["Principal"]["Service"] for each in served] == ["logs.us-east-2.amazonaws.com"]
 
 
-def test_what_a_key_is_told_twice_stands_in_its_policy_once(synth):
+def test_a_statement_that_is_added_twice_stands_in_the_policy_once(synth):
     def fill(stack):
         key = DataKey(stack, "Key", description="Data")
         for _ in range(2):
-            key.allow({"Principal": {"AWS": "*"}, "Action": "kms:Decrypt", "Resource": "*"})
+            key.add_to_policy({"Principal": {"AWS": "*"}, "Action": "kms:Decrypt", "Resource": "*"})
 
     (key,) = synth(fill).find_resources("AWS::KMS::Key").values()
     assert [each["Action"] for each in key["Properties"]["KeyPolicy"]["Statement"]] == ["kms:*", "kms:Decrypt"]

@@ -1,17 +1,18 @@
-"""What puts releases and objects into a cluster."""
+"""Helm releases and Kubernetes objects, and the provider that deploys them."""
 
 import json
+import re
 
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
-from tests.constructs.test_eks import Deployed
-from ultracluster.catalog.eks import KUBERNETES_VERSIONS, NEWEST_TESTED
+from tests.constructs.test_eks import Deployed, settings
+from ultracluster.catalog.eks import KUBERNETES_VERSIONS, NEWEST_TESTED, NEXT_UNTESTED
 from ultracluster.catalog.software import charts
-from ultracluster.constructs.kubectl import HelmRelease, KubectlProvider, KubernetesObjects
-from ultracluster.kubernetes.parts import Objects, Release
+from ultracluster.constructs.kubectl import HelmRelease, KubectlProvider, KubernetesObjects, UnknownChart
+from ultracluster.errors import MissingExtra
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "pretrain"}}
 
@@ -20,12 +21,11 @@ class Served(Deployed):
     """A cluster with a provider."""
 
     def __init__(self, version="1.35"):
-        super().__init__()
+        super().__init__(settings(kubernetes_version=version))
         self.provider = KubectlProvider(
             self,
             "Kubectl",
             cluster=self.cluster,
-            kubernetes_version=version,
             vpc=ec2.Vpc.from_vpc_attributes(self, "Vpc", vpc_id="vpc-1", availability_zones=["us-east-2a"]),
             subnets=[
                 ec2.Subnet.from_subnet_attributes(self, "Private", subnet_id="subnet-9", availability_zone="us-east-2a")
@@ -35,19 +35,19 @@ class Served(Deployed):
         )
 
     def release(self, name, mirror=None, **changes):
-        release = Release(name, charts[name], {"replicas": 2}, **changes)
-        HelmRelease(self, f"Release-{name}", provider=self.provider, release=release, mirror=mirror)
+        values = {"replicas": 2}
+        HelmRelease(self, name, provider=self.provider, chart=name, values=values, mirror=mirror, **changes)
         return self.only("Custom::AWSCDK-EKS-HelmChart")
 
 
-def test_the_function_with_helm_stands_in_private_subnets_with_the_cluster_s_group():
+def test_the_function_with_helm_is_in_private_subnets_with_the_cluster_s_security_group():
     functions = Template.from_stack(Served()).find_resources("AWS::Lambda::Function").values()
     (vpc,) = (found["Properties"]["VpcConfig"] for found in functions if found["Properties"].get("Layers"))
     assert (vpc["SubnetIds"], vpc["SecurityGroupIds"]) == (["subnet-9"], ["sg-9"])
 
 
-def test_what_answers_cloudformation_stands_outside_the_vpc():
-    """The S3 endpoint's policy knows no bucket of CloudFormation's, and there is no endpoint of Lambda."""
+def test_the_provider_framework_is_outside_the_vpc():
+    """It answers CloudFormation through a bucket that the S3 endpoint's policy does not allow, and calls Lambda."""
     functions = Template.from_stack(Served()).find_resources("AWS::Lambda::Function").values()
     (framework,) = (found["Properties"] for found in functions if not found["Properties"].get("Layers"))
     assert "VpcConfig" not in framework
@@ -60,8 +60,8 @@ def test_kubectl_has_the_cluster_s_version(version):
     assert [text for text in descriptions if f"kubectl {version}." in text], descriptions
 
 
-def test_a_version_that_nobody_tested_gets_the_newest_kubectl():
-    layers = Template.from_stack(Served("1.99")).find_resources("AWS::Lambda::LayerVersion").values()
+def test_a_version_newer_than_the_catalogue_gets_the_newest_kubectl():
+    layers = Template.from_stack(Served(NEXT_UNTESTED)).find_resources("AWS::Lambda::LayerVersion").values()
     assert [layer for layer in layers if f"kubectl {NEWEST_TESTED}." in layer["Properties"].get("Description", "")]
 
 
@@ -98,12 +98,12 @@ def test_helm_gives_up_before_its_function_does():
 
 
 def test_a_release_on_accelerated_nodes_is_not_waited_for():
-    assert not {"Wait", "Atomic", "Timeout"} & Served().release("gpu-operator", waits=False).keys()
+    assert not {"Wait", "Atomic", "Timeout"} & Served().release("gpu-operator", wait=False).keys()
 
 
 def test_objects_are_applied_over_what_is_there():
     stack = Served()
-    KubernetesObjects(stack, "Objects", provider=stack.provider, objects=Objects("namespace", (NAMESPACE,)))
+    KubernetesObjects(stack, "Objects", provider=stack.provider, objects=[NAMESPACE])
     found = stack.only("Custom::AWSCDK-EKS-KubernetesResource")
     assert json.loads(found["Manifest"]) == [NAMESPACE]
     assert found["Overwrite"] is True
@@ -112,15 +112,15 @@ def test_objects_are_applied_over_what_is_there():
 @pytest.mark.parametrize(("retained", "policy"), [(True, "Retain"), (False, None)])
 def test_retained_objects_stay_when_they_leave_the_template(retained, policy):
     stack = Served()
-    objects = Objects("namespace", (NAMESPACE,), retained=retained)
-    KubernetesObjects(stack, "Objects", provider=stack.provider, objects=objects)
+    KubernetesObjects(stack, "Objects", provider=stack.provider, objects=[NAMESPACE], retained=retained)
     (found,) = Template.from_stack(stack).find_resources("Custom::AWSCDK-EKS-KubernetesResource").values()
     assert found.get("DeletionPolicy") == policy
 
 
 def test_both_functions_log_to_one_group_that_is_encrypted_and_retained():
     template = Template.from_stack(Served())
-    (logs,) = template.find_resources("AWS::Logs::LogGroup").items()
+    groups = template.find_resources("AWS::Logs::LogGroup").items()
+    (logs,) = ((name, group) for name, group in groups if "kubectl" in str(group["Properties"]["LogGroupName"]))
     assert logs[1]["DeletionPolicy"] == "Retain"
     assert "KmsKeyId" in logs[1]["Properties"]
     for function in template.find_resources("AWS::Lambda::Function").values():
@@ -139,3 +139,28 @@ def test_the_provider_may_do_nothing_in_aws_but_log_pull_charts_and_find_its_clu
 
 def _list(statement):
     return statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+
+
+def test_an_unknown_chart_is_refused_by_name():
+    with pytest.raises(UnknownChart, match="no chart kue; it holds"):
+        Served().release("kue")
+
+
+def test_releases_and_objects_are_deployed_after_the_provider_s_access_entry():
+    stack = Served()
+    HelmRelease(stack, "Release", provider=stack.provider, chart="kueue", values={})
+    KubernetesObjects(stack, "Objects", provider=stack.provider, objects=[NAMESPACE])
+    template = Template.from_stack(stack)
+    (entry,) = template.find_resources("AWS::EKS::AccessEntry")
+    for kind in ("Custom::AWSCDK-EKS-HelmChart", "Custom::AWSCDK-EKS-KubernetesResource"):
+        (found,) = template.find_resources(kind).values()
+        assert entry in found["DependsOn"]
+
+
+def test_without_the_kubectl_layers_the_command_that_installs_them_is_named(monkeypatch):
+    def absent(name):
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr("ultracluster.constructs.kubectl.import_module", absent)
+    with pytest.raises(MissingExtra, match=re.escape("pip install 'ultracluster[eks]'")):
+        Served()

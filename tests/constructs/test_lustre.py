@@ -20,7 +20,10 @@ RETAINED = {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}
 def file_system(stack, place, **settings):
     key = DataKey(stack, "Key", description="Data")
     asked = {"datasets": Bucket(), "checkpoints": Bucket(), "theirs": Bucket(existing="their-bucket")}
-    buckets = {name: TrainingBucket(stack, name, settings=each, key=key) for name, each in asked.items()}
+    buckets = {
+        name: TrainingBucket(stack, name, settings=each, key=None if each.existing else key)
+        for name, each in asked.items()
+    }
     lustre = Lustre(**settings)
     made = TrainingFileSystem(stack, "Lustre", settings=lustre, key=key, **place(stack))
     S3Links(stack, "Links", settings=lustre.links, file_system=made, buckets=buckets)

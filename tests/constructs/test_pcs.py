@@ -3,25 +3,28 @@
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk.assertions import Match, Template
-from ultracluster.constructs.compute import CpuLaunchTemplate, group_name
 
-from ultracluster.config.pcs import Pcs, Queue
+from ultracluster.config.node_groups import NodeGroup
+from ultracluster.config.pcs import Login, PcsControlPlane, Queue
 from ultracluster.config.purchase import PurchaseType
-from ultracluster.constructs.pcs import PcsCluster, PcsNodeGroup, PcsNodeRole, PcsQueue, one_after_another
+from ultracluster.constructs.launch_templates import CpuLaunchTemplate, group_name
+from ultracluster.constructs.pcs import PcsCluster, PcsNodeGroup
+from ultracluster.constructs.pcs_role import PcsNodeRole
 
 QUEUE = Queue(name="train", node_groups=("train",))
 
 
 def settings(**changes):
-    return Pcs(**{"type": "pcs", "slurm_version": "25.11", "queues": (QUEUE,), **changes})
+    return PcsControlPlane(**{"slurm_version": "25.11", **changes})
 
 
 class Deployed(cdk.Stack):
     """A stack with one cluster, and what a test adds to it."""
 
-    def __init__(self, cluster_settings, nodes=10):
+    def __init__(self, cluster_settings, nodes=10, **logging):
         super().__init__(cdk.App(), "stack", env=cdk.Environment(region="us-east-2"))
         self.subnet = ec2.Subnet.from_subnet_id(self, "Subnet", "subnet-1")
         self.group = ec2.SecurityGroup.from_security_group_id(self, "Group", "sg-1")
@@ -33,12 +36,14 @@ class Deployed(cdk.Stack):
             nodes=nodes,
             subnet=self.subnet,
             security_group=self.group,
+            **{name: make(self) for name, make in logging.items()},
         )
 
     def node_group(self, role, name="train", instance_type="m7i.large", **changes):
         template = CpuLaunchTemplate(
             self,
             f"Template-{name}",
+            control_plane="pcs",
             security_groups=[self.group],
             root_volume_gib=100,
             user_data="",
@@ -87,7 +92,7 @@ def test_no_list_of_settings_is_empty():
 def test_settings_of_cluster_and_queue_are_name_and_value():
     stack = Deployed(settings(slurm_settings={"MinJobAge": 300}))
     queue = Queue(name="long", node_groups=("train",), slurm_settings={"MaxTime": "7-00"})
-    PcsQueue(stack, "Queue", settings=queue, cluster=stack.cluster, node_groups=[])
+    stack.cluster.add_queue(queue, node_groups=[])
     (cluster,), (made,) = stack.properties("AWS::PCS::Cluster"), stack.properties("AWS::PCS::Queue")
     minimum_age = {"ParameterName": "MinJobAge", "ParameterValue": "300"}
     assert cluster["SlurmConfiguration"]["SlurmCustomSettings"] == [minimum_age]
@@ -109,15 +114,17 @@ def test_a_cluster_with_accounting_is_retained(accounting, policy):
     ],
 )
 def test_scheduler_logs_are_delivered_to_the_log_group(version, kinds):
-    stack = Deployed(settings(slurm_version=version))
-    stack.cluster.deliver_logs(logs.LogGroup(stack, "Logs", log_group_name="/aws/vendedlogs/pcs/cluster/dev"))
+    name = "/aws/vendedlogs/pcs/cluster/dev"
+    stack = Deployed(
+        settings(slurm_version=version), log_group=lambda stack: logs.LogGroup(stack, "Logs", log_group_name=name)
+    )
     assert {source["LogType"] for source in stack.properties("AWS::Logs::DeliverySource")} == kinds
     assert len(stack.properties("AWS::Logs::Delivery")) == len(kinds)
     (destination,) = stack.properties("AWS::Logs::DeliveryDestination")
     assert "*" not in str(destination["DestinationResourceArn"])
 
 
-def test_the_node_role_has_the_path_that_pcs_asks_for_and_no_more_than_it_needs():
+def test_the_node_role_has_the_path_that_pcs_requires_and_no_more_than_it_needs():
     stack = Deployed(settings())
     PcsNodeRole(stack, "Nodes")
     (role,), (profile,) = stack.properties("AWS::IAM::Role"), stack.properties("AWS::IAM::InstanceProfile")
@@ -177,12 +184,55 @@ def test_an_image_is_looked_up_at_deployment_or_pinned(image, ami):
 def test_changes_of_one_cluster_are_made_one_after_another():
     stack = Deployed(settings())
     role = PcsNodeRole(stack, "Nodes")
-    first, second = stack.node_group(role, "first"), stack.node_group(role, "second")
-    queue = PcsQueue(stack, "Queue", settings=QUEUE, cluster=stack.cluster, node_groups=[first])
-    one_after_another([first, second, queue])
+    first = stack.node_group(role, "first")
+    stack.node_group(role, "second")
+    stack.cluster.add_queue(QUEUE, node_groups=[first])
     template = stack.template()
     groups = template.find_resources("AWS::PCS::ComputeNodeGroup")
     earlier, later = groups
     assert earlier in groups[later]["DependsOn"]
     (made,) = template.find_resources("AWS::PCS::Queue").values()
     assert later in made["DependsOn"]
+
+
+def test_without_a_log_group_the_cluster_creates_an_encrypted_one():
+    stack = Deployed(settings(), key=lambda stack: kms.Key(stack, "Key"))
+    (group,) = stack.properties("AWS::Logs::LogGroup")
+    assert "KmsKeyId" in group
+    assert "/aws/vendedlogs/pcs/cluster/stack-" in str(group["LogGroupName"])
+    assert len(stack.properties("AWS::Logs::Delivery")) == 3
+
+
+def test_a_node_group_of_the_file_comes_with_its_launch_template():
+    stack = Deployed(settings())
+    train = NodeGroup.model_validate(
+        {"name": "train", "instance_type": "p5.48xlarge", "count": 2, "purchase": {"type": "on_demand"}}
+    )
+    role = PcsNodeRole(stack, "Nodes")
+    place = {"role": role, "subnet": stack.subnet, "security_groups": [stack.group]}
+    login = stack.cluster.add_login_nodes(Login(), **place)
+    group = stack.cluster.add_node_group(train, **place)
+    stack.cluster.add_queue(QUEUE, node_groups=[group])
+    template = stack.template()
+    launches = [found["LaunchTemplateData"] for found in stack.properties("AWS::EC2::LaunchTemplate")]
+    assert [len(launch.get("NetworkInterfaces", ())) for launch in launches] == [0, 32]
+    groups = template.find_resources("AWS::PCS::ComputeNodeGroup")
+    (first,) = (name for name in groups if "Login" in name)
+    (second,) = (found for name, found in groups.items() if "Train" in name or "train" in name)
+    assert first in second["DependsOn"]
+    assert login.compute_node_group_id != group.compute_node_group_id
+
+
+def test_an_existing_cluster_takes_node_groups_in_order_too():
+    stack = cdk.Stack(cdk.App(), "stack")
+    cluster = PcsCluster.from_cluster_attributes(
+        stack, "Cluster", cluster_id="pcs_1", cluster_arn="arn:aws:pcs:us-east-2:111122223333:cluster/pcs_1"
+    )
+    role = PcsNodeRole(stack, "Nodes")
+    group = cluster.add_login_nodes(Login(), role=role, subnet="subnet-1", security_groups=["sg-1"])
+    cluster.add_queue(QUEUE, node_groups=[])
+    cluster.add_queue(Queue(name="more", node_groups=("train",)), node_groups=[group])
+    first, second = Template.from_stack(stack).find_resources("AWS::PCS::Queue").values()
+    assert first["DependsOn"]
+    assert second["DependsOn"]
+    assert first["Properties"]["ClusterId"] == "pcs_1"

@@ -21,7 +21,7 @@ from ultracluster.constructs.references import SecurityGroup, Subnet, Vpc, secur
 from ultracluster.constructs.security_groups import member_group
 from ultracluster.constructs.vpc import ClusterVpc
 
-NO_ROUTE_TABLE = {"Annotation::@aws-cdk/aws-ec2:noSubnetRouteTableId": "Nothing here adds routes."}
+NO_ROUTE_TABLE = {"Annotation::@aws-cdk/aws-ec2:noSubnetRouteTableId": "Routes of these subnets are managed elsewhere."}
 
 
 class NodeNetwork(Construct):
@@ -46,13 +46,16 @@ class NodeNetwork(Construct):
         """The VPC as an L2. Its private subnets are those of the control plane, in the Region's first zones."""
         zones = Fn.get_azs()
         subnets = self.control_plane_subnet_ids
-        return ec2.Vpc.from_vpc_attributes(
+        view = ec2.Vpc.from_vpc_attributes(
             self,
             "VpcView",
             vpc_id=self.vpc_id,
             availability_zones=[Fn.select(i, zones) for i in range(len(subnets))],
             private_subnet_ids=list(subnets),
+            private_subnet_route_table_ids=self._route_table_ids(),
         )
+        acknowledge(view, NO_ROUTE_TABLE)
+        return view
 
     @cached_property
     def node_subnet(self) -> ec2.ISubnet:
@@ -80,6 +83,10 @@ class NodeNetwork(Construct):
     def node_security_group_ids(self) -> tuple[str, str]:
         """Ids of both security groups, which accelerated nodes carry."""
         return (self.efa_security_group_id, self.cluster_security_group_id)
+
+    def _route_table_ids(self) -> list[str] | None:
+        """Ids of the route tables of the control-plane subnets; None where they are not known."""
+        return None
 
     def _subnet(self, id: str, subnet: str) -> ec2.ISubnet:
         imported = ec2.Subnet.from_subnet_id(self, id, subnet)
@@ -111,7 +118,7 @@ class ClusterNetwork(NodeNetwork):
         karpenter: bool = False,
     ) -> None:
         super().__init__(scope, id)
-        made = self._create(settings.create, zone) if settings.create else None
+        self._created = made = self._create(settings.create, zone) if settings.create else None
         self._settle(made or _existing(settings))
         self.cluster_security_group_id = member_group(
             self,
@@ -173,6 +180,11 @@ class ClusterNetwork(NodeNetwork):
             raise ValueError("zone is missing. Name the Availability Zone of the node subnet, for example us-east-2b")
         key = DataKey(self, "LogKey", description="Flow logs of the cluster's network")
         return ClusterVpc(self, "Vpc", settings=settings, zone=zone, key=key)
+
+    def _route_table_ids(self) -> list[str] | None:
+        if self._created is None:
+            return None
+        return [table.attr_route_table_id for table in self._created.private_route_tables[1:]]
 
     def _settle(self, place: "ClusterVpc | ExistingNetwork") -> None:
         self.vpc_id, self.node_subnet_id = place.vpc_id, place.node_subnet_id

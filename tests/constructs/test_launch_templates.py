@@ -1,0 +1,131 @@
+"""Launch templates of nodes."""
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk.assertions import Template
+
+from ultracluster.catalog import catalog, interface_layout
+from ultracluster.config.node_groups import NodeGroup
+from ultracluster.constructs.launch_templates import AcceleratedLaunchTemplate, CpuLaunchTemplate
+
+BLOCK = {"type": "capacity_block", "reservation_id": "cr-0123456789abcdef0"}
+ULTRASERVER = {
+    "type": "capacity_block",
+    "ultraserver": "u-p6e-gb200x36",
+    "reservation_ids": ["cr-0123456789abcdef0"],
+}
+TARGET = {"CapacityReservationTarget": {"CapacityReservationId": "cr-0123456789abcdef0"}}
+GROUP_ARN = "arn:aws:resource-groups:us-east-2:111122223333:group/x"
+
+
+def group(instance_type="p5.48xlarge", purchase=None, **changes):
+    ultraserver = catalog[instance_type].ultraserver_only
+    return NodeGroup.model_validate(
+        {
+            "name": "train",
+            "instance_type": instance_type,
+            "count": 9 if ultraserver else 2,
+            "purchase": purchase or (ULTRASERVER if ultraserver else {"type": "on_demand"}),
+            **changes,
+        }
+    )
+
+
+def launch_template(settings=None, control_plane="pcs"):
+    stack = cdk.Stack(cdk.App(), "stack")
+    AcceleratedLaunchTemplate(
+        stack,
+        "Template",
+        settings=settings or group(),
+        control_plane=control_plane,
+        subnet=ec2.Subnet.from_subnet_id(stack, "Subnet", "subnet-1"),
+        security_groups=[
+            ec2.SecurityGroup.from_security_group_id(stack, name, f"sg-{name}") for name in ("efa", "cluster")
+        ],
+        user_data="#!/bin/bash",
+        tags={"Name": "train"},
+    )
+    template = Template.from_stack(stack)
+    (resource,) = template.find_resources("AWS::EC2::LaunchTemplate").values()
+    return resource["Properties"]["LaunchTemplateData"], template
+
+
+@pytest.mark.parametrize("instance_type", catalog)
+@pytest.mark.parametrize("profile", ["fewest_ips", "max_bandwidth", "efa_with_ip"])
+def test_every_interface_of_the_layout_is_in_the_template(instance_type, profile):
+    data, _ = launch_template(group(instance_type, interfaces=profile))
+    wired = [(n["NetworkCardIndex"], n["DeviceIndex"], n["InterfaceType"]) for n in data["NetworkInterfaces"]]
+    assert wired == [tuple(interface) for interface in interface_layout(catalog[instance_type], profile)]
+
+
+def test_p5_has_its_32_efa_interfaces_with_both_security_groups_and_no_public_address():
+    data, _ = launch_template()
+    interfaces = data["NetworkInterfaces"]
+    assert sum(n["InterfaceType"] == "efa" for n in interfaces) == 32
+    assert all(n["Groups"] == ["sg-efa", "sg-cluster"] for n in interfaces)
+    assert not any("AssociatePublicIpAddress" in n for n in interfaces)
+    assert "SecurityGroupIds" not in data
+
+
+def test_on_demand_launches_into_a_cluster_placement_group_of_its_own():
+    data, template = launch_template()
+    (group,) = template.find_resources("AWS::EC2::PlacementGroup")
+    assert data["Placement"] == {"GroupName": {"Ref": group}}
+    template.has_resource_properties("AWS::EC2::PlacementGroup", {"Strategy": "cluster"})
+    assert "InstanceMarketOptions" not in data
+
+
+def test_a_capacity_block_names_its_market_and_reservation_and_no_placement():
+    data, template = launch_template(group(purchase=BLOCK))
+    assert data["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
+    assert data["CapacityReservationSpecification"] == TARGET
+    assert "Placement" not in data
+    template.resource_count_is("AWS::EC2::PlacementGroup", 0)
+
+
+def test_a_reservation_group_is_targeted_by_its_arn_and_keeps_the_placement_group():
+    data, _ = launch_template(group(purchase={"type": "reservation", "reservation_group_arn": GROUP_ARN}))
+    target = data["CapacityReservationSpecification"]["CapacityReservationTarget"]
+    assert target == {"CapacityReservationResourceGroupArn": GROUP_ARN}
+    assert "Placement" in data
+
+
+def test_an_existing_placement_group_is_used_by_name():
+    data, template = launch_template(group(placement={"existing": "research"}))
+    assert data["Placement"] == {"GroupName": "research"}
+    template.resource_count_is("AWS::EC2::PlacementGroup", 0)
+
+
+def test_spot_is_left_to_the_node_group():
+    data, _ = launch_template(group(purchase={"type": "spot"}))
+    assert "InstanceMarketOptions" not in data
+
+
+def test_metadata_takes_only_tokens_and_the_root_volume_is_encrypted():
+    data, _ = launch_template()
+    assert data["MetadataOptions"]["HttpTokens"] == "required"
+    (volume,) = data["BlockDeviceMappings"]
+    assert volume["Ebs"] == {"VolumeSize": 300, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
+
+
+@pytest.mark.parametrize(("control_plane", "device", "hops"), [("pcs", "/dev/sda1", 4), ("eks", "/dev/xvda", 2)])
+def test_root_device_and_hop_limit_are_those_of_the_control_plane_s_image(control_plane, device, hops):
+    data, _ = launch_template(control_plane=control_plane)
+    assert data["MetadataOptions"]["HttpPutResponseHopLimit"] == hops
+    assert [volume["DeviceName"] for volume in data["BlockDeviceMappings"]] == [device]
+
+
+def test_an_ami_stands_in_the_template_on_eks_and_on_the_node_group_on_pcs():
+    settings = group(image="ami-0123456789abcdef0")
+    assert launch_template(settings, "eks")[0]["ImageId"] == "ami-0123456789abcdef0"
+    assert "ImageId" not in launch_template(settings, "pcs")[0]
+
+
+def test_without_tags_nothing_is_tagged():
+    stack = cdk.Stack(cdk.App(), "stack")
+    CpuLaunchTemplate(
+        stack, "Template", control_plane="pcs", security_groups=["sg-1"], root_volume_gib=100, user_data=""
+    )
+    (resource,) = Template.from_stack(stack).find_resources("AWS::EC2::LaunchTemplate").values()
+    assert "TagSpecifications" not in resource["Properties"]["LaunchTemplateData"]
