@@ -6,7 +6,7 @@ from ultracluster.kubernetes.labels import GPU_TAINT
 
 
 def made(**environment):
-    return {addon.addon.name: addon for addon in cluster_addons(eks_environment(**environment))}
+    return {addon.addon.name: addon for addon in cluster_addons(eks_environment(**environment).storage)}
 
 
 def test_a_node_needs_its_network_and_identity_before_it_is_ready():
@@ -15,7 +15,7 @@ def test_a_node_needs_its_network_and_identity_before_it_is_ready():
 
 
 def test_what_comes_before_the_nodes_is_listed_first():
-    flags = [addon.before_nodes for addon in cluster_addons(eks_environment(lustre=True, buckets=["datasets"]))]
+    flags = [addon.before_nodes for addon in cluster_addons(eks_environment(lustre=True, buckets=["datasets"]).storage)]
     assert flags == sorted(flags, reverse=True)
 
 

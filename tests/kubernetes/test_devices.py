@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from tests.kubernetes.environments import GB200, P5, STACKS, eks_environment, eks_settings
+from tests.kubernetes.environments import GB200, P5, STACKS, eks_environment
 from tests.kubernetes.schemas import check
 from ultracluster.kubernetes.devices import device_releases
 from ultracluster.kubernetes.labels import DEVICE_STACK, GPU_TAINT, OPERANDS, node_labels
@@ -13,8 +13,7 @@ MIXED = {**P5, **GB200}
 
 
 def made(groups=P5, **settings) -> dict[str, Release]:
-    environment = eks_environment(groups, **settings)
-    return {release.name: release for release in device_releases(environment, eks_settings(environment))}
+    return {release.name: release for release in device_releases(eks_environment(groups, **settings))}
 
 
 def pod(spec):
@@ -70,7 +69,7 @@ ULTRASERVERS = [(GB200, stack) for stack in STACKS]
 @pytest.mark.parametrize(("groups", "stack"), ONE + SEVERAL + ULTRASERVERS)
 def test_one_thing_shows_the_gpus_of_a_node_and_one_its_efa_cards(groups, stack):
     releases = made(groups, device_stack=stack)
-    settings = eks_settings(eks_environment(groups, device_stack=stack))
+    settings = eks_environment(groups, device_stack=stack).settings
     for name in groups:
         labels = node_labels(name, settings)
         assert len(shows_gpus(releases, labels)) == 1
@@ -87,7 +86,7 @@ def test_a_cluster_has_node_feature_discovery_once(groups, stack):
 @pytest.mark.parametrize(("groups", "stack"), ONE + SEVERAL + ULTRASERVERS)
 def test_gpu_feature_discovery_labels_the_nodes_of_every_stack(groups, stack):
     releases = made(groups, device_stack=stack)
-    settings = eks_settings(eks_environment(groups, device_stack=stack))
+    settings = eks_environment(groups, device_stack=stack).settings
     for name in groups:
         labels = node_labels(name, settings)
         labelled = [
@@ -149,14 +148,14 @@ def test_nothing_takes_efas_rdma_devices():
 
 
 def test_the_operator_keeps_off_nodes_of_other_stacks():
-    settings = eks_settings(eks_environment(MIXED, device_stack={"gpu_operator": ["train"], "dra": ["nvl"]}))
+    settings = eks_environment(MIXED, device_stack={"gpu_operator": ["train"], "dra": ["nvl"]}).settings
     assert OPERANDS not in node_labels("train", settings)
     assert node_labels("nvl", settings)[OPERANDS] == "false"
 
 
 def test_a_node_says_its_stack():
     for stack in STACKS:
-        settings = eks_settings(eks_environment(device_stack=stack))
+        settings = eks_environment(device_stack=stack).settings
         assert node_labels("train", settings)[DEVICE_STACK] == stack
 
 
@@ -167,7 +166,7 @@ def test_ultraservers_get_compute_domains_beside_a_device_plugin_that_has_the_gp
 
 
 def test_the_dra_driver_serves_ultraservers_alone_where_others_have_a_plugin():
-    settings = eks_settings(eks_environment(MIXED))
+    settings = eks_environment(MIXED).settings
     driver = made(MIXED)["dra-driver-nvidia-gpu"].values["kubeletPlugin"]
     assert selects(driver, node_labels("nvl", settings))
     assert not selects(driver, node_labels("train", settings))

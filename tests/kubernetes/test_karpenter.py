@@ -1,4 +1,4 @@
-"""Karpenter's pools and how their nodes are made."""
+"""Karpenter's release and pools."""
 
 import re
 from email import message_from_string
@@ -9,19 +9,21 @@ from tests.kubernetes.environments import P5, eks_environment
 from tests.kubernetes.schemas import Refused, check
 from ultracluster.catalog import catalog
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS
-from ultracluster.kubernetes.karpenter import elastic, pool_name
-from ultracluster.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP, OPERANDS
-from ultracluster.kubernetes.parts import Deployed, Elastic
+from ultracluster.kubernetes.deployed import DeployedResources, KarpenterResources
+from ultracluster.kubernetes.karpenter import karpenter_pools, karpenter_release, pool_name
+from ultracluster.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP, OPERANDS, SYSTEM
 
-ELASTIC = Elastic("queue", "NodeRole", "subnet-0nodes", ("subnet-0a", "subnet-0b"), "sg-0efa", "sg-0cluster")
-DEPLOYED = Deployed("test-1", elastic=ELASTIC)
+RESOURCES = KarpenterResources(
+    "queue", "NodeRole", "subnet-0nodes", ("subnet-0a", "subnet-0b"), "sg-0efa", "sg-0cluster"
+)
+DEPLOYED = DeployedResources("test-1", karpenter=RESOURCES)
 SOLD_ON_DEMAND = [name for name, hardware in catalog.items() if "on-demand" in hardware.usage_classes]
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 def made(**settings):
     """Node classes and pools by name."""
-    [found] = elastic(eks_environment(P5, lustre=True, karpenter=True, **settings), DEPLOYED)
+    [found] = karpenter_pools(eks_environment(P5, lustre=True, karpenter=True, **settings), DEPLOYED)
     classes = {item["metadata"]["name"]: item["spec"] for item in found.items if item["kind"] == "EC2NodeClass"}
     pools = {item["metadata"]["name"]: item["spec"] for item in found.items if item["kind"] == "NodePool"}
     return found, classes, pools
@@ -186,4 +188,26 @@ def test_nodes_are_served_by_the_cluster_s_device_stack(stacks):
 
 
 def test_without_karpenter_there_is_nothing():
-    assert elastic(eks_environment(), Deployed("test-1")) == ()
+    assert karpenter_pools(eks_environment(), DeployedResources("test-1")) == ()
+
+
+def test_no_karpenter_unless_asked_for():
+    assert karpenter_release(DeployedResources("test-1")) is None
+
+
+def test_karpenter_stands_on_system_nodes_and_hears_of_interruptions():
+    release = karpenter_release(DEPLOYED)
+    assert release is not None
+    assert release.values["nodeSelector"] == {NODE_GROUP: SYSTEM}
+    assert release.values["settings"]["clusterName"] == "test-1"
+    assert release.values["settings"]["interruptionQueue"] == "queue"
+    assert release.values["serviceAccount"]["name"] == "karpenter"
+    assert release.chart.namespace == "kube-system"
+
+
+def test_karpenters_replicas_fit_the_fewest_system_nodes():
+    """Its chart puts no two on a node."""
+    environment = eks_environment(karpenter=True, system_nodes={"count": 2})
+    release = karpenter_release(DEPLOYED)
+    assert release is not None
+    assert release.values["replicas"] <= environment.settings.system_nodes.count

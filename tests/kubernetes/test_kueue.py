@@ -5,7 +5,6 @@ import pytest
 from tests.kubernetes.fleet import fleet, one_team
 from tests.kubernetes.schemas import check
 from ultracluster.catalog import catalog
-from ultracluster.config.eks import Eks
 from ultracluster.kubernetes.kueue import (
     device_class_mappings,
     fleet_cohort,
@@ -22,21 +21,14 @@ MIXED_TEAMS = (
 )
 
 
-def settings_of(environment):
-    assert isinstance(environment.control_plane, Eks)
-    return environment.control_plane
-
-
 def queues(environment, team):
     """Cohort, cluster queue and local queue of a team."""
-    settings = settings_of(environment)
-    (found,) = [one for one in settings.teams if one.name == team]
-    return team_queues(environment, found, settings)
+    (found,) = [one for one in environment.teams if one.name == team]
+    return team_queues(environment, found)
 
 
 def flavors(environment):
-    settings = settings_of(environment)
-    return [resource_flavor(group, settings) for group in environment.node_groups]
+    return [resource_flavor(environment, group) for group in environment.node_groups]
 
 
 def quotas(obj):
@@ -50,13 +42,12 @@ def quotas(obj):
 
 
 def everything(environment):
-    settings = settings_of(environment)
-    teams = (obj for team in settings.teams for obj in team_queues(environment, team, settings))
+    teams = (obj for team in environment.teams for obj in team_queues(environment, team))
     return [
         *kueue_topologies(environment),
         *priority_classes(),
         *flavors(environment),
-        fleet_cohort(environment, settings),
+        fleet_cohort(environment),
         *teams,
     ]
 
@@ -119,7 +110,7 @@ def test_a_team_borrows_only_of_its_own_node_groups():
 
 def test_quotas_add_up_to_the_fleet():
     environment = fleet(MIXED, MIXED_TEAMS)
-    whole = [fleet_cohort(environment, settings_of(environment))]
+    whole = [fleet_cohort(environment)]
     whole += [queues(environment, team)[1] for team in ("pretrain", "research")]
 
     def total(flavor, resource):
@@ -135,7 +126,7 @@ def test_quotas_add_up_to_the_fleet():
 def test_every_flavor_of_a_group_names_every_resource_in_its_order():
     """Kueue's webhook refuses another order."""
     environment = fleet(MIXED, MIXED_TEAMS)
-    for obj in (fleet_cohort(environment, settings_of(environment)), queues(environment, "research")[1]):
+    for obj in (fleet_cohort(environment), queues(environment, "research")[1]):
         for group in obj["spec"]["resourceGroups"]:
             for flavor in group["flavors"]:
                 assert [resource["name"] for resource in flavor["resources"]] == group["coveredResources"]
@@ -151,7 +142,7 @@ def test_teams_stand_under_the_fleet_with_the_weight_of_their_priority():
 
 def test_no_team_can_have_the_name_of_the_fleet():
     environment = fleet(teams=({"name": "staging", "node_groups": ["train"], "gpus": 128},))
-    assert fleet_cohort(environment, settings_of(environment))["metadata"]["name"] != "staging"
+    assert fleet_cohort(environment)["metadata"]["name"] != "staging"
 
 
 def test_the_queue_is_the_teams_alone_and_takes_what_names_no_queue():

@@ -1,17 +1,15 @@
 import pytest
 
-from tests.kubernetes.environments import OPERATORS, eks_environment, eks_settings
+from tests.kubernetes.environments import OPERATORS, eks_environment
 from tests.kubernetes.schemas import check
 from ultracluster.config.eks import JobOperator
-from ultracluster.kubernetes.labels import GPU_TAINT, NODE_GROUP, SYSTEM
-from ultracluster.kubernetes.operators import MPI, installed, karpenter_release, mpi_objects, operator_parts
-from ultracluster.kubernetes.parts import Deployed, Elastic, Objects, Release
-
-ELASTIC = Elastic("interruptions", "nodes", "subnet-1", ("subnet-2", "subnet-3"), "sg-1", "sg-2")
+from ultracluster.kubernetes.labels import GPU_TAINT
+from ultracluster.kubernetes.operators import MPI, mpi_objects, operator_parts
+from ultracluster.kubernetes.parts import Objects, Release
 
 
 def parts(jobs, *, after=(), **settings) -> dict[str, Release | Objects]:
-    made = operator_parts(eks_settings(eks_environment(jobs=list(jobs), **settings)), after=after)
+    made = operator_parts(eks_environment(jobs=list(jobs), **settings), after=after)
     return {part.name: part for part in made}
 
 
@@ -39,7 +37,7 @@ def test_an_operator_comes_with_what_it_needs_and_nothing_else(operator, names):
 
 def test_what_an_operator_needs_comes_first_and_once():
     jobs: list[JobOperator] = ["trainer", "jobset"]
-    assert installed(eks_settings(eks_environment(jobs=jobs))) == ("jobset", "trainer")
+    assert eks_environment(jobs=jobs).job_operators == ("jobset", "trainer")
 
 
 def test_there_is_one_jobset():
@@ -133,25 +131,3 @@ def test_the_installer_reads_and_deletes_nothing_of_others():
         for rule in mpi(kind)["rules"]:
             assert not {"list", "watch", "delete", "update"} & set(rule["verbs"])
             assert not {"secrets", "pods"} & set(rule["resources"])
-
-
-def test_no_karpenter_unless_asked_for():
-    assert karpenter_release(Deployed("cluster")) is None
-
-
-def test_karpenter_stands_on_system_nodes_and_hears_of_interruptions():
-    release = karpenter_release(Deployed("cluster", elastic=ELASTIC))
-    assert release is not None
-    assert release.values["nodeSelector"] == {NODE_GROUP: SYSTEM}
-    assert release.values["settings"]["clusterName"] == "cluster"
-    assert release.values["settings"]["interruptionQueue"] == "interruptions"
-    assert release.values["serviceAccount"]["name"] == "karpenter"
-    assert release.chart.namespace == "kube-system"
-
-
-def test_karpenters_replicas_fit_the_fewest_system_nodes():
-    """Its chart puts no two on a node."""
-    environment = eks_environment(karpenter=True, system_nodes={"count": 2})
-    release = karpenter_release(Deployed("cluster", elastic=ELASTIC))
-    assert release is not None
-    assert release.values["replicas"] <= eks_settings(environment).system_nodes.count

@@ -7,7 +7,7 @@ import yaml
 from tests.synthesis import FILES, ROOT
 from ultracluster.config.loader import load
 from ultracluster.kubernetes.jobs import example_job
-from ultracluster.kubernetes.shares import cpus, efa_devices, memory_gib
+from ultracluster.kubernetes.quotas import cpus, efa_devices, memory_gib
 
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
 (FILE,) = re.findall(r"^```text\n(control_plane:.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

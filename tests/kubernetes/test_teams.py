@@ -4,14 +4,12 @@ import pytest
 
 from tests.kubernetes.fleet import SCHEDULERS, fleet, one_team
 from tests.kubernetes.schemas import check
-from ultracluster.config.eks import Eks
 from ultracluster.kubernetes.teams import access, fleet_view, namespace
 
 
 def made(environment, team=0):
-    settings = environment.control_plane
-    assert isinstance(settings, Eks)
-    return (namespace(settings.teams[team]), fleet_view(settings), *access(environment, settings.teams[team], settings))
+    found = environment.teams[team]
+    return (namespace(found), fleet_view(environment), *access(environment, found))
 
 
 def granted(objects, kind):

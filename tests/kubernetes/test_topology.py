@@ -6,19 +6,19 @@ import pytest
 
 from tests.kubernetes.fleet import fleet
 from ultracluster.catalog import catalog
-from ultracluster.kubernetes.topology import levels, nearest, topologies, topology_name
+from ultracluster.kubernetes.topology import levels, preferred_level, topologies, topology_name
 
 LAYER = "topology.k8s.aws/network-node-layer-"
 
 
 def test_p5en_has_three_layers_of_switches_above_its_host_name():
     assert levels(catalog["p5en.48xlarge"]) == (f"{LAYER}1", f"{LAYER}2", f"{LAYER}3", "kubernetes.io/hostname")
-    assert nearest(catalog["p5en.48xlarge"]) == f"{LAYER}3"
+    assert preferred_level(catalog["p5en.48xlarge"]) == f"{LAYER}3"
 
 
 @pytest.mark.parametrize("name", ["p6-b200.48xlarge", "p6-b300.48xlarge"])
 def test_blackwell_has_four(name):
-    assert nearest(catalog[name]) == f"{LAYER}4"
+    assert preferred_level(catalog[name]) == f"{LAYER}4"
 
 
 def test_ultraservers_have_their_nvlink_domain_below_the_switches():
@@ -27,12 +27,12 @@ def test_ultraservers_have_their_nvlink_domain_below_the_switches():
         "nvidia.com/gpu.clique",
         "kubernetes.io/hostname",
     )
-    assert nearest(catalog["p6e-gb200.36xlarge"]) == "nvidia.com/gpu.clique"
+    assert preferred_level(catalog["p6e-gb200.36xlarge"]) == "nvidia.com/gpu.clique"
 
 
 def test_a_type_of_unknown_depth_has_its_host_name_alone():
     assert levels(catalog["p5.4xlarge"]) == ("kubernetes.io/hostname",)
-    assert nearest(catalog["p5.4xlarge"]) is None
+    assert preferred_level(catalog["p5.4xlarge"]) is None
 
 
 @pytest.mark.parametrize("hardware", catalog.values(), ids=lambda hardware: hardware.name)

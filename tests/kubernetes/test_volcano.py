@@ -4,16 +4,13 @@ import pytest
 
 from tests.kubernetes.fleet import STACKS, fleet
 from tests.kubernetes.schemas import check
-from ultracluster.config.eks import Eks
 from ultracluster.kubernetes.volcano import volcano_queue
 
 
 def queue(team, environment=None):
     environment = environment or fleet(scheduler="volcano")
-    settings = environment.control_plane
-    assert isinstance(settings, Eks)
-    (found,) = [one for one in settings.teams if one.name == team]
-    return volcano_queue(environment, found, settings)
+    (found,) = [one for one in environment.teams if one.name == team]
+    return volcano_queue(environment, found)
 
 
 @pytest.mark.parametrize("stack", STACKS)

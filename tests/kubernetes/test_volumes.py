@@ -2,14 +2,15 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from tests.kubernetes.environments import P5, eks_environment
 from tests.kubernetes.schemas import check
+from ultracluster.kubernetes.deployed import DeployedResources, FileSystem
 from ultracluster.kubernetes.labels import FILE_SYSTEM_CLAIM
-from ultracluster.kubernetes.parts import Deployed, FileSystem
-from ultracluster.kubernetes.scheduling import scheduling
+from ultracluster.kubernetes.queues import team_and_queue_objects
 from ultracluster.kubernetes.volumes import bucket_claim, volumes
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -22,7 +23,7 @@ TEAMS = [
 BUCKETS = ("a", "a-b", "training", "logs-")
 ENVIRONMENT = eks_environment(P5, lustre=True, buckets=BUCKETS, teams=TEAMS)
 FILE_SYSTEM = FileSystem("fs-0123456789abcdef0", "fs-0123456789abcdef0.fsx.us-east-2.amazonaws.com", "abcdefgh")
-DEPLOYED = Deployed("test-1", FILE_SYSTEM, {name: f"test-{name}-bucket-1" for name in BUCKETS})
+DEPLOYED = DeployedResources("test-1", FILE_SYSTEM, {name: f"test-{name}-bucket-1" for name in BUCKETS})
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def test_every_object_follows_the_schema_of_kubernetes(sets):
 
 def test_each_claim_of_a_team_is_a_set_of_its_own_behind_the_namespace(sets):
     """A storage that leaves the file takes its volumes with it, and no others."""
-    namespaces = {found.name for found in scheduling(ENVIRONMENT)}
+    namespaces = {found.name for found in team_and_queue_objects(ENVIRONMENT)}
     assert len(sets) == 2 * (1 + len(BUCKETS))
     assert {"volume-training.c", "volume-training.b-c"} <= set(sets)
     for found in sets.values():
@@ -78,7 +79,7 @@ def test_a_file_system_that_grows_changes_no_claim():
     """Kubernetes lets nobody enlarge a claim without a storage class, so a size that follows FSx would stop there."""
     lustre = ENVIRONMENT.storage.lustre.model_copy(update={"capacity_gib": 9600})
     storage = ENVIRONMENT.storage.model_copy(update={"lustre": lustre})
-    assert volumes(ENVIRONMENT.model_copy(update={"storage": storage}), DEPLOYED) == volumes(ENVIRONMENT, DEPLOYED)
+    assert volumes(replace(ENVIRONMENT, storage=storage), DEPLOYED) == volumes(ENVIRONMENT, DEPLOYED)
 
 
 def test_data_stays_when_a_volume_goes(pairs):
@@ -115,4 +116,4 @@ def test_a_bucket_called_like_the_claim_of_the_file_system_does_not_take_its_pla
 
 
 def test_without_storage_there_are_no_volumes():
-    assert volumes(eks_environment(), Deployed("test-1")) == ()
+    assert volumes(eks_environment(), DeployedResources("test-1")) == ()

@@ -12,7 +12,7 @@ from ultracluster.constructs.eks import EksCluster
 from ultracluster.constructs.eks_nodes import EksNodeRole
 from ultracluster.constructs.names import ACCOUNT, PARTITION, REGION, own_arn
 from ultracluster.constructs.roles import PODS, grant, service_role
-from ultracluster.kubernetes.operators import KARPENTER_ACCOUNT
+from ultracluster.kubernetes.karpenter import KARPENTER_ACCOUNT
 
 RETENTION_SECONDS = 300
 """How long a message is kept: what it announces happens within minutes."""

@@ -32,7 +32,7 @@ class EksControlPlaneStack(EnvironmentStack):
         self.key = DataKey(self, "Key", description=f"Kubernetes secrets and logs of {environment.name}")
         self.cluster = self._cluster()
         self.node_role = EksNodeRole(self, "Nodes")
-        needed = [addon for addon in cluster_addons(environment) if addon.before_nodes]
+        needed = [addon for addon in cluster_addons(environment.storage) if addon.before_nodes]
         self._addons = {addon.addon.name: self._addon(addon) for addon in needed}
         CfnOutput(self, "Kubeconfig", value=f"aws eks update-kubeconfig --name {self.cluster.cluster_name}")
 

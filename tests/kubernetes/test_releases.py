@@ -4,15 +4,15 @@ from itertools import product
 import pytest
 
 from tests.kubernetes.environments import GB200, OPERATORS, P5, SCHEDULERS, STACKS, eks_environment
-from tests.synthesis import FILES
 from ultracluster.catalog.eks import older
 from ultracluster.catalog.software import charts, manifests, mirrored_image
-from ultracluster.config.loader import load
-from ultracluster.kubernetes.parts import Deployed, Elastic, Objects, Release
-from ultracluster.kubernetes.software import merged, releases
+from ultracluster.kubernetes.deployed import DeployedResources, KarpenterResources
+from ultracluster.kubernetes.parts import Objects, Release
+from ultracluster.kubernetes.releases import merged, releases
 
-DEPLOYED = Deployed("cluster")
-ELASTIC = Deployed("cluster", elastic=Elastic("queue", "role", "subnet-1", ("subnet-2",), "sg-1", "sg-2"))
+DEPLOYED = DeployedResources("cluster")
+RESOURCES = KarpenterResources("queue", "role", "subnet-1", ("subnet-2",), "sg-1", "sg-2")
+WITH_KARPENTER = DeployedResources("cluster", karpenter=RESOURCES)
 MIRROR = "oci://mirror.example/copies"
 PAIRS = tuple(product(STACKS, SCHEDULERS))
 
@@ -55,7 +55,7 @@ def test_every_chart_of_the_catalogue_is_used():
         for stack, scheduler in PAIRS
         for part in releases(
             eks_environment(device_stack=stack, scheduler=scheduler, jobs=OPERATORS, karpenter=stack != "dra"),
-            DEPLOYED if stack == "dra" else ELASTIC,
+            DEPLOYED if stack == "dra" else WITH_KARPENTER,
         )
     }
     assert used == {*charts, *manifests}
@@ -112,8 +112,3 @@ def test_a_mirror_leaves_the_other_values_as_they_are():
 def test_merging_goes_into_mappings_and_replaces_lists():
     base = {"a": {"x": 1, "y": [1, 2]}, "b": 1}
     assert merged(base, {"a": {"y": [3]}, "c": 2}) == {"a": {"x": 1, "y": [3]}, "b": 1, "c": 2}
-
-
-def test_no_release_without_eks():
-    with pytest.raises(TypeError, match="no EKS control plane"):
-        releases(load(FILES["dev"]), DEPLOYED)

@@ -1,18 +1,17 @@
 import pytest
 import yaml
 
-from tests.kubernetes.environments import GB200, OPERATORS, P5, SCHEDULERS, eks_environment, eks_settings
+from tests.kubernetes.environments import GB200, OPERATORS, P5, SCHEDULERS, eks_environment
 from ultracluster.kubernetes.kueue import LOCAL_QUEUE
-from ultracluster.kubernetes.schedulers import scheduler_releases, volcano_levels
-from ultracluster.kubernetes.scheduling import scheduling
+from ultracluster.kubernetes.queues import team_and_queue_objects
+from ultracluster.kubernetes.scheduler_charts import scheduler_releases, volcano_levels
 from ultracluster.kubernetes.teams import namespace
 
 LAYERS = "topology.k8s.aws/network-node-layer-"
 
 
 def made(groups=P5, **settings):
-    environment = eks_environment(groups, **settings)
-    return {release.name: release for release in scheduler_releases(environment, eks_settings(environment))}
+    return {release.name: release for release in scheduler_releases(eks_environment(groups, **settings))}
 
 
 def kueue(groups=P5, **settings):
@@ -47,9 +46,9 @@ def test_kueue_manages_the_namespaces_of_teams_and_no_others():
     environment = eks_environment()
     (rule,) = kueue()["managedJobsNamespaceSelector"]["matchExpressions"]
     assert rule["operator"] == "Exists"
-    (team,) = eks_settings(environment).teams
+    (team,) = environment.teams
     assert rule["key"] in namespace(team)["metadata"]["labels"]
-    others = [o for part in scheduling(environment) for o in part.items if o["kind"] == "Namespace"]
+    others = [o for part in team_and_queue_objects(environment) for o in part.items if o["kind"] == "Namespace"]
     assert {o["metadata"]["name"] for o in others} == {team.name}
 
 
@@ -77,7 +76,7 @@ def test_every_resource_that_kueue_counts_is_one_that_its_queues_cover():
     for groups, stack in ((P5, "gpu_operator"), (P5, "dra"), (GB200, "gpu_operator"), (GB200, "dra")):
         environment = eks_environment(groups, device_stack=stack)
         mapped = {m["name"] for m in kueue(groups, device_stack=stack)["resources"]["deviceClassMappings"]}
-        queues = [o for part in scheduling(environment) for o in part.items if o["kind"] == "ClusterQueue"]
+        queues = [o for part in team_and_queue_objects(environment) for o in part.items if o["kind"] == "ClusterQueue"]
         for queue in queues:
             covered = {name for group in queue["spec"]["resourceGroups"] for name in group["coveredResources"]}
             assert mapped <= covered
@@ -86,7 +85,7 @@ def test_every_resource_that_kueue_counts_is_one_that_its_queues_cover():
 def test_what_kueue_leaves_out_has_no_quota():
     environment = eks_environment(device_stack="dra")
     left_out = tuple(kueue(device_stack="dra")["resources"]["excludeResourcePrefixes"])
-    queues = [o for part in scheduling(environment) for o in part.items if o["kind"] == "ClusterQueue"]
+    queues = [o for part in team_and_queue_objects(environment) for o in part.items if o["kind"] == "ClusterQueue"]
     covered = [r for queue in queues for group in queue["spec"]["resourceGroups"] for r in group["coveredResources"]]
     assert covered
     assert not any(name.startswith(left_out) for name in covered)
