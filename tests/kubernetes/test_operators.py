@@ -1,3 +1,5 @@
+"""Job operators, and the installer of the MPI operator."""
+
 import pytest
 
 from tests.kubernetes.environments import OPERATORS, eks_environment
@@ -31,26 +33,26 @@ def test_no_operator_without_jobs():
         ("ray", ["kuberay-operator"]),
     ],
 )
-def test_an_operator_comes_with_what_it_needs_and_nothing_else(operator, names):
+def test_an_operator_is_installed_with_those_it_requires_and_no_others(operator, names):
     assert list(parts([operator])) == names
 
 
-def test_what_an_operator_needs_comes_first_and_once():
+def test_a_required_operator_is_listed_first_and_once():
     jobs: list[JobOperator] = ["trainer", "jobset"]
     assert eks_environment(jobs=jobs).job_operators == ("jobset", "trainer")
 
 
-def test_there_is_one_jobset():
+def test_the_trainers_chart_does_not_install_jobset():
     trainer = parts(["trainer"])["kubeflow-trainer"]
     assert trainer.values["jobset"] == {"install": False}
     assert "jobset" in trainer.after
 
 
-def test_there_is_one_leader_worker_set():
+def test_the_trainers_chart_does_not_install_leader_worker_set():
     assert parts(["trainer"])["kubeflow-trainer"].values["dataCache"]["lws"] == {"install": False}
 
 
-def test_operators_start_behind_what_places_their_gangs():
+def test_operators_are_installed_after_the_gang_scheduler():
     made = parts(OPERATORS, after=("volcano",), scheduler="volcano")
     assert all("volcano" in part.after for part in made.values() if isinstance(part, Release))
 
@@ -59,7 +61,7 @@ def test_operators_start_behind_what_places_their_gangs():
     ("scheduler", "name"),
     [("volcano", "volcano"), ("kueue_with_volcano", "volcano"), ("kai", "kai-scheduler"), ("kueue", None)],
 )
-def test_kuberay_hands_gangs_to_what_places_them(scheduler, name):
+def test_kuberay_uses_the_gang_scheduler(scheduler, name):
     values = parts(["ray"], scheduler=scheduler)["kuberay-operator"].values
     assert values.get("batchScheduler", {}).get("name") == name
 
@@ -69,7 +71,7 @@ def test_leader_worker_sets_are_gangs_under_volcano():
     assert values == {"gangSchedulingManagement": {"schedulerProvider": "volcano"}}
 
 
-def test_the_objects_of_the_mpi_operator_are_kubernetes_own():
+def test_objects_of_the_mpi_operator_follow_the_schema_of_kubernetes():
     for version in ("1.33", "1.36"):
         for item in mpi_objects(version).items:
             check(item, version)
@@ -89,7 +91,7 @@ def test_the_installers_kubectl_is_of_the_clusters_version():
         assert container["image"] == f"registry.k8s.io/kubectl:v{version}.0"
 
 
-def test_a_new_kubectl_is_a_new_job():
+def test_another_kubectl_version_is_another_job():
     names = [
         item["metadata"]["name"]
         for version in ("1.34", "1.35")
@@ -111,14 +113,14 @@ def test_the_installer_follows_the_restricted_pod_standard():
     assert all("emptyDir" in volume for volume in spec["volumes"])
 
 
-def test_the_installer_stays_off_gpu_nodes_and_ends():
+def test_the_installer_does_not_run_on_gpu_nodes_and_is_removed_afterwards():
     job = mpi("Job")["spec"]
     assert GPU_TAINT["key"] not in str(job["template"]["spec"].get("tolerations", []))
     assert job["ttlSecondsAfterFinished"] > 0
     assert job["backoffLimit"] > 0
 
 
-def test_the_installer_may_raise_rights_in_named_roles_only():
+def test_the_installer_may_escalate_only_in_named_roles():
     rules = mpi("ClusterRole")["rules"]
     raising = [rule for rule in rules if {"escalate", "bind"} & set(rule["verbs"])]
     assert raising
@@ -126,7 +128,7 @@ def test_the_installer_may_raise_rights_in_named_roles_only():
     assert not any("*" in {*rule["verbs"], *rule["resources"], *rule["apiGroups"]} for rule in rules)
 
 
-def test_the_installer_reads_and_deletes_nothing_of_others():
+def test_the_installer_can_neither_list_nor_delete():
     for kind in ("ClusterRole", "Role"):
         for rule in mpi(kind)["rules"]:
             assert not {"list", "watch", "delete", "update"} & set(rule["verbs"])

@@ -24,7 +24,7 @@ def identity(obj):
 
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_kubernetes_takes_every_object(scheduler, stack):
+def test_every_object_follows_its_schema(scheduler, stack):
     for part in team_and_queue_objects(fleet(scheduler=scheduler, device_stack=stack, jobs=["trainer", "ray"])):
         for obj in part.items:
             check(obj)
@@ -32,7 +32,7 @@ def test_kubernetes_takes_every_object(scheduler, stack):
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_each_set_waits_only_for_what_is_there(scheduler):
+def test_each_set_waits_only_for_sets_before_it(scheduler):
     before = set(charts)
     for part in team_and_queue_objects(fleet(scheduler=scheduler)):
         assert LABEL_NAME.fullmatch(part.name)
@@ -60,7 +60,7 @@ def test_objects_of_a_scheduler_wait_for_it(scheduler):
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_what_is_in_a_namespace_waits_for_it(scheduler):
+def test_objects_in_a_namespace_wait_for_it(scheduler):
     for part in team_and_queue_objects(fleet(scheduler=scheduler)):
         for obj in part.items:
             namespace = obj["metadata"].get("namespace")
@@ -68,7 +68,7 @@ def test_what_is_in_a_namespace_waits_for_it(scheduler):
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_a_team_that_leaves_takes_its_sets_and_no_other(scheduler):
+def test_removing_a_team_removes_its_sets_and_no_others(scheduler):
     alone = fleet(teams=TEAMS[:1], scheduler=scheduler)
     gone = names(fleet(scheduler=scheduler)) - names(alone)
     queue = f"{scheduler.partition('_')[0]}-queue-research"
@@ -76,7 +76,7 @@ def test_a_team_that_leaves_takes_its_sets_and_no_other(scheduler):
     assert names(alone) <= names(fleet(scheduler=scheduler))
 
 
-def test_another_scheduler_takes_the_queues_of_the_last_one_away():
+def test_another_scheduler_replaces_all_queues():
     queues = [
         {part for part in names(fleet(scheduler=scheduler)) if "queue-" in part}
         for scheduler in ("kueue", "volcano", "kai")
@@ -84,14 +84,14 @@ def test_another_scheduler_takes_the_queues_of_the_last_one_away():
     assert all(one.isdisjoint(other) for one, other in combinations(queues, 2))
 
 
-def test_namespaces_alone_are_retained():
+def test_only_namespaces_are_retained():
     for part in team_and_queue_objects(fleet()):
         assert part.retained == (part.name.startswith("namespace-"))
         assert part.retained == ([obj["kind"] for obj in part.items] == ["Namespace"])
 
 
-def test_a_queue_lets_go_of_its_flavors_before_they_are_deleted():
-    """Kueue keeps a flavor that a queue names, and a topology that a flavor names; what waits is deleted first."""
+def test_queues_are_deleted_before_their_flavors():
+    """Kueue keeps a flavor that a queue uses, and a topology that a flavor uses. Dependents are deleted first."""
     parts = {part.name: part for part in team_and_queue_objects(fleet())}
     (flavor,) = [name for name in parts if name.startswith("flavor-")]
     assert flavor in parts["kueue-queue-pretrain"].after
@@ -99,7 +99,7 @@ def test_a_queue_lets_go_of_its_flavors_before_they_are_deleted():
     assert "fleet-kueue" in parts[flavor].after
 
 
-def test_each_scheduler_has_its_own_kinds_and_no_other():
+def test_each_scheduler_has_only_its_own_kinds():
     def kinds(scheduler):
         parts = team_and_queue_objects(fleet(scheduler=scheduler))
         found = {(obj["apiVersion"].partition("/")[0], obj["kind"]) for part in parts for obj in part.items}

@@ -124,11 +124,12 @@ def _check_gpus(team: Team, group: NodeGroup, gpus: int) -> None:
     if gpus < 1 or gpus % each:
         below = max(gpus // each, 0) * each
         choices = f"{below} or {below + each}" if below else str(each)
-        raise JobRefused(f"{gpus} GPUs are no whole number of {group.instance_type} with {each} each; take {choices}")
+        raise JobRefused(f"{gpus} GPUs do not fill whole nodes: {group.instance_type} has {each}; take {choices}")
     if gpus > fleet:
-        raise JobRefused(f"{gpus} GPUs; {group.name} has {fleet}")
+        raise JobRefused(f"{gpus} GPUs are too many: {group.name} has {fleet}")
     if gpus > quota and not team.may_borrow:
-        raise JobRefused(f"{gpus} GPUs; the quota of {team.name} on {group.name} is {quota}, and it may not borrow")
+        limit = f"the quota of {team.name} on {group.name} is {quota}, and the team may not borrow"
+        raise JobRefused(f"{gpus} GPUs are too many: {limit}")
 
 
 def _unknown(name: str, kind: str, known: list[str]) -> str:

@@ -102,7 +102,7 @@ def kueue_configuration(environment: EksEnvironment) -> Values:
             }
         },
         "clientConnection": {"qps": 300, "burst": 500},
-        # in namespaces of teams only, jobs without a queue name do not start
+        # jobs without a queue name wait for one, but only in namespaces of teams
         "manageJobsWithoutQueueName": True,
         "managedJobsNamespaceSelector": {"matchExpressions": [{"key": TEAM, "operator": "Exists"}]},
         "waitForPodsReady": {
