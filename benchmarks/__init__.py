@@ -1,1 +1,1 @@
-"""The speed that docs/performance.md promises, measured. Run it with `make bench`."""
+"""Benchmarks for the speed goals of docs/performance.md. Run them with `make bench`."""

@@ -1,4 +1,4 @@
-"""What is measured, and the goal of each measurement."""
+"""The benchmark cases, each with its goal."""
 
 import json
 import sys
@@ -14,12 +14,12 @@ HEAVY = ("aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint")
 """What `ultracluster validate` must not import."""
 
 SYNTH_GOALS = {"prod": 2.0, "staging": 2.5}
-"""How many times an empty App the synth of a shipped environment may take."""
+"""Maximum time of a synth of each shipped environment, as a multiple of an empty App."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """One line of the table: `measured` meets the goal when it is at most `goal`."""
+    """One line of the table. The goal is met if `measured` is at most `goal`."""
 
     what: str
     goal: float
@@ -34,7 +34,7 @@ class Result:
 
 
 def validate(rounds: int) -> Iterator[Result]:
-    """`ultracluster validate` against a Python that does nothing."""
+    """`ultracluster validate`, compared with `python -c pass`."""
     command = [str(Path(sys.executable).with_name("ultracluster")), "validate", "environments/prod.yaml"]
     nothing, whole = interleaved([partial(run, [sys.executable, "-c", "pass"]), partial(run, command)], rounds)
     details = f"validate {whole:.2f} s, python -c pass {nothing:.2f} s"
@@ -44,7 +44,7 @@ def validate(rounds: int) -> Iterator[Result]:
 
 
 def synth(rounds: int) -> Iterator[Result]:
-    """Whole environments against an empty App; all import the CDK, start Node and synthesise."""
+    """Whole environments, compared with an empty App; all import the CDK, start Node and synthesise."""
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     scripts = [("benchmarks/empty_app.py", "empty"), *(("app.py", name) for name in SYNTH_GOALS)]
     empty, *whole = interleaved(
@@ -60,7 +60,7 @@ def synth(rounds: int) -> Iterator[Result]:
 
 
 def further_environments(rounds: int) -> Iterator[Result]:
-    """Every other shipped file after prod, in one process; the slowest file counts."""
+    """Every other shipped file after prod, in one process. The slowest file is compared with the goal."""
     runs: list[Mapping[str, float]] = [
         json.loads(run([sys.executable, "-m", "benchmarks.further"])) for _ in range(rounds)
     ]
@@ -71,7 +71,7 @@ def further_environments(rounds: int) -> Iterator[Result]:
 
 
 def node_groups(rounds: int) -> Iterator[Result]:
-    """64 node groups against 4, in one process: at most 16 times the time is linear."""
+    """64 node groups compared with 4, in one process: at most 16 times the time means linear growth."""
     few, many = json.loads(run([sys.executable, "-m", "benchmarks.node_groups", str(rounds)]))
     details = f"64 groups {many:.2f} s, 4 groups {few:.2f} s: {(many - few) / 60 * 1000:.0f} ms a group"
     yield Result("64 node groups, times 4 node groups", 16, many / few, "x", details)

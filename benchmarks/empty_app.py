@@ -1,4 +1,4 @@
-"""An app with nothing in it: what importing the CDK, starting Node and synthesising costs by itself."""
+"""An empty app: measures importing the CDK, starting Node and synthesising alone."""
 
 import aws_cdk as cdk
 

@@ -1,4 +1,4 @@
-"""Synthesises prod, then every other shipped environment and example; prints the seconds of the others as JSON."""
+"""Synthesise prod, then every other shipped environment and example; print the seconds of the others as JSON."""
 
 import json
 import time

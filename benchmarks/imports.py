@@ -1,4 +1,4 @@
-"""Which of the packages named as arguments `ultracluster validate environments/prod.yaml` imports, as a JSON list."""
+"""Print, as a JSON list, which of the packages given as arguments `ultracluster validate` imports for prod.yaml."""
 
 import contextlib
 import io

@@ -1,7 +1,7 @@
-"""Synthesises prod with 4 and with 64 node groups in turns; prints both medians in seconds as JSON.
+"""Synthesise prod with 4 and with 64 node groups in turns; print both medians in seconds as JSON.
 
-A PCS cluster takes 10 node groups, so a file with 64 is refused. The groups are put into the environment after it was
-read, which no rule sees; from there on the constructs and stacks are the shipped ones.
+A PCS cluster supports 10 node groups, so validation rejects a file with 64. The groups are added to the environment
+after validation; the constructs and stacks are the shipped ones.
 """
 
 import json
@@ -15,7 +15,7 @@ from ultracluster.config.loader import load
 
 
 def with_groups(environment: Environment, count: int) -> Environment:
-    """`environment` with `count` groups like its first one, all in its first queue."""
+    """Return `environment` with `count` copies of its first group, all in its first queue."""
     first, plane = environment.node_groups[0], environment.control_plane
     groups = tuple(first.model_copy(update={"name": f"{first.name}-{i}"}) for i in range(count))
     queue = plane.queues[0].model_copy(update={"node_groups": tuple(group.name for group in groups)})

@@ -1,4 +1,4 @@
-"""Wall times of commands, taken in turns, so that a busy moment of the machine strikes all of them alike."""
+"""Wall times of commands, measured in turns, so that background load affects all of them alike."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def interleaved(calls: Sequence[Callable[[], object]], rounds: int) -> list[float]:
-    """Median seconds of each call over `rounds`, A B A B, after one round that is not counted."""
+    """Median seconds of each call over `rounds`, in the order A B A B, after one warm-up round."""
     taken: list[list[float]] = [[] for _ in calls]
     for counted in [False] + [True] * rounds:
         for call, times in zip(calls, taken, strict=True):
@@ -24,9 +24,9 @@ def interleaved(calls: Sequence[Callable[[], object]], rounds: int) -> list[floa
 
 
 def run(command: Sequence[str], variables: Mapping[str, str] | None = None) -> str:
-    """What `command` prints, run in the project with an output folder of its own.
+    """Run `command` in the project with a temporary output folder, and return its standard output.
 
-    Raises RuntimeError with what it wrote to standard error when it fails.
+    Raises RuntimeError with its standard error if it fails.
     """
     with TemporaryDirectory() as folder:
         environment = {**os.environ, **(variables or {}), "CDK_VALIDATION": "false", "CDK_OUTDIR": folder}

@@ -1,6 +1,6 @@
 """Draws docs/architecture.svg and docs/architecture-eks.svg from synthesised templates: `make docs`.
 
-Every figure in a picture is read from the templates; what they no longer hold stops the drawing with a KeyError.
+Every figure in a picture is read from the templates. A resource type that they no longer contain raises a KeyError.
 """
 
 from collections.abc import Callable

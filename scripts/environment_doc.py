@@ -8,8 +8,8 @@ from typing import Any
 
 from ultracluster.catalog import catalog, eks, lustre, pcs, ultraservers
 from ultracluster.config import eks_fleet, pcs_fleet
-from ultracluster.config.problems import Settings
 from ultracluster.config.schema import environment_schema
+from ultracluster.config.settings import Settings
 
 DOC = Path(__file__).parent.parent / "docs" / "environment-file.md"
 
@@ -177,7 +177,8 @@ def _default(about: dict[str, Any]) -> str:
 
 def _sourced_rules(model: type[Settings]) -> Iterator[str]:
     """What the rules of a model say that name where they come from; the others speak for themselves."""
-    rules = [member for member in vars(model).values() if getattr(member, "is_rule", False)]
+    bases = reversed(model.__mro__)
+    rules = [member for base in bases for member in vars(base).values() if getattr(member, "is_rule", False)]
     if model.__name__ in WITH_THE_FLEET:
         module = WITH_THE_FLEET[model.__name__]
         rules += [each for name, each in vars(module).items() if inspect.isfunction(each) and name.startswith("_")]

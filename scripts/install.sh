@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Python side into .venv: exactly the packages of requirements.txt, and this project in editable form.
+# Installs the Python packages into .venv: exactly those of requirements.txt, and this project as an editable install.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,11 +10,11 @@ newest_python() {
             return
         fi
     done
-    echo "Python 3.11 or newer with its venv module is needed; on Debian or Ubuntu: apt-get install python3-venv" >&2
+    echo "Install Python 3.11 or newer with its venv module. On Debian or Ubuntu: apt-get install python3-venv" >&2
     return 1
 }
 
-locked() { # the lines of requirements.txt for one package: its version and hashes
+locked() { # prints the version and hashes of package $1 from requirements.txt
     sed -n "/^$1==/,/^    # via/p" requirements.txt
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails when a lock file is not what its project file gives, or names a download host.
+# Fails if a lock file does not match its project file, or names a download host.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fresh=$(mktemp -d)
@@ -9,7 +9,7 @@ cp requirements.txt package.json package-lock.json .npmrc "$fresh"
 scripts/lock.sh "$fresh/requirements.txt"
 npm install --package-lock-only --prefix "$fresh" >/dev/null
 for lock in requirements.txt package-lock.json; do
-    diff -u "$lock" "$fresh/$lock" || { echo "$lock is not current: make lock" >&2; exit 1; }
+    diff -u "$lock" "$fresh/$lock" || { echo "$lock is out of date. Run: make lock" >&2; exit 1; }
     if grep -nE '(https?|git)[:+]' "$lock"; then echo "$lock names a download host" >&2; exit 1; fi
 done
-echo "requirements.txt and package-lock.json are current"
+echo "requirements.txt and package-lock.json are up to date"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Exports the locked versions and hashes of every dependency of pyproject.toml to $1, keeping the versions that $1 has.
+# Writes locked versions and hashes of all dependencies in pyproject.toml to $1, keeping the versions that $1 already has.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/uv.sh pip compile --quiet --custom-compile-command 'make lock' --universal --python-version 3.11 --all-extras \

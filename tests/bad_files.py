@@ -8,7 +8,8 @@ from typing import get_args
 from unittest.mock import patch
 
 from ultracluster.config.codes import Code
-from ultracluster.config.loader import Reading, read
+from ultracluster.config.findings import Reading
+from ultracluster.config.loader import validate
 from ultracluster.config.report import report
 
 FOLDER = Path(__file__).parent / "unit" / "config"
@@ -27,7 +28,7 @@ def reading_time():
 
 def reading_of(name: str) -> Reading:
     with reading_time():
-        return replace(read(FOLDER / "bad" / f"{name}.yaml"), file=f"bad/{name}.yaml")
+        return replace(validate(FOLDER / "bad" / f"{name}.yaml"), file=f"bad/{name}.yaml")
 
 
 def report_of(name: str) -> str:

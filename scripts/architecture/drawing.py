@@ -1,6 +1,6 @@
-"""The pieces that the pictures of the architecture are drawn with, and their colours.
+"""SVG elements and colours of the architecture pictures.
 
-Colours follow the reader's light or dark setting, on a background of the picture's own.
+Colours follow the light or dark mode of the viewer. Each picture has its own background.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 
-# text on the picture's background, then for each part: fill, line
+# paper: fill and border; text: main and secondary; each part: fill and line
 LIGHT = {
     "paper": ("#ffffff", "#d0d7de"),
     "text": ("#1f2328", "#57606a"),
@@ -36,7 +36,7 @@ DARK = {
 
 
 def svg(title: str, width: int, height: int, parts: Sequence[str], body: Sequence[str]) -> str:
-    """A whole picture, with the colours of `parts`."""
+    """Return the SVG document, with the colours of `parts`."""
     lines = "\n".join(body)
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">
 <title>{escape(title)}</title>
@@ -51,12 +51,12 @@ def svg(title: str, width: int, height: int, parts: Sequence[str], body: Sequenc
 
 
 def label(x: float, y: float, text: str, style: str = "line", anchor: str = "start") -> str:
-    """One line of text."""
+    """Return one line of text."""
     return f'<text x="{x}" y="{y}" class="{style}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
 def box(part: str, x: int, y: int, width: int, height: int, title: str, *lines: str, kind: str = "") -> str:
-    """A thing: its name, what is worth knowing of it, and as data which resource type of which stack it is."""
+    """Return a box with a title and lines of text. Data attributes name its stack and resource type."""
     data = f' data-stack="{part}" data-type="{kind}"' if kind else ""
     shape = f'<rect class="box {part}" x="{x}" y="{y}" width="{width}" height="{height}" rx="8"/>'
     bar = f'<rect class="bar {part}" x="{x}" y="{y + 10}" width="4" height="{height - 20}" rx="2"/>'
@@ -77,7 +77,7 @@ def frame(
     dashed: bool = False,
     at_bottom: bool = False,
 ) -> str:
-    """Something that holds other things; its title stands at the top left, or at the bottom left."""
+    """Return a frame around other boxes. Its title is at the top left or at the bottom left."""
     style = "frame dashed" if dashed else "frame"
     baseline = y + height - 12 if at_bottom else y + 25
     shape = f'<rect class="{style} {part}" x="{x}" y="{y}" width="{width}" height="{height}" rx="10"/>'
@@ -85,20 +85,20 @@ def frame(
 
 
 def head(part: str) -> str:
-    """The tip of an arrow."""
+    """Return the marker for an arrow head."""
     shape = f'<path class="bar {part}" d="M0 1 L10 5 L0 9 z"/>'
     size = 'viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8"'
     return f'<marker id="{part}" {size} orient="auto-start-reverse">{shape}</marker>'
 
 
 def arrow(path: str, *, both: bool = False, part: str = "shared") -> str:
-    """A line with a head at its end, or at both."""
+    """Return a line with an arrow head at its end, or at both ends."""
     start = f' marker-start="url(#{part})"' if both else ""
     return f'<path class="arrow {part}" d="{path}" marker-end="url(#{part})"{start}/>'
 
 
 def style(parts: Sequence[str]) -> str:
-    """Colours and type."""
+    """Return the style sheet: fonts, then colours for light and dark mode."""
     return f"""text {{ font-family: Inter, "Segoe UI", "Helvetica Neue", Helvetica, Arial, sans-serif; }}
 .head1 {{ font-size: 26px; font-weight: 700; }}
 .name {{ font-size: 16px; font-weight: 600; }}
@@ -116,7 +116,7 @@ def style(parts: Sequence[str]) -> str:
 
 
 def colours(palette: dict[str, tuple[str, str]], parts: Sequence[str]) -> str:
-    """The rules that set colours."""
+    """Return the CSS rules that set colours."""
     paper, text = palette["paper"], palette["text"]
     rules = [
         f".paper {{ fill: {paper[0]}; stroke: {paper[1]}; }}",

@@ -1,4 +1,4 @@
-"""The picture of an environment with Kubernetes: docs/architecture-eks.svg, from environments/staging.yaml."""
+"""Picture of an environment on EKS: docs/architecture-eks.svg, from environments/staging.yaml."""
 
 import json
 import textwrap
@@ -14,7 +14,7 @@ RELEASE, OBJECTS = "Custom::AWSCDK-EKS-HelmChart", "Custom::AWSCDK-EKS-Kubernete
 
 
 def picture() -> str:
-    """The whole SVG."""
+    """Return the SVG."""
     body = [
         *header(SOURCE),
         *network(),
@@ -29,7 +29,7 @@ def picture() -> str:
 
 
 def network() -> Iterator[str]:
-    """VPC, subnets and ways out."""
+    """VPC, subnets, endpoints and NAT gateways."""
     subnets = {resource.logical_id: resource.properties for resource in SOURCE.found("AWS::EC2::Subnet", "network")}
 
     def blocks(word: str) -> list[str]:
@@ -43,12 +43,12 @@ def network() -> Iterator[str]:
     control = f"{len(blocks('ControlPlane'))} control-plane subnets, {' and '.join(blocks('ControlPlane'))}"
     yield frame("network", 60, 190, 568, 254, control, kind="AWS::EC2::Subnet")
     title = f"{kinds.count('Interface')} interface endpoints"
-    lines = ("AWS's APIs, EKS's among them,", "reached without the internet")
+    lines = ("Reach AWS APIs, EKS among", "them, without the internet")
     yield box("network", 352, 228, 260, 92, title, *lines, kind="AWS::EC2::VPCEndpoint")
     yield frame("network", 640, 190, 244, 130, f"{len(blocks('Public'))} public subnets", kind="AWS::EC2::Subnet")
     title = f"{gateways} NAT gateway" + ("s" if gateways > 1 else "")
-    yield box("network", 656, 228, 212, 76, title, "The only way out", kind="AWS::EC2::NatGateway")
-    texts = ("Buckets of this account,", f"AWS's own in {SOURCE.region}")
+    yield box("network", 656, 228, 212, 76, title, "Outbound only", kind="AWS::EC2::NatGateway")
+    texts = ("Buckets of this account,", f"and of AWS in {SOURCE.region}")
     yield box(
         "network", 640, 336, 244, 108, "S3 endpoint", *texts[: 2 * kinds.count("Gateway")], kind="AWS::EC2::VPCEndpoint"
     )
@@ -57,7 +57,7 @@ def network() -> Iterator[str]:
 
 
 def control_plane() -> Iterator[str]:
-    """EKS's own part, and in its subnets the nodes and functions that serve the cluster."""
+    """The EKS cluster, and the system nodes and the kubectl function in its subnets."""
     cluster = SOURCE.one("AWS::EKS::Cluster", "control-plane")
     reach = "Public" if cluster["ResourcesVpcConfig"]["EndpointPublicAccess"] else "Private"
     tier = cluster["ControlPlaneScalingConfig"]["Tier"]
@@ -65,20 +65,19 @@ def control_plane() -> Iterator[str]:
     yield box("control-plane", 76, 228, 260, 92, "EKS cluster", *lines, kind="AWS::EKS::Cluster")
     system = SOURCE.one("AWS::EKS::Nodegroup", "platform")
     count = f"{system['ScalingConfig']['DesiredSize']} {TIMES} {system['InstanceTypes'][0]}"
-    lines = (count, "Run what serves the cluster")
+    lines = (count, "Run add-ons and controllers")
     yield box("platform", 76, 336, 260, 92, "System nodes", *lines, kind="AWS::EKS::Nodegroup")
-    functions = len(SOURCE.found("AWS::Lambda::Function", "platform"))
-    lines = (f"{functions} functions, Helm in one; install", "everything, each after its needs")
+    lines = ("Lambda function with Helm and", "kubectl; installs in order")
     yield box("platform", 352, 336, 260, 92, "Kubectl provider", *lines, kind="AWS::Lambda::Function")
 
 
 def in_the_cluster() -> Iterator[str]:
-    """Add-ons, Helm releases, and the queues of the teams."""
-    title = "In Kubernetes"
+    """Add-ons, Helm releases, and the queue of each team."""
+    title = "In the cluster"
     yield frame("platform", 60, 474, 824, 226, title, kind=OBJECTS, dashed=True)
     addons = [found.properties["AddonName"] for found in SOURCE.found("AWS::EKS::Addon")]
     lines = textwrap.wrap(", ".join(addons), 36, break_on_hyphens=False)
-    yield box("platform", 76, 512, 284, 172, f"{len(addons)} add-ons of EKS", *lines, kind="AWS::EKS::Addon")
+    yield box("platform", 76, 512, 284, 172, f"{len(addons)} EKS add-ons", *lines, kind="AWS::EKS::Addon")
     releases = [found.properties["Release"] for found in SOURCE.found(RELEASE, "platform")]
     lines = textwrap.wrap(", ".join(releases), 27, break_on_hyphens=False)
     yield box("platform", 376, 512, 236, 172, f"{len(releases)} Helm releases", *lines, kind=RELEASE)
@@ -90,45 +89,45 @@ def in_the_cluster() -> Iterator[str]:
 
 
 def queues() -> list[dict[str, Any]]:
-    """Kueue's queues of the teams, as the templates have them."""
+    """Return the ClusterQueue objects in the templates."""
     sets = [found.properties["Manifest"] for found in SOURCE.found(OBJECTS, "platform")]
     objects = [item for text in sets if isinstance(text, str) for item in json.loads(text)]
     return [item for item in objects if item["kind"] == "ClusterQueue"]
 
 
 def share(queue: dict[str, Any]) -> str:
-    """A team's quota in words."""
+    """Describe a team's quota."""
     (group,) = queue["spec"]["resourceGroups"]
     (flavor,) = group["flavors"]
     (gpus,) = (resource for resource in flavor["resources"] if resource["name"] == "nvidia.com/gpu")
     owned = f"{gpus['nominalQuota']} GPUs"
-    return f"{owned}, never more" if gpus.get("borrowingLimit") == 0 else f"{owned}, and what is idle"
+    return f"{owned}, no borrowing" if gpus.get("borrowingLimit") == 0 else f"{owned}, may borrow"
 
 
 def compute() -> Iterator[str]:
-    """The accelerated nodes, their group and their role."""
+    """The accelerated nodes, their node group and their role."""
     group = SOURCE.one("AWS::EKS::Nodegroup", "compute")
     version, _, released = group["ReleaseVersion"].rpartition("-")
-    lines = ("AL2023 with NVIDIA's driver,", f"{version}, release {released};", "repaired by EKS, XID by XID")
+    lines = ("AL2023 with NVIDIA driver,", f"{version}, release {released};", "node auto repair by XID")
     yield box("compute", 76, 764, 232, 112, "Node group train", *lines, kind="AWS::EKS::Nodegroup")
-    rights = ("Joins and pulls images;", "pods on it have their own")
-    yield box("control-plane", 76, 896, 232, 92, "Role of the nodes", *rights, kind="AWS::IAM::Role")
-    title = "EFA security group: all traffic among its members, both ways"
+    rights = ("Joins, pulls images;", "pods have their own roles")
+    yield box("control-plane", 76, 896, 232, 92, "Node role", *rights, kind="AWS::IAM::Role")
+    title = "EFA security group: all traffic between members, both ways"
     yield frame("network", 324, 764, 540, 194, title, kind="AWS::EC2::SecurityGroup", dashed=True)
-    first_boot = "Set huge pages aside and stripe the local NVMe at first boot"
+    first_boot = "First boot reserves huge pages and stripes the local NVMe disks"
     yield from nodes(SOURCE, 340, 802, group["ScalingConfig"]["MaxSize"], first_boot)
     yield arrow("M 748 685 L 748 762") + label(760, 720, "jobs", "small")
     yield arrow("M 309 820 L 338 820")
 
 
 def access() -> Iterator[str]:
-    """Who may enter, and what pods may do at AWS."""
+    """Access entries, and the IAM role of jobs."""
     entries = SOURCE.found("AWS::EKS::AccessEntry", "platform")
     admins = sum("AccessPolicies" in found.properties for found in entries)
     title = f"{len(entries)} access entries"
-    lines = (f"{admins} administrators, the functions", f"among them; members of {len(entries) - admins} teams")
+    lines = (f"{admins} administrators, kubectl role", f"included; {len(entries) - admins} for team members")
     yield box("platform", 964, 598, 276, 92, title, *lines, kind="AWS::EKS::AccessEntry")
     associations = SOURCE.found("AWS::EKS::PodIdentityAssociation", "platform")
-    lines = (f"Pods of {len(associations)} teams and the S3 driver", "use the buckets, by pod identity")
-    yield box("platform", 964, 764, 276, 92, "Role of the jobs", *lines, kind="AWS::EKS::PodIdentityAssociation")
+    lines = (f"Pods of {len(associations)} teams and the S3 driver", "use the buckets (Pod Identity)")
+    yield box("platform", 964, 764, 276, 92, "Job role", *lines, kind="AWS::EKS::PodIdentityAssociation")
     yield arrow("M 1102 857 L 1102 934")

@@ -1,4 +1,4 @@
-"""What both pictures show: the stacks, the file system with its buckets, keys, logs and metrics."""
+"""Parts of both pictures: the legend, nodes, file system and buckets, observability, logs and keys."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -30,16 +30,16 @@ class Source:
 
     @cached_property
     def file(self) -> Environment:
-        """The environment."""
+        """The environment file, loaded."""
         return load(FILES[self.name])
 
     @property
     def region(self) -> str:
-        """Where the environment is deployed."""
+        """Region of the environment."""
         return str(self.file.region)
 
     def found(self, kind: str, part: str | None = None) -> list[Resource]:
-        """Resources of a type, in one part or in all. Raises KeyError when there is none."""
+        """Return resources of a type, in one stack or in all. Raises KeyError if there is none."""
         resources = [
             Resource(place, logical_id, resource.get("Properties", {}))
             for place, template in templates(self.name).items()
@@ -51,16 +51,16 @@ class Source:
         return resources
 
     def one(self, kind: str, part: str, holding: str = "") -> dict[str, Any]:
-        """Properties of the only such resource whose logical id holds a word."""
+        """Return the properties of the only resource of a type whose logical id contains `holding`."""
         (resource,) = (resource for resource in self.found(kind, part) if holding in resource.logical_id)
         return resource.properties
 
 
 def header(source: Source) -> Iterator[str]:
-    """What this is, and the colours of the stacks."""
+    """Title, and the legend with the colour and the resource count of each stack."""
     stacks = templates(source.name)
     yield label(40, 52, f"One environment file becomes {COUNTS[len(stacks)]} stacks", "head1")
-    where = f"environments/{source.name}.yaml, {source.region}; the stacks are called {source.name}-network and so on"
+    where = f"environments/{source.name}.yaml in {source.region}; stack names: {source.name}-network and so on"
     yield label(40, 80, where, "line")
     step = (WIDTH - 80) // len(source.parts)
     for number, part in enumerate(source.parts):
@@ -70,19 +70,19 @@ def header(source: Source) -> Iterator[str]:
 
 
 def launch_template(source: Source) -> dict[str, Any]:
-    """What the launch template of the accelerated nodes says."""
+    """Return the LaunchTemplateData of the accelerated nodes."""
     data: dict[str, Any] = source.one("AWS::EC2::LaunchTemplate", "compute", "train")["LaunchTemplateData"]
     return data
 
 
 def nodes(source: Source, x: int, y: int, count: int, first_boot: str) -> Iterator[str]:
-    """The accelerated nodes, each of them."""
+    """Box of the accelerated nodes, with one small rectangle per node."""
     template = launch_template(source)
     hardware = catalog[template["InstanceType"]]
     efa = sum(interface["InterfaceType"].startswith("efa") for interface in template["NetworkInterfaces"])
     lines = (
-        f"{efa} EFA interfaces a node, {hardware.efa.gb_per_s:g} GB/s each way",
-        f"Launched into a {template['InstanceMarketOptions']['MarketType'].replace('-', ' ')}",
+        f"{efa} EFA interfaces per node, {hardware.efa.gb_per_s:g} GB/s each way",
+        f"Launched into a {template['InstanceMarketOptions']['MarketType'].replace('-', ' ').title()}",
         first_boot,
     )
     title = f"{count} {TIMES} {hardware.name}: {count * hardware.gpu_count} {hardware.gpu.model} GPUs"
@@ -94,7 +94,7 @@ def nodes(source: Source, x: int, y: int, count: int, first_boot: str) -> Iterat
 
 
 def storage(source: Source, y: int, mounted: str) -> Iterator[str]:
-    """File system at height `y`, and the buckets that it is linked to."""
+    """File system at height `y`, its linked buckets, and the direction of each link."""
     lustre = source.one("AWS::FSx::FileSystem", "storage")
     settings = lustre["LustreConfiguration"]
     wire = "over EFA" if settings.get("EfaEnabled") else "over TCP"
@@ -115,16 +115,16 @@ def storage(source: Source, y: int, mounted: str) -> Iterator[str]:
 
 
 def beside(source: Source, logged: str) -> Iterator[str]:
-    """What stands beside the VPC: dashboards, metrics, logs and keys."""
+    """Boxes next to the VPC: Grafana, Prometheus, log groups and KMS keys."""
     workspace = source.one("AWS::APS::Workspace", "observability")
     grafana = source.one("AWS::Grafana::Workspace", "observability")
     sign_in = {"AWS_SSO": "IAM Identity Center", "SAML": "SAML"}[grafana["AuthenticationProviders"][0]]
     lines = (f"Version {grafana['GrafanaVersion']}", f"Sign-in with {sign_in}")
     yield box("observability", 964, 150, 276, 92, "Managed Grafana", *lines, kind="AWS::Grafana::Workspace")
-    yield arrow("M 1102 243 L 1102 282") + label(1114, 267, "may query, no more", "small")
-    days = f"Metrics kept for {workspace['WorkspaceConfiguration']['RetentionPeriodInDays']} days"
+    yield arrow("M 1102 243 L 1102 282") + label(1114, 267, "may only query", "small")
+    days = f"Keeps metrics for {workspace['WorkspaceConfiguration']['RetentionPeriodInDays']} days"
     yield box("observability", 964, 284, 276, 72, "Managed Prometheus", days, kind="AWS::APS::Workspace")
     groups, keys = source.found("AWS::Logs::LogGroup"), source.found("AWS::KMS::Key")
-    yield box("shared", 964, 376, 276, 92, f"{len(groups)} log groups", logged, "encrypted, kept for a year")
+    yield box("shared", 964, 376, 276, 92, f"{len(groups)} log groups", logged, "encrypted, retention one year")
     without = [part for part in source.parts if part not in {key.part for key in keys}]
     yield box("shared", 964, 488, 276, 72, f"{len(keys)} KMS keys", f"None for {', '.join(without)}")

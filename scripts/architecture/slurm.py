@@ -1,4 +1,4 @@
-"""The picture of an environment with Slurm: docs/architecture.svg, from environments/prod.yaml."""
+"""Picture of an environment on PCS: docs/architecture.svg, from environments/prod.yaml."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ HEIGHT = 790
 
 
 def picture() -> str:
-    """The whole SVG."""
+    """Return the SVG."""
     path = SOURCE.file.storage.lustre.mount_path if SOURCE.file.storage.lustre else ""
     body = [
         *header(SOURCE),
@@ -24,7 +24,7 @@ def picture() -> str:
 
 
 def network() -> Iterator[str]:
-    """VPC, subnets and ways out."""
+    """VPC, subnets, endpoints and NAT gateways."""
     subnets = {resource.logical_id: resource.properties for resource in SOURCE.found("AWS::EC2::Subnet", "network")}
 
     def blocks(word: str) -> list[str]:
@@ -38,12 +38,12 @@ def network() -> Iterator[str]:
     control = f"{len(blocks('ControlPlane'))} control-plane subnets, {' and '.join(blocks('ControlPlane'))}"
     yield frame("network", 60, 190, 484, 170, control, kind="AWS::EC2::Subnet")
     title = f"{kinds.count('Interface')} interface endpoints"
-    lines = ("AWS's APIs, PCS's among", "them, reached without", "the internet")
+    lines = ("Reach AWS APIs, PCS", "among them, without", "the internet")
     yield box("network", 76, 228, 212, 112, title, *lines, kind="AWS::EC2::VPCEndpoint")
     yield frame("network", 556, 190, 176, 170, f"{len(blocks('Public'))} public subnets", kind="AWS::EC2::Subnet")
-    lines = ("The only way out;", "nothing else here", "has an address")
+    lines = ("Outbound only; no", "other public IP", "addresses")
     yield box("network", 568, 228, 152, 112, f"{gateways} NAT gateways", *lines, kind="AWS::EC2::NatGateway")
-    texts = ("Buckets of this", "account, and of", "AWS itself in", SOURCE.region)
+    texts = ("Buckets of this", "account, and", "AWS's own in", SOURCE.region)
     yield box(
         "network", 744, 190, 140, 170, "S3 endpoint", *texts[: 4 * kinds.count("Gateway")], kind="AWS::EC2::VPCEndpoint"
     )
@@ -52,9 +52,9 @@ def network() -> Iterator[str]:
 
 
 def control_plane() -> Iterator[str]:
-    """PCS's controller."""
+    """The PCS cluster."""
     cluster = SOURCE.one("AWS::PCS::Cluster", "control-plane")
-    history = {"STANDARD": "Job history is kept", "NONE": "No job history"}
+    history = {"STANDARD": "Slurm accounting on", "NONE": "Slurm accounting off"}
     lines = (
         f"Slurm {cluster['Scheduler']['Version']}, run by AWS",
         f"Size {cluster['Size'].lower()}",
@@ -64,19 +64,19 @@ def control_plane() -> Iterator[str]:
 
 
 def compute() -> Iterator[str]:
-    """Login nodes, queue, accelerated nodes."""
+    """Login nodes, queue, node role and accelerated nodes."""
     login = SOURCE.one("AWS::PCS::ComputeNodeGroup", "compute", "Login")
     group = SOURCE.one("AWS::PCS::ComputeNodeGroup", "compute", "train")
     queue, role = SOURCE.one("AWS::PCS::Queue", "compute"), SOURCE.one("AWS::IAM::Role", "control-plane")
     count = login["ScalingConfiguration"]["MinInstanceCount"]
     lines = (f"{count} {TIMES} {login['InstanceConfigs'][0]['InstanceType']}", "Through Session Manager")
     yield box("compute", 76, 414, 220, 92, "Login nodes", *lines, kind="AWS::PCS::ComputeNodeGroup")
-    yield box("compute", 76, 526, 220, 72, f"Queue {queue['Name']}", "A partition of Slurm", kind="AWS::PCS::Queue")
-    rights = (f"Under {role['Path']}, registers", "nodes and uses the buckets")
-    yield box("control-plane", 76, 618, 220, 92, "Role of the nodes", *rights, kind="AWS::IAM::Role")
-    title = "EFA security group: all traffic among its members, both ways"
+    yield box("compute", 76, 526, 220, 72, f"Queue {queue['Name']}", "A Slurm partition", kind="AWS::PCS::Queue")
+    rights = (f"Path {role['Path']}; registers", "with PCS, uses the buckets")
+    yield box("control-plane", 76, 618, 220, 92, "Node role", *rights, kind="AWS::IAM::Role")
+    title = "EFA security group: all traffic between members, both ways"
     yield frame("network", 324, 414, 540, 194, title, kind="AWS::EC2::SecurityGroup", dashed=True)
-    first_boot = "Mount Lustre and stripe the local NVMe at first boot"
+    first_boot = "First boot mounts Lustre and stripes the local NVMe disks"
     yield from nodes(SOURCE, 340, 452, group["ScalingConfiguration"]["MaxInstanceCount"], first_boot)
     yield arrow("M 246 413 C 246 372 330 386 350 342") + label(236, 402, "sbatch", "small", "end")
     yield arrow("M 470 341 L 470 412") + label(482, 401, "starts and stops nodes", "small")

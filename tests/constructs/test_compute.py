@@ -4,10 +4,10 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
+from ultracluster.constructs.compute import AcceleratedLaunchTemplate
 
 from ultracluster.catalog import catalog, interface_layout
 from ultracluster.config.launch import Launch
-from ultracluster.constructs.compute import AcceleratedLaunchTemplate
 
 ON_DEMAND = Launch(market=None, reservation_id=None, reservation_group_arn=None, cluster_group=True)
 

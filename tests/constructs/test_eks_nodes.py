@@ -5,14 +5,13 @@ import json
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
+from ultracluster.constructs.compute import EKS_IMAGE, AcceleratedLaunchTemplate, CpuLaunchTemplate
 
 from tests.constructs.test_eks import Deployed
 from ultracluster.catalog import catalog
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, REPAIRS
 from ultracluster.config.eks import NodeRepair
-from ultracluster.config.launch import decide
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.constructs.compute import EKS_IMAGE, AcceleratedLaunchTemplate, CpuLaunchTemplate
 from ultracluster.constructs.eks_nodes import EksNodeGroup, EksNodeRole, SystemNodeGroup, repair_configuration, scaling
 from ultracluster.kubernetes.labels import GPU_TAINT
 
@@ -45,7 +44,7 @@ class Nodes(Deployed):
             self,
             "Template",
             instance_type=settings.instance_type,
-            launch=decide(settings).launch,
+            launch=settings.launch,
             layout=settings.layout("eks"),
             subnet=None,
             security_groups=groups,

@@ -5,10 +5,10 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from aws_cdk.assertions import Match, Template
-
-from ultracluster.config.node_groups import PurchaseType
-from ultracluster.config.pcs import Pcs, Queue
 from ultracluster.constructs.compute import CpuLaunchTemplate, group_name
+
+from ultracluster.config.pcs import Pcs, Queue
+from ultracluster.config.purchase import PurchaseType
 from ultracluster.constructs.pcs import PcsCluster, PcsNodeGroup, PcsNodeRole, PcsQueue, one_after_another
 
 QUEUE = Queue(name="train", node_groups=("train",))

@@ -3,7 +3,7 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -84,6 +84,62 @@ def test_cdk_stays_on_its_floors(module):
 )
 def test_a_climbing_import_would_be_seen(line):
     assert climbs("catalog", f"def f():\n    {line}\n") == {"config"}
+
+
+def imported(source: str, modules: Collection[str]) -> set[str]:
+    """Those of `modules` that a source imports anywhere; a package when it takes a name from its `__init__`."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            inside = {name.name: f"{node.module}.{name.name}" for name in node.names}
+            found |= {name if name in modules else node.module for name in inside.values()}
+    return found & set(modules)
+
+
+def circles(sources: dict[str, str]) -> set[str]:
+    """Modules of `sources`, by name, that import themselves through others."""
+    reached = {name: imported(source, sources) for name, source in sources.items()}
+    while any(not reached[near] <= reached[name] for name in reached for near in reached[name]):
+        for name in reached:
+            reached[name] = reached[name].union(*(reached[near] for near in reached[name]))
+    return {name for name in reached if name in reached[name]}
+
+
+def room(name: str) -> dict[str, str]:
+    """Sources of the modules of a room, by module name."""
+    return {
+        ".".join(module.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__"): module.read_text("utf-8")
+        for module in MODULES
+        if floor(module) == name
+    }
+
+
+@pytest.mark.parametrize("name", FLOORS)
+def test_no_room_has_an_import_circle_inside(name):
+    assert circles(room(name)) == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from ultracluster.config.second import g",
+        "def f():\n    from ultracluster.config import second\n",
+        "if TYPE_CHECKING:\n    import ultracluster.config.second\n",
+    ],
+)
+def test_an_import_circle_would_be_seen(line):
+    names = [f"ultracluster.config.{name}" for name in ("first", "second", "third", "fourth")]
+    sources = dict(zip(names, [line, f"import {names[2]}", f"import {names[0]}", f"import {names[0]}"], strict=True))
+    assert circles(sources) == set(names[:3])
+
+
+def test_a_module_that_imports_its_package_would_be_seen():
+    sources = {"ultracluster.config": "import ultracluster.config.first", "ultracluster.config.first": ""}
+    assert circles(sources) == set()
+    for line in ("from ultracluster.config import load", "import ultracluster.config"):
+        assert circles(sources | {"ultracluster.config.first": line}) == set(sources)
 
 
 def test_importing_the_lower_floors_loads_nothing_heavy():

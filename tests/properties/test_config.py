@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.bad_files import CODES, FOLDER, SOUND, reading_time
 from tests.properties.strategies import as_yaml, environments, mutations
 from ultracluster.config.environment import Environment
-from ultracluster.config.loader import Reading, check, read
+from ultracluster.config.findings import Reading
+from ultracluster.config.loader import check, validate
 from ultracluster.config.report import report, report_json
 from ultracluster.config.source import parse
 
@@ -71,7 +72,7 @@ def test_the_api_accepts_what_the_file_accepts(data):
 @given(mutations())
 def test_a_broken_environment_is_valid_or_refused_with_codes(scratch, data):
     scratch.write_text(as_yaml(data), "utf-8")
-    is_told_in_full(read(scratch), as_yaml(data))
+    is_told_in_full(validate(scratch), as_yaml(data))
 
 
 @quick
@@ -84,13 +85,13 @@ def test_a_broken_environment_is_valid_or_refused_with_codes(scratch, data):
 def test_a_slip_of_the_keyboard_is_valid_or_refused_with_codes(scratch, sound, at, cut, typed):
     text = sound[:at] + typed + sound[at + cut :]
     scratch.write_bytes(text.encode("utf-8", "surrogatepass"))
-    is_told_in_full(read(scratch), text)
+    is_told_in_full(validate(scratch), text)
 
 
 @quick
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_with_codes(scratch, content):
     scratch.write_bytes(content)
-    reading = read(scratch)
+    reading = validate(scratch)
     assert reading.environment is None
     is_told_in_full(reading, content.decode("utf-8", "replace"))

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
 
 from ultracluster.catalog.records import records
+from ultracluster.errors import UltraclusterError
 
 Architecture = Literal["x86_64", "arm64"]
 InterfaceType = Literal["interface", "efa", "efa-only"]
@@ -187,7 +188,7 @@ class UltraServer:
         return NvLink(gpu.nvlink_generation, round(self.gpus * gpu.nvlink_tb_per_s, 1))
 
 
-class UnknownInstanceType(KeyError):
+class UnknownInstanceType(UltraclusterError, KeyError):
     """A name that the catalogue does not hold. `nearest` lists names that look alike, the closest first."""
 
     def __init__(self, name: str, known: list[str]) -> None:

@@ -10,9 +10,9 @@ def validate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as a JSON list.")] = False,  # noqa: FBT002
 ) -> None:
     """Check environment files, and report every error and warning at once. Warnings leave the exit code at 0."""
-    from ultracluster.config.loader import read
+    from ultracluster.config import loader
     from ultracluster.config.report import report, report_json
 
-    readings = [read(file) for file in files]
+    readings = [loader.validate(file) for file in files]
     typer.echo(report_json(readings) if as_json else "\n".join(map(report, readings)))
     raise typer.Exit(any(reading.errors for reading in readings))

@@ -10,8 +10,21 @@ from pydantic import Field
 
 from ultracluster.catalog import eks, software
 from ultracluster.config import clock
-from ultracluster.config.fields import KIND, MAPPING, NUMBER, TEXT, CpuType, Many, PublicCidr, RoleArn, text
-from ultracluster.config.problems import Problem, Settings, rule
+from ultracluster.config.fields import (
+    KIND,
+    MAPPING,
+    NUMBER,
+    TEXT,
+    CpuType,
+    Many,
+    PublicCidr,
+    RoleArn,
+    cdk_value,
+    from_cdk,
+    text,
+)
+from ultracluster.config.problems import Problem, rule
+from ultracluster.config.settings import Settings
 
 DeviceStack = Literal["gpu_operator", "device_plugin", "dra"]
 Scheduler = Literal["kueue", "volcano", "kai", "kueue_with_kai", "kueue_with_volcano"]
@@ -143,17 +156,13 @@ class NodeRepair(Settings):
     """Share of a group's nodes above which nothing is repaired: then something else is wrong."""
 
 
-class Eks(Settings):
-    """An Amazon EKS cluster with a GPU platform.
+class EksControlPlane(Settings):
+    """An Amazon EKS cluster without its nodes and software.
 
-    `device_stack` is one for all node groups, or says which groups each stack serves. `jobs` are operators for
-    distributed jobs; what they need comes with them. `chart_mirror` is where charts and images are taken from when the
-    cluster has no way to the internet.
-
-    Source: EKS User Guide (2026); figures in `infra/ultracluster/catalog/data/eks.json` and `software.json`.
+    Source: EKS User Guide (2026); figures in `infra/ultracluster/catalog/data/eks.json`.
     """
 
-    type: Literal["eks"]
+    type: Literal["eks"] = "eks"
     """The kind of control plane."""
     kubernetes_version: str
     """Version of Kubernetes, in quotes."""
@@ -163,53 +172,6 @@ class Eks(Settings):
     """From where the API server is reached: the VPC alone, or the internet too."""
     allowed_cidrs: Annotated[Many[PublicCidr], Field(max_length=eks.MAXIMUM_PUBLIC_CIDRS)] = ()
     """Public networks that reach the public endpoint."""
-    admins: Annotated[Many[RoleArn], Field(min_length=1)]
-    """IAM roles that administer the cluster."""
-    system_nodes: SystemNodes = SystemNodes()
-    """CPU nodes for what serves the cluster."""
-    device_stack: Annotated[Annotated[DeviceStack, TEXT] | Annotated[DeviceStacks, MAPPING], KIND] = "gpu_operator"
-    """What shows GPUs to Kubernetes."""
-    scheduler: Scheduler = "kueue"
-    """What queues jobs and places them."""
-    teams: Annotated[Many[Team], Field(min_length=1)]
-    """Who shares the fleet, and how."""
-    jobs: Many[JobOperator] = ()
-    """Operators for distributed jobs."""
-    karpenter: bool = False
-    """Whether Karpenter adds CPU nodes and On-Demand GPU nodes beside the static fleet."""
-    node_repair: NodeRepair = NodeRepair()
-    """What happens to nodes whose hardware fails."""
-    chart_mirror: Annotated[str, text(r"^oci://[^\s/]+(/[^\s/]+)*$", "oci://registry/path")] | None = None
-    """Registry that holds copies of the charts and images."""
-
-    @property
-    def subnet_addresses(self) -> int:
-        """IPv4 addresses that each control-plane subnet must hold, with one more system node during an update."""
-        nodes = self.system_nodes.count // 2 + 1
-        return SUBNET_ADDRESSES + nodes * (1 + POD_ADDRESSES)
-
-    @property
-    def queues_with(self) -> Literal["kueue", "volcano", "kai"]:
-        """What holds the quotas."""
-        return "kueue" if self.scheduler.startswith("kueue") else self.scheduler  # type: ignore[return-value]
-
-    @property
-    def places_with(self) -> Literal["kueue", "volcano", "kai"]:
-        """What chooses the nodes: Kueue's topology-aware scheduling, Volcano or KAI."""
-        return self.scheduler.removeprefix("kueue_with_")  # type: ignore[return-value]
-
-    def device_stacks(self, group: str) -> tuple[DeviceStack, ...]:
-        """Stacks that serve a node group; a sound file gives each exactly one."""
-        if isinstance(self.device_stack, str):
-            return (self.device_stack,)
-        return tuple(stack for stack in DEVICE_STACKS if group in getattr(self.device_stack, stack))
-
-    @property
-    def used_device_stacks(self) -> frozenset[DeviceStack]:
-        """Every stack that serves some node group."""
-        if isinstance(self.device_stack, str):
-            return frozenset({self.device_stack})
-        return frozenset(stack for stack in DEVICE_STACKS if getattr(self.device_stack, stack))
 
     @rule
     def _known_version(self) -> Iterator[Problem]:
@@ -259,8 +221,71 @@ class Eks(Settings):
         Source: EKS User Guide, "Cluster API server endpoint" (2026).
         """
         for i, cidr in enumerate(self.allowed_cidrs):
-            for message, hint in _not_public(cidr):
+            for message, hint in () if from_cdk(cidr) else _not_public(cidr):
                 yield Problem("endpoint-cidrs", ("allowed_cidrs", i), f"{cidr} {message}", hint)
+
+    @rule
+    def _distinct_networks(self) -> Iterator[Problem]:
+        yield from _repeated("allowed_cidrs", self.allowed_cidrs)
+
+
+class Eks(EksControlPlane):
+    """An Amazon EKS cluster with a GPU platform.
+
+    `device_stack` is one for all node groups, or says which groups each stack serves. `jobs` are operators for
+    distributed jobs; what they need comes with them. `chart_mirror` is where charts and images are taken from when the
+    cluster has no way to the internet.
+
+    Source: EKS User Guide (2026); figures in `infra/ultracluster/catalog/data/eks.json` and `software.json`.
+    """
+
+    admins: Annotated[Many[RoleArn], Field(min_length=1)]
+    """IAM roles that administer the cluster."""
+    system_nodes: SystemNodes = SystemNodes()
+    """CPU nodes for what serves the cluster."""
+    device_stack: Annotated[Annotated[DeviceStack, TEXT] | Annotated[DeviceStacks, MAPPING], KIND] = "gpu_operator"
+    """What shows GPUs to Kubernetes."""
+    scheduler: Scheduler = "kueue"
+    """What queues jobs and places them."""
+    teams: Annotated[Many[Team], Field(min_length=1)]
+    """Who shares the fleet, and how."""
+    jobs: Many[JobOperator] = ()
+    """Operators for distributed jobs."""
+    karpenter: bool = False
+    """Whether Karpenter adds CPU nodes and On-Demand GPU nodes beside the static fleet."""
+    node_repair: NodeRepair = NodeRepair()
+    """What happens to nodes whose hardware fails."""
+    chart_mirror: Annotated[str, text(r"^oci://[^\s/]+(/[^\s/]+)*$", "oci://registry/path"), cdk_value()] | None = None
+    """Registry that holds copies of the charts and images."""
+
+    @property
+    def subnet_addresses(self) -> int:
+        """IPv4 addresses that each control-plane subnet must hold, with one more system node during an update."""
+        nodes = self.system_nodes.count // 2 + 1
+        return SUBNET_ADDRESSES + nodes * (1 + POD_ADDRESSES)
+
+    @property
+    def queues_with(self) -> Literal["kueue", "volcano", "kai"]:
+        """What holds the quotas."""
+        return "kueue" if self.scheduler.startswith("kueue") else self.scheduler  # type: ignore[return-value]
+
+    @property
+    def places_with(self) -> Literal["kueue", "volcano", "kai"]:
+        """What chooses the nodes: Kueue's topology-aware scheduling, Volcano or KAI."""
+        return self.scheduler.removeprefix("kueue_with_")  # type: ignore[return-value]
+
+    def device_stacks(self, group: str) -> tuple[DeviceStack, ...]:
+        """Stacks that serve a node group; a sound file gives each exactly one."""
+        if isinstance(self.device_stack, str):
+            return (self.device_stack,)
+        return tuple(stack for stack in DEVICE_STACKS if group in getattr(self.device_stack, stack))
+
+    @property
+    def used_device_stacks(self) -> frozenset[DeviceStack]:
+        """Every stack that serves some node group."""
+        if isinstance(self.device_stack, str):
+            return frozenset({self.device_stack})
+        return frozenset(stack for stack in DEVICE_STACKS if getattr(self.device_stack, stack))
 
     @rule
     def _one_device_plugin(self) -> Iterator[Problem]:
@@ -303,7 +328,6 @@ class Eks(Settings):
     @rule
     def _distinct_entries(self) -> Iterator[Problem]:
         yield from _repeated("admins", self.admins)
-        yield from _repeated("allowed_cidrs", self.allowed_cidrs)
         yield from _repeated("jobs", self.jobs)
         names = [team.name for team in self.teams]
         for i, name in enumerate(names):

@@ -1,16 +1,14 @@
 """Rules between an EKS control plane and the rest of the file."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from ultracluster.catalog import catalog, eks
+from ultracluster.catalog import eks
 from ultracluster.config import clock
 from ultracluster.config.eks import DEVICE_STACKS, Eks
+from ultracluster.config.fields import from_cdk
+from ultracluster.config.fleet import Fleet
 from ultracluster.config.node_groups import Scale, image_not_pinned, unknown_group
 from ultracluster.config.problems import Path, Problem
-
-if TYPE_CHECKING:
-    from ultracluster.config.environment import Environment
 
 TAKEN_FOLDERS = (
     "bin",
@@ -34,38 +32,40 @@ SYSTEM_GROUP, ELASTIC_GROUPS = "system", "elastic-"
 """What other nodes than those of the file are labelled with: the system nodes, and the start of Karpenter's pools."""
 
 
-def eks_problems(environment: "Environment", settings: Eks) -> Iterator[Problem]:
-    """What speaks against running the fleet of `environment` under `settings`, its control plane."""
-    yield from _subnets(environment)
-    yield from _internet(environment, settings)
-    yield from _mount_path(environment)
-    yield from _group_names(environment)
-    yield from _purchases(environment)
-    yield from _counts(environment)
-    yield from _quotas_of_eks(environment)
-    yield from _interfaces(environment)
-    yield from _images(environment, settings)
-    yield from _lustre_efa(environment)
-    yield from _device_stacks(environment, settings)
-    yield from _ultraservers(environment, settings)
-    yield from _dynamic_resources(environment, settings)
-    yield from _team_groups(environment, settings)
-    yield from _team_quotas(environment, settings)
-    yield from _quotas_by_group(environment, settings)
+def eks_problems(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
+    """Validation problems between `fleet` and its control plane, at paths of the file."""
+    yield from _subnets(fleet)
+    yield from _internet(fleet, settings)
+    yield from _mount_path(fleet)
+    yield from _group_names(fleet)
+    yield from _purchases(fleet)
+    yield from _counts(fleet)
+    yield from _quotas_of_eks(fleet)
+    yield from _interfaces(fleet)
+    yield from _images(fleet, settings)
+    yield from _lustre_efa(fleet)
+    yield from _device_stacks(fleet, settings)
+    yield from _ultraservers(fleet, settings)
+    yield from _dynamic_resources(fleet, settings)
+    yield from _team_groups(fleet, settings)
+    yield from _team_quotas(fleet, settings)
+    yield from _quotas_by_group(fleet, settings)
     yield from _members(settings)
 
 
-def _subnets(environment: "Environment") -> Iterator[Problem]:
+def _subnets(fleet: Fleet) -> Iterator[Problem]:
     """EKS puts its interfaces into two zones or more (EKS User Guide, "VPC and subnet requirements", 2026)."""
-    existing = environment.network.existing
-    if existing and len(set(existing.control_plane_subnet_ids)) < 2:
+    existing = fleet.network.existing
+    subnets = existing.control_plane_subnet_ids if existing else ()
+    # one token may stand for a list of subnets
+    if existing and len(set(subnets)) < 2 and not any(map(from_cdk, subnets)):
         message = "EKS needs subnets in at least two zones; one is named"
         at = ("network", "existing", "control_plane_subnet_ids")
         yield Problem("eks-subnets", at, message, "add a private subnet of another zone")
 
 
-def _internet(environment: "Environment", settings: Eks) -> Iterator[Problem]:
-    create = environment.network.create
+def _internet(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
+    create = fleet.network.create
     if create and not create.nat_gateways and not settings.chart_mirror:
         message = "without NAT gateways the cluster reaches neither charts nor images"
         hint = "set nat_gateways: 1, or name a registry that holds them in control_plane.chart_mirror"
@@ -80,29 +80,29 @@ def _internet(environment: "Environment", settings: Eks) -> Iterator[Problem]:
         yield Problem("karpenter-without-internet", ("control_plane", "karpenter"), message, hint)
 
 
-def _mount_path(environment: "Environment") -> Iterator[Problem]:
+def _mount_path(fleet: Fleet) -> Iterator[Problem]:
     """Pods mount the file system there, beside what every container has."""
-    settings = environment.storage.lustre
+    settings = fleet.storage.lustre
     top = settings.mount_path.split("/")[1] if settings else ""
     if top in TAKEN_FOLDERS:
         message = f"/{top} is a folder that every container has, or its scratch; the file system would hide it"
         yield Problem("mount-path-reserved", ("storage", "lustre", "mount_path"), message, "set mount_path: /fsx")
 
 
-def _group_names(environment: "Environment") -> Iterator[Problem]:
-    for i, group in enumerate(environment.node_groups):
+def _group_names(fleet: Fleet) -> Iterator[Problem]:
+    for i, group in enumerate(fleet.node_groups):
         if group.name == SYSTEM_GROUP or group.name.startswith(ELASTIC_GROUPS):
             others = "the system nodes" if group.name == SYSTEM_GROUP else "Karpenter's nodes"
             message = f"{group.name} is what {others} are labelled with on EKS"
             yield Problem("node-group-name-reserved", ("node_groups", i, "name"), message, "give it another name")
 
 
-def _purchases(environment: "Environment") -> Iterator[Problem]:
+def _purchases(fleet: Fleet) -> Iterator[Problem]:
     """Managed node groups launch On-Demand, on Spot, and into capacity blocks.
 
     Source: EKS User Guide, managed node group capacity types, and capacity blocks with them (2026).
     """
-    for i, group in enumerate(environment.node_groups):
+    for i, group in enumerate(fleet.node_groups):
         at: Path = ("node_groups", i, "purchase")
         if group.purchase.type == "interruptible_reservation":
             message = "EKS managed node groups do not launch into interruptible reservations"
@@ -114,12 +114,12 @@ def _purchases(environment: "Environment") -> Iterator[Problem]:
             yield Problem("capacity-block-started", (*at, "starts"), message, "remove starts")
 
 
-def _counts(environment: "Environment") -> Iterator[Problem]:
+def _counts(fleet: Fleet) -> Iterator[Problem]:
     """Neither EKS nor what runs in the cluster changes the size of a managed node group, but for a block's end.
 
     Source: EKS User Guide, "Capacity Blocks with managed node groups" (2026).
     """
-    for i, group in enumerate(environment.node_groups):
+    for i, group in enumerate(fleet.node_groups):
         at: Path = ("node_groups", i, "count")
         if not isinstance(group.count, Scale):
             continue
@@ -132,24 +132,24 @@ def _counts(environment: "Environment") -> Iterator[Problem]:
             yield Problem("count-not-scaled", at, message, hint, "warning")
 
 
-def _quotas_of_eks(environment: "Environment") -> Iterator[Problem]:
+def _quotas_of_eks(fleet: Fleet) -> Iterator[Problem]:
     """Quotas that AWS raises on request, so this only warns (EKS User Guide, "service quotas", 2026)."""
-    for i, group in enumerate(environment.node_groups):
+    for i, group in enumerate(fleet.node_groups):
         if len(group.blocks()) == 1 and group.max_count > eks.NODES_PER_GROUP:
             message = f"{group.max_count} nodes; a managed node group has {eks.NODES_PER_GROUP} unless AWS allows more"
             hint = "split the group, or ask AWS for more"
             yield Problem("eks-quota", ("node_groups", i, "count"), message, hint, "warning")
-    groups = len(environment.launched_groups) + 1
+    groups = len(fleet.launched_groups) + 1
     if groups > eks.MAXIMUM_NODE_GROUPS:
         message = f"{groups} node groups with the system nodes; a cluster has {eks.MAXIMUM_NODE_GROUPS} unless AWS "
         message += "allows more"
         yield Problem("eks-quota", "node_groups", message, "merge groups, or ask AWS for more", "warning")
 
 
-def _interfaces(environment: "Environment") -> Iterator[Problem]:
+def _interfaces(fleet: Fleet) -> Iterator[Problem]:
     """The VPC CNI gives pods addresses of card 0 alone (amazon-vpc-cni-k8s; amazon-eks-ami issue 2423, 2026)."""
-    for i, group in enumerate(environment.node_groups):
-        if group.instance_type not in catalog or group.interfaces != "max_bandwidth":
+    for i, group in fleet.known_groups:
+        if group.interfaces != "max_bandwidth":
             continue
         plain = sum(interface.kind == "interface" for interface in group.layout("eks")) - 1
         if plain:
@@ -159,27 +159,27 @@ def _interfaces(environment: "Environment") -> Iterator[Problem]:
             yield Problem("interfaces-unused-by-pods", at, message, "set interfaces: auto", "warning")
 
 
-def _images(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+def _images(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     """The catalogue pins the release of EKS's images for each version that it holds."""
     unpinned = settings.kubernetes_version == eks.NEXT_UNTESTED
-    for i, group in enumerate(environment.node_groups):
+    for i, group in enumerate(fleet.node_groups):
         if group.image.startswith("ssm:") or (group.image == "auto" and unpinned):
             yield image_not_pinned(i)
 
 
-def _lustre_efa(environment: "Environment") -> Iterator[Problem]:
+def _lustre_efa(fleet: Fleet) -> Iterator[Problem]:
     """AWS documents Lustre over EFA for Ubuntu; AL2023's GPU images were not verified (EKS User Guide, FSx CSI)."""
-    if environment.storage.lustre and environment.storage.lustre.efa:
+    if fleet.storage.lustre and fleet.storage.lustre.efa:
         message = "Lustre over EFA is documented for Ubuntu; whether EKS's AL2023 images take it is open"
         hint = "check `lnetctl net show --net efa` on the first node: without it, Lustre runs over TCP"
         yield Problem("lustre-efa-on-eks", ("storage", "lustre", "efa"), message, hint, "warning")
 
 
-def _device_stacks(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+def _device_stacks(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     """Two stacks on a node give the same GPU to two pods without a word (EKS User Guide, "Manage NVIDIA devices")."""
     if isinstance(settings.device_stack, str):
         return
-    names = [group.name for group in environment.node_groups]
+    names = [group.name for group in fleet.node_groups]
     serves: dict[str, str] = {}
     for stack in DEVICE_STACKS:
         groups = getattr(settings.device_stack, stack)
@@ -200,13 +200,13 @@ def _device_stacks(environment: "Environment", settings: Eks) -> Iterator[Proble
             yield Problem("device-stack-missing", ("node_groups", i, "name"), message, hint)
 
 
-def _ultraservers(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+def _ultraservers(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     """NVLink between instances comes with the ComputeDomains of the DRA driver, of which a cluster has one.
 
     Source: EKS User Guide, "Use P6e-GB200 UltraServers with Amazon EKS" (2026).
     """
-    for i, group in enumerate(environment.node_groups):
-        if group.instance_type not in catalog or not group.hardware.ultraserver_only:
+    for i, group in fleet.known_groups:
+        if not group.hardware.ultraserver_only:
             continue
         if eks.older(settings.kubernetes_version, eks.ULTRASERVER_KUBERNETES):
             message = f"{group.instance_type} needs Kubernetes {eks.ULTRASERVER_KUBERNETES} or newer"
@@ -219,13 +219,12 @@ def _ultraservers(environment: "Environment", settings: Eks) -> Iterator[Problem
             yield Problem("device-stack-ultraserver", ("node_groups", i, "name"), message, hint)
 
 
-def _dynamic_resources(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+def _dynamic_resources(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     """Who provides for pods that claim dynamic resources: GPUs by `dra`, NVLink domains of UltraServers by any stack.
 
     Source: EKS User Guide, "Manage NVIDIA GPU devices" (2026); KAI Scheduler 0.17, docs/dra and its feature gates.
     """
-    known = [group for group in environment.node_groups if group.instance_type in catalog]
-    ultraserver = next((group.name for group in known if group.hardware.ultraserver_only), None)
+    ultraserver = next((group.name for _, group in fleet.known_groups if group.hardware.ultraserver_only), None)
     if "dra" in settings.used_device_stacks:
         claims = "pods that claim their GPUs"
     elif ultraserver:
@@ -241,8 +240,8 @@ def _dynamic_resources(environment: "Environment", settings: Eks) -> Iterator[Pr
         yield Problem("scheduler-dra-unverified", ("control_plane", "scheduler"), message, hint, "warning")
 
 
-def _team_groups(environment: "Environment", settings: Eks) -> Iterator[Problem]:
-    names = [group.name for group in environment.node_groups]
+def _team_groups(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
+    names = [group.name for group in fleet.node_groups]
     for i, team in enumerate(settings.teams):
         for j, name in enumerate(team.node_groups):
             at: Path = ("control_plane", "teams", i, "node_groups", j)
@@ -259,11 +258,9 @@ def _team_groups(environment: "Environment", settings: Eks) -> Iterator[Problem]
             yield Problem("node-group-without-team", ("node_groups", i, "name"), message, hint)
 
 
-def _team_quotas(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+def _team_quotas(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     """What the teams are guaranteed of a group, in the order of the file, against what the group has."""
-    for group in environment.node_groups:
-        if group.instance_type not in catalog:
-            continue
+    for _, group in fleet.known_groups:
         node, has, claimed = group.hardware.gpu_count, group.max_count * group.hardware.gpu_count, 0
         for i, team in enumerate(settings.teams):
             quota = team.quotas.get(group.name, 0)
@@ -281,9 +278,9 @@ def _team_quotas(environment: "Environment", settings: Eks) -> Iterator[Problem]
                 yield Problem("quota-not-whole-nodes", at, message, hint, "warning")
 
 
-def _quotas_by_group(environment: "Environment", settings: Eks) -> Iterator[Problem]:
+def _quotas_by_group(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     """Queues of Volcano and KAI know GPUs, not node groups (Volcano 1.15, capacity plugin; KAI 0.17, queues)."""
-    if settings.queues_with != "kueue" and len(environment.node_groups) > 1:
+    if settings.queues_with != "kueue" and len(fleet.node_groups) > 1:
         name = {"volcano": "Volcano", "kai": "KAI"}[settings.queues_with]
         message = f"{name} adds up a team's GPUs of all node groups, and does not hold the share of each"
         hint = f"set scheduler: kueue_with_{settings.queues_with}"

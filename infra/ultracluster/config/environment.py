@@ -6,16 +6,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from ultracluster.catalog import addresses, capacity_block_places, catalog, lustre, offered_zones
+from ultracluster.catalog import addresses, capacity_block_places, lustre, offered_zones
 from ultracluster.config.eks import POD_ADDRESSES, Eks
 from ultracluster.config.eks_fleet import eks_problems
-from ultracluster.config.fields import Many, PolicyArn, text
+from ultracluster.config.fields import ZONE_DUMMIES, Many, PolicyArn, cdk_value, from_cdk, text
+from ultracluster.config.fleet import Fleet
 from ultracluster.config.network import Network, subnet_plan, wide_enough
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.observability import Observability
 from ultracluster.config.pcs import Pcs
 from ultracluster.config.pcs_fleet import pcs_problems
-from ultracluster.config.problems import Problem, Settings, rule
+from ultracluster.config.problems import Problem, rule
+from ultracluster.config.settings import Settings
 from ultracluster.config.storage import Storage
 
 LOCAL_ZONE = re.compile(r"-[a-z]{3}-\d[a-z]$")
@@ -41,7 +43,7 @@ class Environment(Settings):
     """Account to deploy to, in quotes. Without it, templates fit any account."""
     region: Annotated[str, text(r"^[a-z]{2}(-[a-z]+)+-\d$", "a region, us-east-2")]
     """Region to deploy to."""
-    availability_zone: str
+    availability_zone: Annotated[str, cdk_value(ZONE_DUMMIES)]
     """Zone, or Local Zone, where the nodes and the file system live: the zone of your capacity."""
     tags: Mapping[Annotated[str, Field(min_length=1, max_length=128)], Annotated[str, Field(max_length=256)]] = Field(
         default_factory=dict
@@ -66,16 +68,22 @@ class Environment(Settings):
         return bool(LOCAL_ZONE.search(self.availability_zone))
 
     @property
+    def fleet(self) -> Fleet:
+        """The node groups with the network and storage that they use."""
+        return Fleet(self.node_groups, self.network, self.storage)
+
+    @property
     def launched_groups(self) -> tuple[NodeGroup, ...]:
-        """Node groups as they are launched: UltraServers one group a block."""
-        return tuple(part for group in self.node_groups for part in group.blocks())
+        """Node groups as they are launched: one group for each block of an UltraServer."""
+        return self.fleet.launched_groups
 
     @property
     def node_addresses(self) -> int:
         """IPv4 addresses that the node subnet must hold: nodes with their pods, login nodes and file servers."""
         plane = self.control_plane
         pods, login = (0, plane.login.count) if isinstance(plane, Pcs) else (POD_ADDRESSES, 0)
-        nodes = sum(g.max_count * (addresses(g.layout(plane.type)) + pods) for g in self._known_groups())
+        groups = self.fleet.known_groups
+        nodes = sum(group.max_count * (addresses(group.layout(plane.type)) + pods) for _, group in groups)
         servers = self.storage.lustre.file_servers if self.storage.lustre else 0
         return nodes + login + servers
 
@@ -86,30 +94,24 @@ class Environment(Settings):
 
     @property
     def nodes(self) -> int:
-        """Accelerated nodes that there can be."""
-        return sum(group.max_count for group in self.node_groups)
+        """Accelerated nodes at the maximum count of every group."""
+        return self.fleet.nodes
 
     @property
     def _zone_of_region(self) -> bool:
         return bool(re.fullmatch(rf"{re.escape(self.region)}([a-f]|-[a-z]{{3}}-\d[a-z])", self.availability_zone))
 
-    def _known_groups(self) -> Iterator[NodeGroup]:
-        """Groups whose type is in the catalogue; another rule refuses the others."""
-        return (group for group in self.node_groups if group.instance_type in catalog)
-
     @rule
     def _zone(self) -> Iterator[Problem]:
         zone = self.availability_zone
-        if not self._zone_of_region:
+        if not self._zone_of_region and not from_cdk(zone):
             message = f"{zone} is not a zone of {self.region}; one looks like {self.region}a or {self.region}-dfw-2a"
             yield Problem("zone-outside-region", "availability_zone", message, "set the zone of your capacity")
 
     @rule
     def _types_in_zone(self) -> Iterator[Problem]:
         """What AWS sells where ages, so this only warns."""
-        for i, group in enumerate(self.node_groups):
-            if group.instance_type not in catalog or not self._zone_of_region:
-                continue
+        for i, group in self.fleet.known_groups if self._zone_of_region else ():
             block = group.purchase.type == "capacity_block" or group.hardware.ultraserver_only
             places = capacity_block_places(group.instance_type)
             zones = offered_zones(group.instance_type, self.region)
@@ -167,8 +169,10 @@ class Environment(Settings):
         """A file system takes 1024 EFA connections; AWS's client script opens several on each node."""
         if self.storage.lustre is None or not self.storage.lustre.efa:
             return
-        groups = list(self._known_groups())
-        connections = sum(g.max_count * lustre.efa_interfaces_per_client(g.instance_type) for g in groups)
+        connections = sum(
+            group.max_count * lustre.efa_interfaces_per_client(group.instance_type)
+            for _, group in self.fleet.known_groups
+        )
         if connections > lustre.MAXIMUM_EFA_CONNECTIONS:
             message = (
                 f"{connections} EFA connections from the nodes; a file system takes {lustre.MAXIMUM_EFA_CONNECTIONS}"
@@ -190,4 +194,4 @@ class Environment(Settings):
     @rule
     def _control_plane_fits(self) -> Iterator[Problem]:
         plane = self.control_plane
-        yield from pcs_problems(self, plane) if isinstance(plane, Pcs) else eks_problems(self, plane)
+        yield from pcs_problems(self.fleet, plane) if isinstance(plane, Pcs) else eks_problems(self.fleet, plane)

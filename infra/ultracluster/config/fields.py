@@ -1,8 +1,12 @@
-"""Types that several sections share, and how their patterns are put into words."""
+"""Field types that several sections share, the words that explain their patterns, and values that the CDK provides."""
 
+import re
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, Discriminator, Field, Tag
+from pydantic import BaseModel, Discriminator, Field, Tag, ValidationInfo, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic_core import PydanticCustomError
+
+from ultracluster.config.problems import Collector
 
 Item = TypeVar("Item")
 
@@ -10,14 +14,54 @@ Many = Annotated[tuple[Item, ...], Field(strict=False)]
 """A list in the file, a tuple in the model; its items stay strict."""
 
 LOOKS_LIKE: dict[str, str] = {}
-"""What text of a pattern looks like, in words, for the refusal of other text."""
+"""For each pattern, what matching text looks like, in words."""
 
 
 def text(pattern: str, looks_like: str, **constraints: Any) -> Any:
-    """A field of text that follows `pattern`; a refusal explains the pattern as `looks_like`."""
+    """A text field that follows `pattern`. The message for other text explains the pattern as `looks_like`."""
     if LOOKS_LIKE.setdefault(pattern, looks_like) != looks_like:
-        raise ValueError(f"{pattern} is put into two different words")
+        raise ValueError(f"{pattern} has two different explanations")
     return Field(pattern=pattern, description=f"Looks like: {looks_like}.", **constraints)
+
+
+_TOKEN = re.compile(r"[$#]\{Token\[")
+"""A CDK token as text: `${Token[TOKEN.12]}`, or `#{Token[TOKEN.12]}` for a list."""
+
+_PARAMETER_DUMMY = "dummy-value-for-"
+
+VPC_DUMMIES = frozenset({"vpc-12345"})
+SUBNET_DUMMIES = frozenset({"s-12345", "s-67890", "p-12345", "p-67890"})
+ZONE_DUMMIES = frozenset({"dummy1a", "dummy1b", "dummy1c"})
+IMAGE_DUMMIES = frozenset({"ami-1234"})
+_DUMMIES = VPC_DUMMIES | SUBNET_DUMMIES | ZONE_DUMMIES | IMAGE_DUMMIES
+"""Dummies that look-ups of the CDK return until `cdk.context.json` holds the real value.
+
+Source: aws-cdk-lib 2.275: `Vpc.fromLookup`, `Stack.availabilityZones`, `LookupMachineImage`. The dummy of
+`StringParameter.valueFromLookup` is `dummy-value-for-` and the name of the parameter.
+"""
+
+CDK_VALUE = "cdk_value"
+"""Pydantic's error type for a token or dummy in a file."""
+
+
+def from_cdk(value: str) -> bool:
+    """Whether `value` is a CDK token or the dummy of a look-up. Rules cannot judge it: the real value comes later."""
+    return bool(_TOKEN.search(value)) or value in _DUMMIES or value.startswith(_PARAMETER_DUMMY)
+
+
+def cdk_value(dummies: frozenset[str] = frozenset()) -> WrapValidator:
+    """Accepts a CDK token, or one of the `dummies`, whatever the pattern of the field; never from a file."""
+
+    def accept(value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        if not isinstance(value, str) or not (
+            value in dummies or _TOKEN.search(value) or value.startswith(_PARAMETER_DUMMY)
+        ):
+            return check(value)
+        if isinstance(info.context, Collector) and info.context.from_file:
+            raise PydanticCustomError(CDK_VALUE, "a token or dummy of the CDK")
+        return value
+
+    return WrapValidator(accept)
 
 
 def _kind(value: object) -> str:
@@ -29,7 +73,7 @@ def _kind(value: object) -> str:
 
 
 KIND = Discriminator(_kind)
-"""Tells the sides of a union apart by the kind of the value, so that a refusal speaks of one side only."""
+"""Chooses the side of a union by the kind of the value, so that an error names that side only."""
 
 TEXT, NUMBER, MAPPING = Tag("<text>"), Tag("<number>"), Tag("<mapping>")
 
@@ -40,13 +84,19 @@ Name = Annotated[
 ]
 """Name of a node group or queue: 15 characters leave PCS's 25 room for a suffix."""
 
-BucketName = Annotated[str, text(r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", "the name of an S3 bucket")]
-Image = Annotated[str, text(r"^(auto|ami-[0-9a-f]{8,17}|ssm:/\S+)$", "auto, ami-0123456789abcdef0 or ssm:/path")]
-VpcId = Annotated[str, text(r"^vpc-[0-9a-f]{8,17}$", "vpc-0123456789abcdef0")]
-SubnetId = Annotated[str, text(r"^subnet-[0-9a-f]{8,17}$", "subnet-0123456789abcdef0")]
-PolicyArn = Annotated[
-    str, text(r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/.+$", "arn:aws:iam::111122223333:policy/name")
+BucketName = Annotated[str, text(r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", "the name of an S3 bucket"), cdk_value()]
+Image = Annotated[
+    str,
+    text(r"^(auto|ami-[0-9a-f]{8,17}|ssm:/\S+)$", "auto, ami-0123456789abcdef0 or ssm:/path"),
+    cdk_value(IMAGE_DUMMIES),
 ]
-RoleArn = Annotated[str, text(r"^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$", "arn:aws:iam::111122223333:role/name")]
-PublicCidr = Annotated[str, text(r"^(\d{1,3}\.){3}\d{1,3}/\d{1,2}$", "a public network, 54.240.143.0/24")]
+VpcId = Annotated[str, text(r"^vpc-[0-9a-f]{8,17}$", "vpc-0123456789abcdef0"), cdk_value(VPC_DUMMIES)]
+SubnetId = Annotated[str, text(r"^subnet-[0-9a-f]{8,17}$", "subnet-0123456789abcdef0"), cdk_value(SUBNET_DUMMIES)]
+PolicyArn = Annotated[
+    str, text(r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/.+$", "arn:aws:iam::111122223333:policy/name"), cdk_value()
+]
+RoleArn = Annotated[
+    str, text(r"^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$", "arn:aws:iam::111122223333:role/name"), cdk_value()
+]
+PublicCidr = Annotated[str, text(r"^(\d{1,3}\.){3}\d{1,3}/\d{1,2}$", "a public network, 54.240.143.0/24"), cdk_value()]
 CpuType = Annotated[str, text(r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$", "m7i.4xlarge")]

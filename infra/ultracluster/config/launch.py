@@ -1,4 +1,4 @@
-"""How a node group launches: one decision over its purchase and placement, with a code for each refusal.
+"""How a node group launches: one decision from its purchase and placement, and the rules about both.
 
 Sources: EC2 User Guide, "Capacity Blocks for ML", "Launch instances using Capacity Blocks" and "Capacity Reservations
 in cluster placement groups" (2026); AWS PCS User Guide, capacity block pages (2026); EC2's RequestLaunchTemplateData.
@@ -7,18 +7,23 @@ in cluster placement groups" (2026); AWS PCS User Guide, capacity block pages (2
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, NamedTuple
 
-from ultracluster.catalog import ultraservers
+from ultracluster.catalog import InstanceType, ultraservers
 from ultracluster.config.codes import Code
+from ultracluster.config.fields import from_cdk
 from ultracluster.config.problems import Path, Problem
-
-if TYPE_CHECKING:
-    from ultracluster.config.node_groups import NodeGroup
+from ultracluster.config.purchase import Placement, Purchase
 
 MarketType = Literal["spot", "capacity-block", "interruptible-capacity-reservation"]
 
-_TAKES_NO_GROUP = ("capacity_block", "interruptible_reservation")
+_MARKETS: dict[str, MarketType] = {
+    "spot": "spot",
+    "capacity_block": "capacity-block",
+    "interruptible_reservation": "interruptible-capacity-reservation",
+}
+
+_WITHOUT_GROUP = ("capacity_block", "interruptible_reservation")
 
 MAXIMUM_BLOCK_INSTANCES = 64
 """Instances of one Capacity Block (EC2 User Guide, "Capacity Blocks for ML")."""
@@ -29,11 +34,11 @@ _GROUP_ARN = re.compile(r"arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group
 
 @dataclass(frozen=True)
 class Launch:
-    """What the launch template of a group says.
+    """Market, capacity reservation and placement group of a launch template.
 
     `market` is InstanceMarketOptions' type, None for On-Demand. `reservation_id` or `reservation_group_arn` is the
-    capacity reservation target.
-    `cluster_group` is True for a cluster placement group of its own, a name for one that exists, False for none.
+    capacity reservation target. `cluster_group` is True for a new cluster placement group, the name of an existing
+    one, or False for no placement group.
     """
 
     market: MarketType | None
@@ -42,54 +47,55 @@ class Launch:
     cluster_group: bool | str
 
 
-@dataclass(frozen=True)
-class Decision:
-    """The launch of a group, and what speaks against it. With any error among `problems`, do not launch."""
+class Request(NamedTuple):
+    """What the rules about a launch judge: the instances of a node group, their purchase and their placement."""
 
-    launch: Launch
-    problems: tuple[Problem, ...]
+    hardware: InstanceType
+    min_count: int
+    max_count: int
+    purchase: Purchase
+    placement: Placement
 
 
-def decide(group: "NodeGroup") -> Decision:
-    """How `group`, of a type in the catalogue, launches.
+def decide(purchase: Purchase, placement: Placement) -> Launch:
+    """How instances with this purchase and placement launch.
 
     Capacity Blocks already sit inside an UltraCluster and take no placement group; everything else keeps a cluster
     placement group, On-Demand Capacity Reservations included.
     """
-    purchase = group.purchase
-    markets: dict[str, MarketType] = {
-        "spot": "spot",
-        "capacity_block": "capacity-block",
-        "interruptible_reservation": "interruptible-capacity-reservation",
-    }
     cluster_group: bool | str
-    if isinstance(group.placement, str):
-        cluster_group = group.placement == "auto" and purchase.type not in _TAKES_NO_GROUP
+    if isinstance(placement, str):
+        cluster_group = placement == "auto" and purchase.type not in _WITHOUT_GROUP
     else:
-        cluster_group = group.placement.existing
-    launch = Launch(
-        market=markets.get(purchase.type),
+        cluster_group = placement.existing
+    return Launch(
+        market=_MARKETS.get(purchase.type),
         reservation_id=purchase.reservations[0] if purchase.reservations else None,
         reservation_group_arn=purchase.reservation_group_arn,
         cluster_group=cluster_group,
     )
-    return Decision(launch, (*_placement(group), *_reservation(group), *_ultraserver(group)))
 
 
-def _placement(group: "NodeGroup") -> Iterator[Problem]:
-    if isinstance(group.placement, str):
+def launch_problems(request: Request) -> Iterator[Problem]:
+    """Problems of a node group's purchase and placement, at paths of the node group."""
+    yield from _placement(request)
+    yield from _reservation(request.purchase)
+    yield from _ultraserver(request)
+
+
+def _placement(request: Request) -> Iterator[Problem]:
+    if isinstance(request.placement, str):
         return
-    if group.purchase.type == "capacity_block":
+    if request.purchase.type == "capacity_block":
         message = "a capacity block already sits inside an UltraCluster and cannot launch into a placement group"
         yield Problem("placement-with-capacity-block", "placement", message, "set placement: none")
-    if group.purchase.type == "interruptible_reservation":
+    if request.purchase.type == "interruptible_reservation":
         message = "whether an interruptible reservation launches into a placement group is not documented"
         hint = "set placement: none"
         yield Problem("placement-with-interruptible-reservation", "placement", message, hint, "warning")
 
 
-def _reservation(group: "NodeGroup") -> Iterator[Problem]:
-    purchase = group.purchase
+def _reservation(purchase: Purchase) -> Iterator[Problem]:
     named = [
         key for key in ("reservation_id", "reservation_group_arn", "reservation_ids") if getattr(purchase, key, None)
     ]
@@ -112,44 +118,43 @@ def _reservation(group: "NodeGroup") -> Iterator[Problem]:
         message = f"{purchase.type} is targeted by its id, not by a resource group"
         hint = "name the reservation with reservation_id"
         yield Problem("reservation-of-other-kind", ("purchase", "reservation_group_arn"), message, hint)
-    yield from _reservation_format(group)
+    yield from _reservation_format(purchase)
 
 
-def _reservation_format(group: "NodeGroup") -> Iterator[Problem]:
-    purchase = group.purchase
+def _reservation_format(purchase: Purchase) -> Iterator[Problem]:
     ids: list[Path] = [("reservation_id",)] if purchase.reservation_id else []
     ids = [*ids, *(("reservation_ids", i) for i in range(len(purchase.reservation_ids)))]
     for at, reservation in zip(ids, purchase.reservations, strict=True):
-        if not _RESERVATION_ID.fullmatch(reservation):
+        if not from_cdk(reservation) and not _RESERVATION_ID.fullmatch(reservation):
             message = f"{reservation} is not the id of a capacity reservation, which looks like cr-0123456789abcdef0"
             inside = re.search(r"/(cr-[0-9a-f]{8,17})$", reservation)
             hint = f"set {at[0]}: {inside[1]}" if inside else "copy CapacityReservationId from EC2"
             yield Problem("reservation-id-format", ("purchase", *at), message, hint)
     arn = purchase.reservation_group_arn
-    if arn and not _GROUP_ARN.fullmatch(arn):
+    if arn and not from_cdk(arn) and not _GROUP_ARN.fullmatch(arn):
         message = f"{arn} is not the ARN of a resource group"
         hint = "it looks like arn:aws:resource-groups:us-east-2:111122223333:group/name"
         yield Problem("reservation-id-format", ("purchase", "reservation_group_arn"), message, hint)
 
 
-def _ultraserver(group: "NodeGroup") -> Iterator[Problem]:
-    purchase, hardware = group.purchase, group.hardware
+def _ultraserver(request: Request) -> Iterator[Problem]:
+    purchase, hardware = request.purchase, request.hardware
     if hardware.ultraserver_only and purchase.type != "capacity_block":
-        message = f"{group.instance_type} is sold only as UltraServer capacity blocks, not {purchase.type}"
+        message = f"{hardware.name} is sold only as UltraServer capacity blocks, not {purchase.type}"
         yield Problem("ultraserver-needs-capacity-block", "purchase", message, "set type: capacity_block")
         return
     if not purchase.ultraserver:
         if hardware.ultraserver_only:
-            fitting = [u.name for u in ultraservers.values() if group.max_count % u.instances == 0]
-            message = f"{group.instance_type} comes in UltraServers: {', '.join(ultraservers)}"
+            fitting = [u.name for u in ultraservers.values() if request.max_count % u.instances == 0]
+            message = f"{hardware.name} comes in UltraServers: {', '.join(ultraservers)}"
             hint = f"add ultraserver: {[*ultraservers, *fitting][-1]} and reservation_ids: [cr-...]"
             yield Problem("ultraserver-missing", "purchase", message, hint)
         elif purchase.reservation_ids:
             message = "several reservations are for UltraServers; a group launches into one"
             hint = "name it with reservation_id, and the others in groups of their own"
             yield Problem("ultraserver-blocks", ("purchase", "reservation_ids"), message, hint)
-        elif purchase.type == "capacity_block" and group.max_count > MAXIMUM_BLOCK_INSTANCES:
-            message = f"{group.max_count} instances; a capacity block has at most {MAXIMUM_BLOCK_INSTANCES}"
+        elif purchase.type == "capacity_block" and request.max_count > MAXIMUM_BLOCK_INSTANCES:
+            message = f"{request.max_count} instances; a capacity block has at most {MAXIMUM_BLOCK_INSTANCES}"
             yield Problem("capacity-block-too-large", "count", message, "split the group, one block each")
         return
     if purchase.ultraserver not in ultraservers:
@@ -163,14 +168,14 @@ def _ultraserver(group: "NodeGroup") -> Iterator[Problem]:
             yield Problem("duplicate-name", at, message, "name the block of the other UltraServer")
     bought = ultraservers[purchase.ultraserver]
     if bought.instance_type is not hardware:
-        message = f"{bought.name} is made of {bought.instance_type.name}, not of {group.instance_type}"
+        message = f"{bought.name} is made of {bought.instance_type.name}, not of {hardware.name}"
         yield Problem("ultraserver-mismatch", "instance_type", message, f"set it to {bought.instance_type.name}")
         return
     if purchase.reservation_id:
         message = "an UltraServer's reservations are a list, one block each"
         yield Problem("ultraserver-blocks", ("purchase", "reservation_id"), message, "write reservation_ids: [cr-...]")
     wanted = bought.instances * max(1, len(purchase.reservation_ids))
-    if purchase.reservation_ids and not group.min_count == group.max_count == wanted:
+    if purchase.reservation_ids and not request.min_count == request.max_count == wanted:
         blocks = len(purchase.reservation_ids)
         blocks_have = "1 block has" if blocks == 1 else f"{blocks} blocks have"
         message = f"{blocks_have} {wanted} instances: a {bought.name} is {bought.instances}"

@@ -7,7 +7,8 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from ultracluster.config.fields import Many, SubnetId, VpcId, text
-from ultracluster.config.problems import Problem, Settings, rule
+from ultracluster.config.problems import Problem, rule
+from ultracluster.config.settings import Settings
 
 RESERVED_ADDRESSES = 5
 """Addresses that AWS keeps in every subnet (VPC User Guide, "Subnet sizing")."""

@@ -1,8 +1,8 @@
 """The accelerated fleet: which instances, how many, how they are bought and wired."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
@@ -10,11 +10,12 @@ from pydantic import Field
 from ultracluster.catalog import InstanceType, Interface, Profile, catalog, interface_layout, ultraservers
 from ultracluster.catalog.instance_types import UnknownInstanceType
 from ultracluster.config.codes import Code
-from ultracluster.config.fields import KIND, MAPPING, NUMBER, TEXT, Image, Many, Name, text
-from ultracluster.config.launch import decide
-from ultracluster.config.problems import Path, Problem, Settings, rule
+from ultracluster.config.fields import KIND, MAPPING, NUMBER, TEXT, Image, Name
+from ultracluster.config.launch import Launch, Request, decide, launch_problems
+from ultracluster.config.problems import Path, Problem, rule
+from ultracluster.config.purchase import ExistingPlacementGroup, Purchase
+from ultracluster.config.settings import Settings
 
-PurchaseType = Literal["on_demand", "spot", "reservation", "capacity_block", "interruptible_reservation"]
 Controller = Literal["pcs", "eks"]
 
 
@@ -31,60 +32,6 @@ class Scale(Settings):
         if self.min > self.max:
             message = f"min {self.min} is above max {self.max}"
             yield Problem("count-range", "min", message, f"set min: {self.max}")
-
-
-class Purchase(Settings):
-    """How instances are bought.
-
-    `on_demand` and `spot` take nothing else. `reservation` is an On-Demand Capacity Reservation, by id or by resource
-    group. `capacity_block` names its reservation; for UltraServers, `ultraserver` and one reservation for each.
-    Which combinations hold is decided in `infra/ultracluster/config/launch.py`.
-    """
-
-    type: PurchaseType
-    """How the instances are paid for."""
-    reservation_id: str | None = None
-    """Capacity reservation, or capacity block, to launch into."""
-    reservation_group_arn: str | None = None
-    """Resource group of capacity reservations to launch into."""
-    ultraserver: str | None = None
-    """UltraServer that was bought: u-p6e-gb200x36 or u-p6e-gb200x72."""
-    reservation_ids: Many[str] = ()
-    """Capacity blocks of the UltraServers, one each."""
-    starts: Annotated[str, text(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", "2027-01-11T11:30:00Z")] | None = None
-    """When the capacity block, or the last of several, begins, if that lies ahead: on EKS its nodes start then."""
-
-    @property
-    def start_time(self) -> datetime | None:
-        """`starts` as a time; None when there is none, or when no clock shows it, which a rule refuses."""
-        try:
-            return datetime.fromisoformat(self.starts) if self.starts else None
-        except ValueError:
-            return None
-
-    @rule
-    def _start_exists(self) -> Iterator[Problem]:
-        if self.starts and self.start_time is None:
-            message = f"{self.starts} is no date and time"
-            yield Problem("invalid-format", "starts", message, "copy StartDate of the capacity block from EC2")
-
-    @rule
-    def _start_of_a_block(self) -> Iterator[Problem]:
-        if self.starts and self.type != "capacity_block":
-            message = f"{self.type} has no start, so starts would be ignored"
-            yield Problem("capacity-block-start-ignored", "starts", message, "remove starts")
-
-    @property
-    def reservations(self) -> tuple[str, ...]:
-        """Every reservation id that is named."""
-        return (*([self.reservation_id] if self.reservation_id else []), *self.reservation_ids)
-
-
-class ExistingPlacementGroup(Settings):
-    """A cluster placement group that exists."""
-
-    existing: Annotated[str, Field(min_length=1, max_length=255)]
-    """Name of the placement group."""
 
 
 class NodeGroup(Settings):
@@ -132,6 +79,11 @@ class NodeGroup(Settings):
         """Instances that there can be."""
         return self.count.max if isinstance(self.count, Scale) else self.count
 
+    @cached_property
+    def launch(self) -> Launch:
+        """Market, capacity reservation and placement group that the launch template names."""
+        return decide(self.purchase, self.placement)
+
     def layout(self, controller: Controller) -> tuple[Interface, ...]:
         """Interfaces of one node. `auto` is `fewest_ips`, but `efa_with_ip` on PCS, reported not to pass `efa-only` on.
 
@@ -173,7 +125,8 @@ class NodeGroup(Settings):
     def _launchable(self) -> Iterator[Problem]:
         """Placement and purchase go together, see `infra/ultracluster/config/launch.py`."""
         if self.instance_type in catalog:
-            yield from decide(self).problems
+            request = Request(self.hardware, self.min_count, self.max_count, self.purchase, self.placement)
+            yield from launch_problems(request)
 
 
 def image_not_pinned(index: int) -> Problem:

@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ultracluster.config.fields import text
-from ultracluster.config.problems import Problem, Settings, rule
+from ultracluster.config.fields import cdk_value, text
+from ultracluster.config.problems import Problem, rule
+from ultracluster.config.settings import Settings
 
 
 class Grafana(Settings):
@@ -18,7 +19,7 @@ class Grafana(Settings):
 
     auth: Literal["identity_center", "saml", "none"] = "identity_center"
     """How people sign in; none creates no Grafana workspace."""
-    saml_metadata_url: Annotated[str, text(r"^https://\S+$", "an https:// address")] | None = None
+    saml_metadata_url: Annotated[str, text(r"^https://\S+$", "an https:// address"), cdk_value()] | None = None
     """Where the identity provider publishes its metadata."""
 
     @rule

@@ -10,7 +10,8 @@ from pydantic import Field
 from ultracluster.catalog import pcs
 from ultracluster.config import clock
 from ultracluster.config.fields import CpuType, Image, Many, Name, TextOrNumber
-from ultracluster.config.problems import Problem, Settings, rule
+from ultracluster.config.problems import Problem, rule
+from ultracluster.config.settings import Settings
 
 NOTICE = timedelta(days=90)
 """How long before a Slurm version's end of life a file that names it is warned about."""
@@ -44,7 +45,7 @@ class Queue(Settings):
         yield from _not_allowed(self.slurm_settings, pcs.QUEUE_SETTINGS, "a queue")
 
 
-class Pcs(Settings):
+class PcsControlPlane(Settings):
     """An AWS PCS cluster.
 
     `size` auto is the smallest that manages every node, login nodes included. `accounting` keeps Slurm's accounting in
@@ -53,7 +54,7 @@ class Pcs(Settings):
     Source: AWS PCS User Guide (2026); figures and lists in `infra/ultracluster/catalog/data/pcs.json`.
     """
 
-    type: Literal["pcs"]
+    type: Literal["pcs"] = "pcs"
     """The kind of control plane."""
     slurm_version: str
     """Version of Slurm, in quotes."""
@@ -61,10 +62,6 @@ class Pcs(Settings):
     """Size of the cluster. auto: the smallest that manages every node."""
     accounting: bool = True
     """Whether PCS keeps Slurm's accounting database."""
-    login: Login = Login()
-    """Login nodes."""
-    queues: Annotated[Many[Queue], Field(min_length=1)]
-    """Queues that jobs are submitted to."""
     slurm_settings: SlurmSettings = Field(default_factory=dict)
     """Parameters of slurm.conf that PCS lets one set here."""
 
@@ -86,6 +83,25 @@ class Pcs(Settings):
     @rule
     def _allowed_settings(self) -> Iterator[Problem]:
         yield from _not_allowed(self.slurm_settings, pcs.CLUSTER_SETTINGS, "a cluster")
+
+
+class Pcs(PcsControlPlane):
+    """An AWS PCS cluster with its login nodes and queues.
+
+    `size` auto is the smallest that manages every node, login nodes included. `accounting` keeps Slurm's accounting in
+    a database that PCS manages. `slurm_settings` are slurm.conf parameters that PCS lets a cluster set.
+
+    Source: AWS PCS User Guide (2026); figures and lists in `infra/ultracluster/catalog/data/pcs.json`.
+    """
+
+    login: Login = Login()
+    """Login nodes."""
+    queues: Annotated[Many[Queue], Field(min_length=1)]
+    """Queues that jobs are submitted to."""
+
+    def managed_nodes(self, nodes: int) -> int:
+        """Nodes that the cluster manages at most: `nodes` and the login nodes."""
+        return nodes + self.login.count
 
     @rule
     def _queue_limit(self) -> Iterator[Problem]:

@@ -1,27 +1,25 @@
-"""Problems of an environment file, and the rules that find them."""
+"""What is wrong with settings: problems, the rules that find them, and the error that carries them in Python."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypeVar
-
-from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationInfo, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
+from typing import Literal, TypeVar
 
 from ultracluster.config.codes import Code
+from ultracluster.config.layout import entry
+from ultracluster.errors import UltraclusterError
 
 Severity = Literal["error", "warning"]
 Path = tuple[str | int, ...]
 
-SettingsT = TypeVar("SettingsT", bound="Settings")
-Rule = Callable[[SettingsT], Iterable["Problem"]]
+SettingsT = TypeVar("SettingsT")
 
 
 @dataclass(frozen=True)
 class Problem:
     """One thing that is wrong, where it is, and what to do.
 
-    `at` is relative to the model whose rule found it: a key, or a path of keys and indexes. `message` says what is
-    wrong with the value and what is allowed, `hint` what to do.
+    `at` is a key, or a path of keys and indexes, relative to the model whose rule found the problem. `message` says
+    what is wrong with the value and what is allowed, `hint` what to do.
     """
 
     code: Code
@@ -35,51 +33,46 @@ class Problem:
         """`at` as a path."""
         return (self.at,) if isinstance(self.at, str) else self.at
 
+    @property
+    def field(self) -> str:
+        """`at` as text: `create.cidr`, `node_groups[0].name`; empty for the whole model."""
+        return dotted(self.path)
+
 
 def rule(check: Callable[[SettingsT], Iterable[Problem]]) -> Callable[[SettingsT], Iterable[Problem]]:
-    """Marks a method of Settings as a rule: it yields a Problem for each thing it refuses or warns of."""
+    """Marks a method of Settings as a rule: it yields a Problem for each value that it refuses or warns about."""
     check.is_rule = True  # type: ignore[attr-defined]
     return check
 
 
 @dataclass
-class Findings:
-    """Collects what the rules find while a whole file is read, so that one refusal does not hide the next."""
+class Collector:
+    """Validation context that collects the problems of all rules, so that one problem does not hide the next.
 
+    Each problem is kept with the data that its model was validated from. `from_file` is True for data of a file, where
+    CDK tokens have no meaning.
+    """
+
+    from_file: bool
     found: list[tuple[object, Problem]] = field(default_factory=list)
 
 
-class Settings(BaseModel):
-    """Base of every section of the environment file: frozen, no unknown keys, checked by its rules.
+class InvalidSettings(UltraclusterError, ValueError):
+    """Settings built in Python with values that are refused.
 
-    Built in Python, a refused section raises pydantic's ValidationError with one entry for each problem. Read from a
-    file, the loader passes Findings and reports everything at once.
+    `settings` is the name of the class, `problems` holds each error with its code and the path of its field. The text
+    is the report that `ultracluster validate` prints for a file.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _apply_rules(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
-        settings = handler(data)
-        problems = list(settings.problems())
-        if isinstance(info.context, Findings):
-            info.context.found += [(data, problem) for problem in problems]
-        elif errors := [problem for problem in problems if problem.severity == "error"]:
-            raise ValidationError.from_exception_data(cls.__name__, [_details(error, data) for error in errors])
-        return settings
-
-    def problems(self) -> Iterator[Problem]:
-        """What this section's own rules find, in the order in which they are written."""
-        for check in _rules(type(self)):
-            yield from check(self)
+    def __init__(self, settings: str, problems: Sequence[Problem]) -> None:
+        self.settings, self.problems = settings, tuple(problems)
+        entries = [entry(each.code, each.field, each.message, each.hint, each.severity) for each in problems]
+        super().__init__("\n".join([settings, *entries]))
 
 
-def _rules(model: type[Settings]) -> Iterator[Rule[Any]]:
-    for base in reversed(model.__mro__):
-        yield from (member for member in vars(base).values() if getattr(member, "is_rule", False))
-
-
-def _details(problem: Problem, data: object) -> InitErrorDetails:
-    text = f"{problem.message}. {problem.hint}".replace("{", "{{").replace("}", "}}")
-    return InitErrorDetails(type=PydanticCustomError(problem.code, text), loc=problem.path, input=data)
+def dotted(path: Path) -> str:
+    """`("node_groups", 0, "name")` as `node_groups[0].name`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from ultracluster.config.environment import Environment
-from ultracluster.config.problems import Settings
+from ultracluster.config.settings import Settings
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -28,6 +28,8 @@ def environment_schema() -> dict[str, Any]:
     for section in _sections(Settings):
         if section.__name__ in sections:
             _describe(section, sections[section.__name__]["properties"])
+    for name in ("Pcs", "Eks"):
+        _require_type(sections[name])
     return {"$schema": DIALECT, **schema, "title": "Environment of a GPU UltraCluster"}
 
 
@@ -37,8 +39,16 @@ def _sections(base: type[Settings]) -> Iterator[type[Settings]]:
         yield from _sections(section)
 
 
+def _require_type(definition: dict[str, Any]) -> None:
+    """The models give `type` a default for Python; in a file it says which control plane a section is."""
+    del definition["properties"]["type"]["default"]
+    definition["required"].insert(0, "type")
+
+
 def _describe(section: type[Settings], properties: dict[str, Any]) -> None:
-    for key, text in _docstrings(section).items():
+    bases = [base for base in section.__mro__ if issubclass(base, Settings) and base is not Settings]
+    helps = {key: text for base in reversed(bases) for key, text in _docstrings(base).items()}
+    for key, text in helps.items():
         looks_like = properties[key].get("description", "")
         properties[key]["description"] = f"{text} {looks_like}".strip()
 

@@ -11,6 +11,7 @@ import yaml
 from ultracluster.config.codes import Code
 from ultracluster.config.problems import Path
 from ultracluster.config.syntax import in_words
+from ultracluster.errors import UltraclusterError
 
 MAXIMUM_BYTES = 256 * 1024
 MAXIMUM_VALUES = 50_000
@@ -21,7 +22,7 @@ Position = tuple[int, int]
 """Line and column, both from 1."""
 
 
-class UnreadableSource(Exception):
+class UnreadableSource(UltraclusterError):
     """YAML that cannot be read: one problem, at one position."""
 
     def __init__(self, code: Code, message: str, hint: str, position: Position) -> None:

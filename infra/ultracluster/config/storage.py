@@ -8,7 +8,8 @@ from pydantic import Field
 
 from ultracluster.catalog import lustre
 from ultracluster.config.fields import KIND, NUMBER, TEXT, BucketName, Many, text
-from ultracluster.config.problems import Problem, Settings, rule
+from ultracluster.config.problems import Problem, rule
+from ultracluster.config.settings import Settings
 
 Deployment = Literal["persistent_2", "scratch_2", "intelligent_tiering"]
 Event = Literal["new", "changed", "deleted"]

@@ -1,17 +1,16 @@
-"""How a value of the wrong shape is put into words: pydantic's errors as problems of ours."""
+"""How a value of the wrong shape is put into words: pydantic's errors as Problems."""
 
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, Tag
 from pydantic_core import ErrorDetails
 
 from ultracluster.config.codes import Code
-from ultracluster.config.environment import Environment
-from ultracluster.config.fields import LOOKS_LIKE
+from ultracluster.config.fields import CDK_VALUE, LOOKS_LIKE
 from ultracluster.config.problems import Path, Problem
 
 _SHAPES: dict[str, Code] = {
@@ -19,6 +18,7 @@ _SHAPES: dict[str, Code] = {
     "extra_forbidden": "unknown-key",
     "literal_error": "value-not-allowed",
     "string_pattern_mismatch": "invalid-format",
+    CDK_VALUE: "invalid-format",
     "greater_than": "out-of-range",
     "greater_than_equal": "out-of-range",
     "less_than": "out-of-range",
@@ -48,24 +48,57 @@ ENTRY = "the entry"
 """Stands for the key of a value that is an entry of a list."""
 
 
-def misshapen(details: ErrorDetails, written: Mapping[Path, str]) -> Problem:
-    """Pydantic's word on the shape of a value, in ours; `at` is the path from the top of the file.
+class _Place(NamedTuple):
+    """Where a value stands: `path` from the top of `root`, with the tags that name sides of unions.
 
-    `written` is how a value that is not text stands in the file.
+    `in_file` says whether the data is a file's, or was built in Python.
     """
-    # these parts name a side of a union, or that a mapping's key is meant: neither is in the file
+
+    root: type[BaseModel]
+    path: Path
+    in_file: bool
+
+    @property
+    def above(self) -> "_Place":
+        """The section that holds the value."""
+        return self._replace(path=self.path[:-1])
+
+    @property
+    def annotation(self) -> Any:
+        """The type that the value is read as."""
+        annotation: Any = self.root
+        for part in self.path:
+            model = _model(annotation)
+            if _is_tag(part):
+                annotation = _sides(annotation)[str(part)]
+            elif model and part in model.model_fields:
+                annotation = model.model_fields[str(part)].annotation
+            else:
+                # an entry of a list or mapping: its type is the last argument but for a tuple's ellipsis
+                annotation = next(argument for argument in reversed(get_args(_bare(annotation))) if argument is not ...)
+        return annotation
+
+
+def misshapen(details: ErrorDetails, root: type[BaseModel], written: Mapping[Path, str] | None) -> Problem:
+    """Pydantic's error about the shape of a value as a Problem; `at` is the path from the top of `root`.
+
+    `written` is the text in the file of each value that is not text; None for data that was built in Python.
+    """
+    # these parts name a side of a union, or that a mapping's key is meant: neither is in the data
     tagged = tuple(part for part in details["loc"] if part != "[key]")
     path = tuple(part for part in tagged if not _is_tag(part))
+    place = _Place(root, tagged, written is not None)
     value, context = details["input"], details.get("ctx", {})
     if details["type"] in ("union_tag_invalid", "union_tag_not_found") and isinstance(value, dict):
-        return _unknown_kind(path, value, _kinds(tagged))
+        return _unknown_kind(path, value, _kinds(place))
     code = _SHAPES.get(details["type"], "wrong-type")
-    message, hint = _words(code, tagged, value, _shown(value, written.get(path)), context, details["type"])
+    shown = _shown(value, written.get(path) if written else None)
+    message, hint = _words(code, place, value, shown, context, details["type"])
     return Problem(code, path, message, hint)
 
 
 def _unknown_kind(path: Path, value: dict[str, Any], kinds: list[str]) -> Problem:
-    """A section whose `type` decides what else may be in it has none, or one that does not exist."""
+    """The `type` of a section decides which keys it takes: it is missing, or not one of the types."""
     if value.get("type") is None:
         message = "nothing is given" if "type" in value else "this key is missing"
         return Problem("missing-key", (*path, "type"), message, f"add type: {' or '.join(kinds)}")
@@ -77,16 +110,16 @@ def _is_tag(part: str | int) -> bool:
     return isinstance(part, str) and bool(_TAG.fullmatch(part))
 
 
-def _kinds(path: Path) -> list[str]:
-    """Names of the sides of the union at `path`, those of their tags."""
-    return [tag.strip("<>") for tag in _sides(_annotation(path))]
+def _kinds(place: _Place) -> list[str]:
+    """Names of the sides of the union at `place`, from their tags."""
+    return [tag.strip("<>") for tag in _sides(place.annotation)]
 
 
-def _kinds_with(key: str, path: Path) -> list[str]:
-    """Names of the other sides of the union at `path`, of whose side it names, that have `key`."""
-    if not path or not _is_tag(path[-1]):
+def _kinds_with(key: str, place: _Place) -> list[str]:
+    """Where `place` is one side of a union: names of the sides that have `key`."""
+    if not place.path or not _is_tag(place.path[-1]):
         return []
-    models = {tag: _model(side) for tag, side in _sides(_annotation(path[:-1])).items()}
+    models = {tag: _model(side) for tag, side in _sides(place.above.annotation).items()}
     return [tag.strip("<>") for tag, model in models.items() if model and key in model.model_fields]
 
 
@@ -104,22 +137,24 @@ def secondary(details: ErrorDetails) -> bool:
     return details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]
 
 
-def _words(code: Code, path: Path, value: Any, shown: str, context: dict[str, Any], kind: str) -> tuple[str, str]:
+def _words(code: Code, place: _Place, value: Any, shown: str, context: dict[str, Any], kind: str) -> tuple[str, str]:
     """What is wrong with a value and what is allowed; and what to do."""
-    while path and _is_tag(path[-1]):
-        path = path[:-1]
-    key = "the file" if not path else path[-1] if isinstance(path[-1], str) else ENTRY
+    while place.path and _is_tag(place.path[-1]):
+        place = place.above
+    key = _key(place)
     match code:
         case "missing-key":
             return "this key is missing", f"add {key}: with its value"
         case "unknown-key":
-            known = _known_keys(path[:-1])
-            near, others = get_close_matches(key, known, n=1), _kinds_with(key, path[:-1])
+            known = _known_keys(place.above)
+            near, others = get_close_matches(key, known, n=1), _kinds_with(key, place.above)
             hint = f"remove {key}, which is of type: {others[0]}" if others else f"remove {key}"
             hint = f"did you mean {near[0]}?" if near and not others else hint
             return f"no such key here; known are {', '.join(known)}", hint
         case "value-not-allowed":
             return _choice(key, value, shown, str(context["expected"]).replace("'", ""))
+        case "invalid-format" if kind == CDK_VALUE:
+            return f"{shown} has a value in a CDK app only, not in a file", f"write the value of {key}"
         case "invalid-format":
             looks_like = LOOKS_LIKE[context["pattern"]]
             return f"{shown} does not look like {looks_like}", f"write {key} like that"
@@ -131,7 +166,15 @@ def _words(code: Code, path: Path, value: Any, shown: str, context: dict[str, An
         case "wrong-length":
             return _length(value, context)
         case _:
-            return _type(path, key, value, shown, kind)
+            return _type(place, key, value, shown, kind, context)
+
+
+def _key(place: _Place) -> str:
+    """The key of the value at `place`, or what stands for it."""
+    if not place.path:
+        return "the file" if place.in_file else place.root.__name__
+    last = place.path[-1]
+    return last if isinstance(last, str) else ENTRY
 
 
 def _choice(key: str, value: Any, shown: str, allowed: str) -> tuple[str, str]:
@@ -153,13 +196,15 @@ def _length(value: Any, context: dict[str, Any]) -> tuple[str, str]:
     return f"{there}; needed {'is' if least == 1 else 'are'} at least {least}", f"add {'one' if least == 1 else many}"
 
 
-def _type(path: Path, key: str, value: Any, shown: str, kind: str) -> tuple[str, str]:
+def _type(place: _Place, key: str, value: Any, shown: str, kind: str, context: Mapping[str, Any]) -> tuple[str, str]:
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        allowed = " or ".join(dict.fromkeys(_SIDES.get(tag, "a mapping") for tag in _sides(_annotation(path))))
+        allowed = " or ".join(dict.fromkeys(_SIDES.get(tag, "a mapping") for tag in _sides(place.annotation)))
     else:
         allowed = _KINDS.get(kind.removesuffix("_type").removesuffix("_parsing"), "another type")
+    if not place.in_file and "class_name" in context:
+        allowed = f"{context['class_name']} or a mapping"
     if value is None:
-        hint = f"give {key} a value" if _required(path) else f"give {key} a value, or remove it"
+        hint = f"give {key} a value" if _required(place) else f"give {key} a value, or remove it"
         return f"nothing is given; allowed is {allowed}", hint
     if allowed in ("text", "text or a whole number") and not isinstance(value, dict | list):
         quoted = f'"{shown}"' if key == ENTRY else f'{key}: "{shown}"'
@@ -179,37 +224,24 @@ def _shown(value: Any, written: str | None) -> str:
     """A value as a message shows it: as it is written, and not at any length."""
     if value is None:
         return "nothing"
-    if isinstance(value, dict | list):
+    if isinstance(value, dict | list | tuple):
         return "a mapping" if isinstance(value, dict) else "a list"
+    if isinstance(value, BaseModel):
+        return type(value).__name__
     text = repr(value) if written is None else written
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _required(path: Path) -> bool:
-    """Whether the key at `path` must be there."""
-    model = _model(_annotation(path[:-1]))
-    return bool(model and path[-1] in model.model_fields and model.model_fields[str(path[-1])].is_required())
+def _required(place: _Place) -> bool:
+    """Whether the key at `place` must be there."""
+    model, key = _model(place.above.annotation), place.path[-1] if place.path else None
+    return bool(model and key in model.model_fields and model.model_fields[str(key)].is_required())
 
 
-def _known_keys(path: Path) -> list[str]:
-    """Keys of the section at `path`."""
-    model = _model(_annotation(path))
+def _known_keys(place: _Place) -> list[str]:
+    """Keys of the section at `place`."""
+    model = _model(place.annotation)
     return list(model.model_fields) if model else []
-
-
-def _annotation(path: Path) -> Any:
-    """What the value at `path`, which may name sides of unions by their tags, is read as."""
-    annotation: Any = Environment
-    for part in path:
-        model = _model(annotation)
-        if _is_tag(part):
-            annotation = _sides(annotation)[str(part)]
-        elif model and part in model.model_fields:
-            annotation = model.model_fields[str(part)].annotation
-        else:
-            # an entry of a list or mapping: its type is the last argument but for a tuple's ellipsis
-            annotation = next(argument for argument in reversed(get_args(_bare(annotation))) if argument is not ...)
-    return annotation
 
 
 def _bare(annotation: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Findings of security scanners that we accept, each with the reason a reviewer reads."""
+"""Accepted findings of security scanners, each with the reason for a reviewer."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,13 +8,13 @@ from constructs import IConstruct
 
 
 def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
-    """Accepts findings on `construct` and below it: rule id to reason."""
+    """Accepts findings on `construct` and its children; `reasons` maps rule ids to reasons."""
     rules = [Acknowledgment(id=rule, reason=reason) for rule, reason in reasons.items()]
     Validations.of(construct).acknowledge(*rules)
 
 
 def wildcards(scope: IConstruct, resources: Sequence[str], reason: str) -> dict[str, str]:
-    """Findings of cdk-nag on `resources` that end in a wildcard, as policies of the scope's stack name them."""
+    """`reason` by the id of each cdk-nag finding for `resources` with a wildcard in policies of the scope's stack."""
     named: list[Any] = Stack.of(scope).resolve(list(resources))
     return {f"AwsSolutions-IAM5[Resource::{_shown(resource)}]": reason for resource in named}
 

@@ -5,19 +5,21 @@ from typing import Any
 
 from aws_cdk import Stack
 from aws_cdk.interfaces.aws_iam import IRoleRef
+from aws_cdk.interfaces.aws_s3 import IBucketRef
 from constructs import Construct
 
 from ultracluster.constructs.acknowledgements import wildcards
-from ultracluster.constructs.buckets import TrainingBucket
-from ultracluster.constructs.roles import grant
+from ultracluster.constructs.buckets import TrainingBucket, encryption_key
+from ultracluster.constructs.references import bucket_reference, key_arn
+from ultracluster.constructs.roles import managed_policy
 
 OBJECT_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
 
 
 class BucketAccess(Construct):
-    """Lets `role` read and write `buckets`, one or more; deleting is left to people."""
+    """A managed policy that lets `role` list, read and write one or more `buckets`, without deleting objects."""
 
-    def __init__(self, scope: Construct, id: str, *, buckets: Sequence[TrainingBucket], role: IRoleRef) -> None:
+    def __init__(self, scope: Construct, id: str, *, buckets: Sequence[IBucketRef], role: IRoleRef) -> None:
         super().__init__(scope, id)
         stack = Stack.of(self)
         arns = [_arn_in(stack, bucket) for bucket in buckets]
@@ -26,15 +28,17 @@ class BucketAccess(Construct):
             {"Action": "s3:ListBucket", "Resource": arns},
             {"Action": list(OBJECT_ACTIONS), "Resource": objects},
         ]
-        if keys := dict.fromkeys(bucket.key for bucket in buckets if bucket.key):
-            key_arns = [key.key_arn for key in keys]
+        keys = [key for key in map(encryption_key, buckets) if key]
+        if key_arns := list(dict.fromkeys(map(key_arn, keys))):
             statements.append({"Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Resource": key_arns})
         reason = "objects of the environment's own buckets, whose keys the jobs choose"
-        grant(self, "Policy", roles=[role], statements=statements, accepted=wildcards(self, objects, reason))
+        managed_policy(self, "Policy", roles=[role], statements=statements, accepted=wildcards(self, objects, reason))
 
 
-def _arn_in(stack: Stack, bucket: TrainingBucket) -> str:
-    """The bucket's ARN as the template of `stack` will say it: an import, where another stack of the app made it."""
+def _arn_in(stack: Stack, bucket: IBucketRef) -> str:
+    """The bucket's ARN as the template of `stack` holds it: an import, where another stack of the app creates it."""
+    arn = bucket_reference(bucket).bucket_arn
+    if not isinstance(bucket, TrainingBucket) or not bucket.created:
+        return arn
     owner = Stack.of(bucket)
-    made_elsewhere = bucket.key is not None and owner is not stack
-    return owner.export_value(bucket.bucket_arn) if made_elsewhere else bucket.bucket_arn
+    return arn if owner is stack else owner.export_value(arn)

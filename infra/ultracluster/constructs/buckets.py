@@ -1,22 +1,38 @@
 """Buckets for data sets and checkpoints."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
-from aws_cdk import RemovalPolicy, Stack
+import jsii
+from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
+from aws_cdk.interfaces import ResourceEnvironment
+from aws_cdk.interfaces.aws_kms import IKeyRef
+from aws_cdk.interfaces.aws_s3 import BucketReference, IBucketRef
 from constructs import Construct
 
 from ultracluster.config.storage import Bucket
 from ultracluster.constructs.acknowledgements import acknowledge
-from ultracluster.constructs.keys import EncryptionKey
+from ultracluster.constructs.cloudwatch import service_metric
+from ultracluster.constructs.keys import DECRYPT, ENCRYPT, grant_key
 from ultracluster.constructs.names import ACCOUNT, PARTITION, bucket_prefix, stack_suffix
+from ultracluster.constructs.references import WrongReference, key_arn
 from ultracluster.constructs.roles import policy_document
 
+if TYPE_CHECKING:
+    from aws_cdk import aws_cloudwatch as cloudwatch
+
 ABANDONED_UPLOAD_DAYS = 7
-"""When parts of an upload that never ended are deleted (S3 User Guide's own example)."""
+"""When the parts of an incomplete multipart upload are deleted (S3 User Guide's own example)."""
 
 ACCESS_LOGS_KEPT_DAYS = 365
+
+READ = ("s3:GetObject", "s3:GetObjectVersion", "s3:ListBucket")
+WRITE = ("s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts", "s3:ListBucketMultipartUploads")
+DELETE = ("s3:DeleteObject",)
 
 NOT_REPLICATED = {
     "NIST.800.53.R5-S3BucketReplicationEnabled": "Every version is kept in three zones of the Region. A copy in a "
@@ -33,24 +49,30 @@ PRIVATE: dict[str, Any] = {
     },
     "ownership_controls": {"rules": [{"objectOwnership": "BucketOwnerEnforced"}]},
 }
-"""What every bucket has: versions, no public access, one owner."""
+"""Properties of every bucket: versioned, no public access, owned by the account."""
 
 
+@jsii.implements(IBucketRef)
 class TrainingBucket(Construct):
     """A bucket: encrypted with `key`, versioned, private, TLS 1.2 or newer only, retained on delete and replacement.
 
-    Current versions are never expired: a link of the file system may need them. Who read or wrote what is logged in a
-    bucket that all buckets of the stack share. With `settings.existing` that bucket is only referred to.
+    Current versions never expire: a link of the file system may need them. Access is logged to a bucket that all
+    buckets of the stack share. With `settings.existing` nothing is created: the construct stands for that bucket, and
+    `key` may be left out or be the key that the bucket uses. CDK constructs take it as an `IBucketRef`; those that want
+    an L2 take `bucket`. Raises WrongReference for a new bucket without a key.
     """
 
-    def __init__(self, scope: Construct, id: str, *, settings: Bucket, key: EncryptionKey) -> None:
+    def __init__(self, scope: Construct, id: str, *, settings: Bucket, key: IKeyRef | None = None) -> None:
         super().__init__(scope, id)
+        self._key = key
+        self._resource: s3.CfnBucket | None = None
         if settings.existing:
             self._name, self._arn = settings.existing, f"arn:{PARTITION}:s3:::{settings.existing}"
-            self._key = None
+        elif key:
+            self._resource = self._create(id, settings, key)
+            self._name, self._arn = self._resource.ref, _close(self._resource)
         else:
-            self._name, self._arn = self._create(id, settings, key)
-            self._key = key
+            raise WrongReference("the bucket has no key. Pass an aws_cdk.interfaces.aws_kms.IKeyRef as key")
 
     @property
     def bucket_name(self) -> str:
@@ -63,19 +85,83 @@ class TrainingBucket(Construct):
         return self._arn
 
     @property
-    def key(self) -> EncryptionKey | None:
-        """The key that encrypts it; None for a bucket that existed before, whose key is its owner's."""
+    def key(self) -> IKeyRef | None:
+        """The key that encrypts the bucket; None for an existing bucket whose key was not passed."""
         return self._key
 
-    def _create(self, id: str, settings: Bucket, key: EncryptionKey) -> tuple[str, str]:
-        """Name and ARN of the bucket, once it is made."""
-        by_key = {"sseAlgorithm": "aws:kms", "kmsMasterKeyId": key.key_arn}
+    @property
+    def created(self) -> bool:
+        """Whether this construct creates the bucket; False with `settings.existing`."""
+        return self._resource is not None
+
+    @property
+    def bucket_ref(self) -> BucketReference:
+        """What CDK constructs read of an `IBucketRef`."""
+        return BucketReference(bucket_arn=self._arn, bucket_name=self._name)
+
+    @property
+    def env(self) -> ResourceEnvironment:
+        """Account and Region of the bucket."""
+        return self._resource.env if self._resource else Stack.of(self).env
+
+    @cached_property
+    def bucket(self) -> s3.IBucket:
+        """The bucket as an L2, made on first use. Its bucket policy cannot be changed through this view."""
+        key = kms.Key.from_key_arn(self, "Key", key_arn(self._key)) if self._key else None
+        return s3.Bucket.from_bucket_attributes(
+            self, "Bucket", bucket_arn=self._arn, bucket_name=self._name, encryption_key=key
+        )
+
+    def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allows `grantee` to list and read objects, and to decrypt them."""
+        return self._grant(grantee, READ, DECRYPT)
+
+    def grant_read_write(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allows `grantee` to list, read and write objects. Deleting takes `grant_delete`."""
+        return self._grant(grantee, (*READ, *WRITE), (*DECRYPT, *ENCRYPT))
+
+    def grant_delete(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allows `grantee` to delete objects; earlier versions remain."""
+        return self._grant(grantee, DELETE, ())
+
+    def metric_bucket_size_bytes(self, **options: Any) -> "cloudwatch.Metric":
+        """Size of all versions in bytes, once a day. `options` are further arguments of `cloudwatch.Metric`."""
+        return self._metric("BucketSizeBytes", "StandardStorage", options)
+
+    def metric_number_of_objects(self, **options: Any) -> "cloudwatch.Metric":
+        """Number of objects of all versions, once a day. `options` are further arguments of `cloudwatch.Metric`."""
+        return self._metric("NumberOfObjects", "AllStorageTypes", options)
+
+    def _grant(self, grantee: iam.IGrantable, actions: Sequence[str], key_actions: Sequence[str]) -> iam.Grant:
+        """Grants in the policy of the grantee.
+
+        The policy of an existing bucket is its owner's: `resource_statements` of the returned Grant are what the owner
+        adds when the grantee is in another account.
+        """
+        arns = [self._arn, f"{self._arn}/*"]
+        if self.created:
+            grant = iam.Grant.add_to_principal(grantee=grantee, actions=list(actions), resource_arns=arns)
+        else:
+            grant = iam.Grant.add_to_principal_and_resource(
+                grantee=grantee, actions=list(actions), resource_arns=arns, resource=self.bucket
+            )
+        if self._key and key_actions:
+            grant = grant.combine(grant_key(self._key, grantee, *key_actions))
+        return grant
+
+    def _metric(self, name: str, storage_type: str, options: Mapping[str, Any]) -> "cloudwatch.Metric":
+        """Source: S3 User Guide, "Metrics and dimensions" (2026), daily storage metrics."""
+        daily = {"period": Duration.days(1), "statistic": "Average", **options}
+        return service_metric("AWS/S3", name, {"BucketName": self._name, "StorageType": storage_type}, daily)
+
+    def _create(self, id: str, settings: Bucket, key: IKeyRef) -> s3.CfnBucket:
+        with_key = {"sseAlgorithm": "aws:kms", "kmsMasterKeyId": key_arn(key)}
         old_versions = settings.lifecycle.noncurrent_days if settings.lifecycle else None
-        bucket = s3.CfnBucket(
+        return s3.CfnBucket(
             Construct(self, "Resource"),
             "Resource",
             bucket_name=f"{bucket_prefix(self)}-{id.lower()[:23]}-{stack_suffix()}",
-            bucket_encryption=_encryption({"serverSideEncryptionByDefault": by_key, "bucketKeyEnabled": True}),
+            bucket_encryption=_encryption({"serverSideEncryptionByDefault": with_key, "bucketKeyEnabled": True}),
             lifecycle_configuration={"rules": [_lifecycle(old_versions)]},
             logging_configuration={
                 "destinationBucketName": access_log_bucket(Stack.of(self)).ref,
@@ -83,11 +169,18 @@ class TrainingBucket(Construct):
             },
             **PRIVATE,
         )
-        return bucket.ref, _close(bucket)
+
+
+def encryption_key(bucket: IBucketRef) -> IKeyRef | None:
+    """The key that encrypts a bucket: of a TrainingBucket or an L2 bucket; None where it is not known."""
+    if isinstance(bucket, TrainingBucket):
+        return bucket.key
+    key: IKeyRef | None = getattr(bucket, "encryption_key", None)
+    return key
 
 
 def access_log_bucket(stack: Stack) -> s3.CfnBucket:
-    """The bucket that takes the access logs of the stack's buckets; made when first asked for."""
+    """The bucket for the access logs of the stack's buckets, created on first use."""
     found = stack.node.try_find_child("AccessLogs")
     if found:
         return cast("s3.CfnBucket", found.node.find_child("Bucket").node.find_child("Resource"))
@@ -115,7 +208,10 @@ def access_log_bucket(stack: Stack) -> s3.CfnBucket:
 
 
 def _close(bucket: s3.CfnBucket, allowed: Mapping[str, Any] | None = None) -> str:
-    """Gives a bucket its policy and retains both; `allowed` is what others may do with its objects. Returns its ARN."""
+    """Gives a bucket its policy, retains both, and returns the bucket's ARN.
+
+    `allowed` is a statement without Resource, for the objects of the bucket.
+    """
     arn = bucket.attr_arn
     everybody = {"Effect": "Deny", "Principal": {"AWS": "*"}, "Action": "s3:*", "Resource": [arn, f"{arn}/*"]}
     statements = [

@@ -1,36 +1,271 @@
-"""The EKS cluster, who may enter it, and its add-ons."""
+"""The EKS cluster, its access entries, add-ons and node groups."""
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from ipaddress import IPv4Network
+from typing import TYPE_CHECKING, Any
 
-from aws_cdk import Aws
+import jsii
+from aws_cdk import Aws, Names, Stack, Token
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
-from constructs import Construct, IConstruct
+from aws_cdk.interfaces import ResourceEnvironment
+from aws_cdk.interfaces.aws_eks import ClusterReference, IClusterRef
+from aws_cdk.interfaces.aws_kms import IKeyRef
+from aws_cdk.interfaces.aws_logs import ILogGroupRef
+from constructs import Construct
 
 from ultracluster.catalog.eks import LOG_TYPES, access_policy
-from ultracluster.config.eks import Eks
-from ultracluster.constructs.keys import EncryptionKey
-from ultracluster.constructs.places import SecurityGroup, Subnet
+from ultracluster.catalog.software import addons
+from ultracluster.config.eks import EksControlPlane, NodeRepair, SystemNodes
+from ultracluster.config.node_groups import NodeGroup
+from ultracluster.config.storage import Lustre
+from ultracluster.constructs.cloudwatch import service_metric
+from ultracluster.constructs.eks_nodes import EksNodeGroup, SystemNodeGroup
+from ultracluster.constructs.launch_templates import AcceleratedLaunchTemplate, CpuLaunchTemplate
+from ultracluster.constructs.log_groups import LogGroup
+from ultracluster.constructs.names import own_arn, stack_suffix
+from ultracluster.constructs.references import (
+    Role,
+    SecurityGroup,
+    Subnet,
+    key_arn,
+    role_arn,
+    security_group_id,
+    subnet_id,
+)
 from ultracluster.constructs.roles import service_role
-from ultracluster.kubernetes.addons import ClusterAddon
+from ultracluster.errors import UltraclusterError
+from ultracluster.kubernetes.labels import GPU_TAINT, NODE_GROUP, SYSTEM
+from ultracluster.nodes.eks import ClusterEndpoint, gpu_node_user_data, system_node_user_data
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_cloudwatch as cloudwatch
 
 SERVICE_NETWORKS = ("172.20.0.0/16", "10.100.0.0/16")
-"""Where EKS takes addresses of Kubernetes services from; the VPC must not overlap it (CreateCluster, API Reference)."""
+"""CIDRs that EKS uses for Kubernetes services; no overlap with the VPC is allowed (CreateCluster, API Reference)."""
 
 SCORING = {
     "type": "MostAllocated",
     "resources": [{"name": "nvidia.com/gpu", "weight": 100}, {"name": "cpu", "weight": 1}],
 }
-"""Fills nodes that have GPUs in use before it opens others, so that whole nodes stay free for large jobs."""
+"""Packs pods onto nodes with GPUs in use first, so that whole nodes stay free for large jobs."""
+
+NETWORK_ADDON = "vpc-cni"
+
+SYSTEM_VOLUME_GIB = 100
+"""Root volume of a system node."""
 
 
-class EksCluster(Construct):
-    """An EKS cluster that only access entries let anybody into, with deletion protection.
+class UnknownAddon(UltraclusterError, ValueError):
+    """An EKS add-on that the catalogue does not hold."""
 
-    Secrets are encrypted with `key`, the control plane logs everything, and the kube-scheduler packs GPUs. Its endpoint
-    answers in the VPC, and to `settings.allowed_cidrs` where the settings make it public too. Logs
-    go to /aws/eks/NAME/cluster, a log group that must exist before.
+
+@jsii.implements(IClusterRef, ec2.IConnectable)
+class KubernetesCluster(Construct):
+    """What every EKS cluster gives, whether this app creates it or it exists already."""
+
+    cluster_name: str
+    """Name of the cluster."""
+    cluster_arn: str
+    """ARN of the cluster."""
+    cluster_endpoint: str
+    """URL of the API server."""
+    cluster_certificate_authority_data: str
+    """Certificate of the API server's authority, in base64."""
+    cluster_security_group_id: str
+    """Id of the security group that EKS creates with the cluster."""
+    kubernetes_version: str
+    """Kubernetes version, for example 1.35."""
+    service_network: str
+    """CIDR of Kubernetes services."""
+    network_addon_arn: str | None = None
+    """ARN of the VPC CNI add-on, without which no node becomes ready; None until it is added."""
+
+    @property
+    def cluster_ref(self) -> ClusterReference:
+        """What CDK constructs read of an `IClusterRef`."""
+        return ClusterReference(cluster_arn=self.cluster_arn, cluster_name=self.cluster_name)
+
+    @property
+    def env(self) -> ResourceEnvironment:
+        """Account and Region of the cluster."""
+        return Stack.of(self).env
+
+    @cached_property
+    def cluster(self) -> eks.ICluster:
+        """The cluster as an L2, made on first use."""
+        return eks.Cluster.from_cluster_attributes(
+            self,
+            "ClusterView",
+            cluster_name=self.cluster_name,
+            cluster_endpoint=self.cluster_endpoint,
+            cluster_certificate_authority_data=self.cluster_certificate_authority_data,
+            cluster_security_group_id=self.cluster_security_group_id,
+        )
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """Connections to the API server, on port 443."""
+        return self._connections
+
+    @cached_property
+    def _connections(self) -> ec2.Connections:
+        group = ec2.SecurityGroup.from_security_group_id(self, "ClusterGroup", self.cluster_security_group_id)
+        return ec2.Connections(security_groups=[group], default_port=ec2.Port.tcp(443))
+
+    def grant_admin(self, role: Role, *, scope: Construct | None = None, id: str | None = None) -> eks.CfnAccessEntry:
+        """Lets a role administer the whole cluster, by an access entry. A role has one entry in a cluster.
+
+        `scope` defaults to the cluster, `id` to `Access-` and the role.
+        """
+        policy = {"policyArn": access_policy(Aws.PARTITION, "cluster_admin"), "accessScope": {"type": "cluster"}}
+        return self._access_entry(role, scope, id, access_policies=[policy])
+
+    def grant_access(
+        self, role: Role, *, groups: Sequence[str], scope: Construct | None = None, id: str | None = None
+    ) -> eks.CfnAccessEntry:
+        """Maps a role to Kubernetes groups, by an access entry; RBAC decides what the groups may do."""
+        return self._access_entry(role, scope, id, kubernetes_groups=list(groups))
+
+    def add_addon(
+        self,
+        name: str,
+        *,
+        configuration: Mapping[str, Any] | None = None,
+        pod_roles: Mapping[str, Role] | None = None,
+        scope: Construct | None = None,
+    ) -> "EksAddon":
+        """Installs an EKS add-on of the catalogue. `scope` defaults to the cluster. Raises UnknownAddon."""
+        return EksAddon(
+            scope or self,
+            f"Addon-{name}",
+            cluster=self,
+            name=name,
+            configuration=configuration,
+            pod_roles=pod_roles,
+        )
+
+    def add_node_group(
+        self,
+        settings: NodeGroup,
+        *,
+        role: Role,
+        subnet: Subnet,
+        security_groups: Sequence[SecurityGroup],
+        lustre: Lustre | None = None,
+        labels: Mapping[str, str] | None = None,
+        repair: NodeRepair | None = None,
+        tags: Mapping[str, str] | None = None,
+        scope: Construct | None = None,
+    ) -> EksNodeGroup:
+        """Adds accelerated nodes with their launch template and the taint nvidia.com/gpu.
+
+        UltraServers are launched block by block: add each of `settings.blocks()`. With `lustre` the nodes are prepared
+        for the FSx CSI driver to mount that file system. `labels` default to the name of the group, `repair` to node
+        auto repair, `scope` to the cluster.
+        """
+        scope, labels = scope or self, labels or {NODE_GROUP: settings.name}
+        # EKS tells its own AMIs how to join; a custom AMI is told in its user data
+        endpoint = None if settings.image == "auto" else self._endpoint()
+        template = AcceleratedLaunchTemplate(
+            scope,
+            f"Template-{settings.name}",
+            settings=settings,
+            control_plane="eks",
+            security_groups=security_groups,
+            user_data=gpu_node_user_data(settings, labels=labels, taint=GPU_TAINT, lustre=lustre, cluster=endpoint),
+            tags=tags,
+        )
+        return EksNodeGroup(
+            scope,
+            f"Group-{settings.name}",
+            settings=settings,
+            cluster=self,
+            launch_template=template,
+            role=role,
+            subnet=subnet,
+            labels=labels,
+            taint=GPU_TAINT,
+            repair=repair or NodeRepair(),
+        )
+
+    def add_system_nodes(
+        self,
+        settings: SystemNodes,
+        *,
+        role: Role,
+        subnets: Sequence[Subnet],
+        security_groups: Sequence[SecurityGroup],
+        lustre: Lustre | None = None,
+        tags: Mapping[str, str] | None = None,
+        scope: Construct | None = None,
+    ) -> SystemNodeGroup:
+        """Adds CPU nodes for the cluster's own software, with a launch template. `scope` defaults to the cluster."""
+        scope = scope or self
+        template = CpuLaunchTemplate(
+            scope,
+            "SystemTemplate",
+            control_plane="eks",
+            security_groups=security_groups,
+            root_volume_gib=SYSTEM_VOLUME_GIB,
+            user_data=system_node_user_data(lustre=lustre),
+            tags=tags,
+        )
+        return SystemNodeGroup(
+            scope,
+            "System",
+            settings=settings,
+            cluster=self,
+            launch_template=template,
+            role=role,
+            subnets=subnets,
+            labels={NODE_GROUP: SYSTEM},
+        )
+
+    def metric(self, name: str, **options: Any) -> "cloudwatch.Metric":
+        """A metric that EKS publishes each minute, for example apiserver_request_total or scheduler_pending_pods.
+
+        `options` are further arguments of `cloudwatch.Metric`.
+
+        Source: EKS User Guide, "Monitor cluster data with Amazon CloudWatch" (2026).
+        """
+        return service_metric("AWS/EKS", name, {"ClusterName": self.cluster_name}, options)
+
+    def metric_pending_pods(self, **options: Any) -> "cloudwatch.Metric":
+        """Pods that wait for a node."""
+        return self.metric("scheduler_pending_pods", **{"statistic": "Sum", **options})
+
+    def _endpoint(self) -> ClusterEndpoint:
+        return ClusterEndpoint(
+            self.cluster_name, self.cluster_endpoint, self.cluster_certificate_authority_data, self.service_network
+        )
+
+    def _access_entry(
+        self, role: Role, scope: Construct | None, id: str | None, **permissions: Any
+    ) -> eks.CfnAccessEntry:
+        # named after the role, which has one entry: the next of a list must not replace the one that leaves it
+        name = role if isinstance(role, str) else Names.node_unique_id(role.node)
+        return eks.CfnAccessEntry(
+            scope or self,
+            id or f"Access-{name}",
+            cluster_name=self.cluster_name,
+            principal_arn=role_arn(role),
+            type="STANDARD",
+            **permissions,
+        )
+
+
+class EksCluster(KubernetesCluster):
+    """An EKS cluster with deletion protection, which authenticates by access entries only (no aws-auth ConfigMap).
+
+    Secrets are encrypted with `key`, the control plane writes every log type, and the kube-scheduler packs GPUs. The
+    endpoint is reachable from the VPC, and from `settings.allowed_cidrs` where the settings make it public too.
+    `vpc_cidr` is the CIDR of the VPC, which the service network must not overlap; the default service network is taken
+    when it is not known. The name defaults to that of the stack with a suffix that differs for each creation. Logs go
+    to /aws/eks/NAME/cluster: without a `log_group` of that name, one is created, encrypted with `key` and retained. The
+    cluster is created after it, since EKS would create an unencrypted one.
 
     Source: EKS User Guide (2026); AWS::EKS::Cluster.
     """
@@ -40,12 +275,13 @@ class EksCluster(Construct):
         scope: Construct,
         id: str,
         *,
-        name: str,
-        settings: Eks,
-        vpc_block: IPv4Network | None,
+        settings: EksControlPlane,
         subnets: Sequence[Subnet],
         security_group: SecurityGroup,
-        key: EncryptionKey,
+        key: IKeyRef,
+        vpc_cidr: str | None = None,
+        name: str | None = None,
+        log_group: ILogGroupRef | None = None,
     ) -> None:
         super().__init__(scope, id)
         policy = {"AmazonEKSClusterPolicy": "What EKS itself asks of the role of a cluster; AWS keeps it up to date."}
@@ -53,8 +289,10 @@ class EksCluster(Construct):
             self, "Role", service="eks.amazonaws.com", description="Control plane of a cluster", aws_policies=policy
         )
         public = settings.endpoint == "public_and_private"
-        self.service_network = service_network(vpc_block)
-        self._cluster = eks.CfnCluster(
+        self.service_network = service_network(vpc_cidr)
+        self.kubernetes_version = settings.kubernetes_version
+        name = name or f"{Stack.of(self).stack_name}-{stack_suffix()}"
+        cluster = eks.CfnCluster(
             self,
             "Resource",
             name=name,
@@ -64,13 +302,13 @@ class EksCluster(Construct):
             bootstrap_self_managed_addons=False,
             control_plane_scaling_config={"tier": settings.control_plane_tier},
             deletion_protection=True,
-            encryption_config=[{"provider": {"keyArn": key.key_arn}, "resources": ["secrets"]}],
+            encryption_config=[{"provider": {"keyArn": key_arn(key)}, "resources": ["secrets"]}],
             kube_scheduler_config={"nodeResourcesFit": {"scoringStrategy": SCORING}},
             kubernetes_network_config={"ipFamily": "ipv4", "serviceIpv4Cidr": self.service_network},
             logging={"clusterLogging": {"enabledTypes": [{"type": kind} for kind in LOG_TYPES]}},
             resources_vpc_config={
-                "subnetIds": [subnet.subnet_id for subnet in subnets],
-                "securityGroupIds": [security_group.security_group_id],
+                "subnetIds": [subnet_id(subnet) for subnet in subnets],
+                "securityGroupIds": [security_group_id(security_group)],
                 "endpointPrivateAccess": True,
                 "endpointPublicAccess": public,
                 **({"publicAccessCidrs": list(settings.allowed_cidrs)} if public else {}),
@@ -78,65 +316,44 @@ class EksCluster(Construct):
             # under STANDARD, EKS upgrades the cluster by itself when standard support ends, whatever runs on it
             upgrade_policy={"supportType": "EXTENDED"},
         )
-        self._name = self._cluster.ref
+        # EKS would create an unencrypted log group
+        cluster.node.add_dependency(log_group or self._log_group(name, key))
+        self.cluster_name, self.cluster_arn = cluster.ref, cluster.attr_arn
+        self.cluster_endpoint = cluster.attr_endpoint
+        self.cluster_certificate_authority_data = cluster.attr_certificate_authority_data
+        self.cluster_security_group_id = cluster.attr_cluster_security_group_id
 
-    @property
-    def cluster_name(self) -> str:
-        """Name of the cluster."""
-        return self._name
+    @staticmethod
+    def from_cluster_attributes(
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: str,
+        kubernetes_version: str,
+        cluster_endpoint: str,
+        cluster_certificate_authority_data: str,
+        cluster_security_group_id: str,
+        service_network: str = SERVICE_NETWORKS[0],
+    ) -> KubernetesCluster:
+        """A cluster that exists in the stack's account and Region, with the VPC CNI installed."""
+        found = KubernetesCluster(scope, id)
+        found.cluster_name, found.cluster_arn = cluster_name, own_arn("eks", f"cluster/{cluster_name}")
+        found.kubernetes_version, found.service_network = kubernetes_version, service_network
+        found.cluster_endpoint = cluster_endpoint
+        found.cluster_certificate_authority_data = cluster_certificate_authority_data
+        found.cluster_security_group_id = cluster_security_group_id
+        return found
 
-    @property
-    def cluster_arn(self) -> str:
-        """ARN of the cluster."""
-        return self._cluster.attr_arn
-
-    @property
-    def endpoint(self) -> str:
-        """Address of the API server."""
-        return self._cluster.attr_endpoint
-
-    @property
-    def certificate_authority(self) -> str:
-        """Certificate of the API server's authority, in base64."""
-        return self._cluster.attr_certificate_authority_data
-
-    def wait_for(self, *before: IConstruct) -> None:
-        """Has the cluster made only after `before`."""
-        self._cluster.node.add_dependency(*before)
-
-
-def administrator(scope: Construct, id: str, *, cluster: EksCluster, role_arn: str) -> eks.CfnAccessEntry:
-    """Lets a role do everything in the cluster."""
-    policy = {"policyArn": access_policy(Aws.PARTITION, "cluster_admin"), "accessScope": {"type": "cluster"}}
-    return eks.CfnAccessEntry(
-        scope,
-        id,
-        cluster_name=cluster.cluster_name,
-        principal_arn=role_arn,
-        type="STANDARD",
-        access_policies=[policy],
-    )
-
-
-def member(
-    scope: Construct, id: str, *, cluster: EksCluster, role_arn: str, groups: Sequence[str]
-) -> eks.CfnAccessEntry:
-    """Lets a role into the cluster as a member of Kubernetes groups; what these may do, RBAC says."""
-    return eks.CfnAccessEntry(
-        scope,
-        id,
-        cluster_name=cluster.cluster_name,
-        principal_arn=role_arn,
-        type="STANDARD",
-        kubernetes_groups=list(groups),
-    )
+    def _log_group(self, name: str, key: IKeyRef) -> LogGroup:
+        pattern = "/aws/eks/*" if Token.is_unresolved(name) else f"/aws/eks/{name}/cluster"
+        return LogGroup(self, "Logs", name=f"/aws/eks/{name}/cluster", pattern=pattern, key=key)
 
 
 class EksAddon(Construct):
-    """An add-on that EKS installs and that CloudFormation keeps at the catalogue's version for `kubernetes_version`.
+    """An EKS add-on of the catalogue, in the version that is pinned for the cluster's Kubernetes version.
 
-    Where the catalogue has none, EKS installs its default once, and never moves it by itself. `pod_roles` are ARNs of
-    roles by the name of the service account whose pods take them on.
+    Where the catalogue pins none, EKS installs its default version and keeps it. `pod_roles` maps names of service
+    accounts to the roles that their pods assume through EKS Pod Identity. Raises UnknownAddon.
     """
 
     def __init__(
@@ -144,30 +361,37 @@ class EksAddon(Construct):
         scope: Construct,
         id: str,
         *,
-        cluster: EksCluster,
-        addon: ClusterAddon,
-        kubernetes_version: str,
-        pod_roles: Mapping[str, str] | None = None,
+        cluster: KubernetesCluster,
+        name: str,
+        configuration: Mapping[str, Any] | None = None,
+        pod_roles: Mapping[str, Role] | None = None,
     ) -> None:
         super().__init__(scope, id)
-        roles = [{"serviceAccount": account, "roleArn": role} for account, role in (pod_roles or {}).items()]
+        if name not in addons:
+            raise UnknownAddon(f"the catalogue has no EKS add-on {name}; it holds {', '.join(addons)}")
+        roles = [{"serviceAccount": account, "roleArn": role_arn(role)} for account, role in (pod_roles or {}).items()]
         self._addon = eks.CfnAddon(
             self,
             "Resource",
             cluster_name=cluster.cluster_name,
-            addon_name=addon.addon.name,
-            addon_version=addon.addon.versions.get(kubernetes_version),
-            configuration_values=json.dumps(addon.configuration, sort_keys=True) if addon.configuration else None,
+            addon_name=name,
+            addon_version=addons[name].versions.get(cluster.kubernetes_version),
+            configuration_values=json.dumps(configuration, sort_keys=True) if configuration else None,
             pod_identity_associations=roles or None,
             resolve_conflicts="OVERWRITE",
         )
+        if name == NETWORK_ADDON:
+            cluster.network_addon_arn = self.addon_arn
 
-    @property
+    @cached_property
     def addon_arn(self) -> str:
         """ARN of the add-on."""
         return self._addon.attr_arn
 
 
-def service_network(vpc_block: IPv4Network | None) -> str:
-    """The first of SERVICE_NETWORKS that the VPC does not overlap; the first for a VPC whose network is not known."""
-    return next(network for network in SERVICE_NETWORKS if not (vpc_block and IPv4Network(network).overlaps(vpc_block)))
+def service_network(vpc_cidr: str | None) -> str:
+    """The first of SERVICE_NETWORKS that does not overlap the VPC; the first for a VPC whose CIDR is not known."""
+    if vpc_cidr is None or Token.is_unresolved(vpc_cidr):
+        return SERVICE_NETWORKS[0]
+    vpc = IPv4Network(vpc_cidr, strict=False)
+    return next(network for network in SERVICE_NETWORKS if not IPv4Network(network).overlaps(vpc))

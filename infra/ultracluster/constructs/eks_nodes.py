@@ -1,8 +1,8 @@
-"""The nodes of an EKS cluster: their role, and managed node groups."""
+"""Managed node groups of an EKS cluster."""
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from aws_cdk import Aws
 from aws_cdk import aws_eks_v2 as eks
@@ -10,17 +10,12 @@ from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, REPAIRS, image_type
-from ultracluster.config.eks import NodeRepair
-from ultracluster.config.node_groups import NodeGroup, PurchaseType
-from ultracluster.constructs.compute import (
-    SESSION_MANAGER_ACTIONS,
-    NodeLaunchTemplate,
-    cpu_architecture,
-    group_name,
-)
-from ultracluster.constructs.eks import EksAddon, EksCluster
-from ultracluster.constructs.places import Subnet
-from ultracluster.constructs.roles import grant, service_role
+from ultracluster.config.eks import NodeRepair, SystemNodes
+from ultracluster.config.node_groups import NodeGroup
+from ultracluster.config.purchase import PurchaseType
+from ultracluster.constructs.launch_templates import NodeLaunchTemplate, cpu_architecture, group_name
+from ultracluster.constructs.references import Role, Subnet, role_arn, subnet_id
+from ultracluster.constructs.roles import managed_policy, service_role
 
 CAPACITY_TYPES: dict[PurchaseType, str] = {
     "on_demand": "ON_DEMAND",
@@ -31,50 +26,35 @@ CAPACITY_TYPES: dict[PurchaseType, str] = {
 """A reservation keeps ON_DEMAND: its launch template names the target (EKS User Guide, capacity reservations, 2026)."""
 
 NETWORK_TAG = "ultracluster:network-addon"
-"""Tag of a node group: the add-on that its nodes become ready with. CloudFormation keeps that as long as the group."""
+"""Tag of a node group with the ARN of the VPC CNI add-on: CloudFormation then keeps the add-on as long as the group."""
 
-AT_ONCE_PERCENT = 33
-"""Nodes of a group that an update takes out of service at the same time, in percent."""
+UPDATED_AT_ONCE_PERCENT = 33
+"""Share of a group's nodes that an update takes out of service at the same time, in percent."""
 
 
-class EksNodeRole(Construct):
-    """What nodes may do: join the cluster, pull images, and be reached through Session Manager.
-
-    Pods have roles of their own by EKS Pod Identity; nothing else is granted here.
-    """
-
-    def __init__(self, scope: Construct, id: str) -> None:
-        super().__init__(scope, id)
-        self.role = service_role(
-            self,
-            "Role",
-            service="ec2.amazonaws.com",
-            description="Nodes of an EKS cluster",
-            aws_policies={
-                "AmazonEKSWorkerNodePolicy": "What EKS asks of a node's role; AWS keeps it up to date.",
-                "AmazonEC2ContainerRegistryPullOnly": "Pulls images, and nothing else.",
-            },
-        )
-        grant(
-            self,
-            "Policy",
-            roles=[self.role],
-            statements=[{"Action": list(SESSION_MANAGER_ACTIONS), "Resource": "*"}],
-            accepted={"AwsSolutions-IAM5[Resource::*]": "these actions take no resource"},
-        )
+class NodeCluster(Protocol):
+    """What a node group needs to know about its cluster."""
 
     @property
-    def role_arn(self) -> str:
-        """ARN of the role."""
-        return self.role.attr_arn
+    def cluster_name(self) -> str:
+        """Name of the cluster."""
+
+    @property
+    def kubernetes_version(self) -> str:
+        """Kubernetes version of the cluster."""
+
+    @property
+    def network_addon_arn(self) -> str | None:
+        """ARN of the VPC CNI add-on, without which no node becomes ready; None if the app does not manage it."""
 
 
 class EksNodeGroup(Construct):
-    """A managed node group of accelerated nodes, tainted so that only pods that ask for GPUs come to them.
+    """A managed node group of accelerated nodes, tainted so that only pods that request GPUs are scheduled there.
 
-    The image is AWS's AL2023 with NVIDIA's driver, in the release that the catalogue pins, unless `group.image` names
-    another in its launch template. Updates replace nodes without first asking for more, since a capacity block has no
-    more. Nodes of a block are started at once, or at the block's start; EKS itself stops them before its end.
+    The AMI is AWS's AL2023 with NVIDIA's driver, in the release that the catalogue pins, unless the settings name
+    another, which then stands in the launch template. An update replaces nodes without launching more first, since a
+    capacity block has no spare instances. Nodes of a block are launched at once, or when the block starts; EKS stops
+    them before the block ends.
 
     Source: EKS User Guide, "Managed node groups", "Capacity Blocks", "Node auto repair" (2026).
     """
@@ -84,59 +64,68 @@ class EksNodeGroup(Construct):
         scope: Construct,
         id: str,
         *,
-        group: NodeGroup,
-        cluster: EksCluster,
-        kubernetes_version: str,
+        settings: NodeGroup,
+        cluster: NodeCluster,
         launch_template: NodeLaunchTemplate,
-        role: EksNodeRole,
-        network_addon: EksAddon,
+        role: Role,
         subnet: Subnet,
         labels: Mapping[str, str],
         taint: Mapping[str, str],
         repair: NodeRepair,
     ) -> None:
         super().__init__(scope, id)
-        ami_type = image_type(group.hardware.architecture, accelerated=True) if group.image == "auto" else None
-        capacity_type = CAPACITY_TYPES[group.purchase.type]
-        name = group_name(group.name, capacity_type, ami_type or "CUSTOM")
+        own_image = settings.image != "auto"
+        ami_type = None if own_image else image_type(settings.hardware.architecture, accelerated=True)
+        capacity_type = CAPACITY_TYPES[settings.purchase.type]
+        name = group_name(settings.name, capacity_type, ami_type or "CUSTOM")
         self._group = eks.CfnNodegroup(
             self,
             "Resource",
             cluster_name=cluster.cluster_name,
             nodegroup_name=name,
             ami_type=ami_type,
-            release_version=_release(kubernetes_version) if ami_type else None,
+            release_version=_release(cluster.kubernetes_version) if ami_type else None,
             capacity_type=capacity_type,
             labels=dict(labels),
-            launch_template={"id": launch_template.launch_template_id, "version": launch_template.latest_version},
+            launch_template=_version(launch_template),
             node_repair_config=repair_configuration(repair),
-            node_role=role.role_arn,
-            scaling_config=scaling(group),
-            subnets=[subnet.subnet_id],
-            tags={NETWORK_TAG: network_addon.addon_arn},
+            node_role=role_arn(role),
+            scaling_config=scaling(settings),
+            subnets=[subnet_id(subnet)],
+            tags=_tags(cluster),
             taints=[{"key": taint["key"], "value": taint["value"], "effect": "NO_SCHEDULE"}],
-            update_config={"maxUnavailablePercentage": AT_ONCE_PERCENT, "updateStrategy": "MINIMAL"},
+            update_config={"maxUnavailablePercentage": UPDATED_AT_ONCE_PERCENT, "updateStrategy": "MINIMAL"},
         )
-        if group.purchase.starts:
-            self._start_at(group, cluster, name)
+        if settings.purchase.starts:
+            self._start_at(settings, cluster, name)
 
-    def _start_at(self, group: NodeGroup, cluster: EksCluster, name: str) -> None:
-        """Asks EKS for the block's nodes when the block begins: before that, EC2 would refuse each of them."""
+    @property
+    def nodegroup_arn(self) -> str:
+        """ARN of the node group."""
+        return self._group.attr_arn
+
+    @property
+    def nodegroup_name(self) -> str:
+        """Name of the node group."""
+        return self._group.attr_nodegroup_name
+
+    def _start_at(self, settings: NodeGroup, cluster: NodeCluster, name: str) -> None:
+        """Scales the group up when the block starts: before that, EC2 would refuse each launch."""
         role = service_role(
-            self, "StartRole", service="scheduler.amazonaws.com", description=f"Starts the nodes of {group.name}"
+            self, "StartRole", service="scheduler.amazonaws.com", description=f"Starts the nodes of {settings.name}"
         )
         statements = [{"Action": "eks:UpdateNodegroupConfig", "Resource": self._group.attr_arn}]
-        policy = grant(self, "StartPolicy", roles=[role], statements=statements)
-        # a universal target takes the API's parameters with capital letters at their start
+        policy = managed_policy(self, "StartPolicy", roles=[role], statements=statements)
+        # a universal target takes the API's parameters with an initial capital
         call = {
             "ClusterName": cluster.cluster_name,
             "NodegroupName": name,
-            "ScalingConfig": {"MinSize": 0, "MaxSize": group.max_count, "DesiredSize": group.max_count},
+            "ScalingConfig": {"MinSize": 0, "MaxSize": settings.max_count, "DesiredSize": settings.max_count},
         }
         start = scheduler.CfnSchedule(
             self,
             "Start",
-            schedule_expression=f"at({str(group.purchase.starts).removesuffix('Z')})",
+            schedule_expression=f"at({str(settings.purchase.starts).removesuffix('Z')})",
             schedule_expression_timezone="UTC",
             flexible_time_window={"mode": "OFF"},
             target={
@@ -150,55 +139,62 @@ class EksNodeGroup(Construct):
 
 
 class SystemNodeGroup(Construct):
-    """A managed node group without GPUs for what serves the cluster: DNS, operators, storage controllers."""
+    """A managed node group without GPUs for the cluster's own software: DNS, operators, storage controllers."""
 
     def __init__(
         self,
         scope: Construct,
         id: str,
         *,
-        cluster: EksCluster,
-        kubernetes_version: str,
-        instance_type: str,
-        count: int,
+        settings: SystemNodes,
+        cluster: NodeCluster,
         launch_template: NodeLaunchTemplate,
-        role: EksNodeRole,
-        network_addon: EksAddon,
+        role: Role,
         subnets: Sequence[Subnet],
         labels: Mapping[str, str],
     ) -> None:
         super().__init__(scope, id)
-        ami_type = image_type(cpu_architecture(instance_type), accelerated=False)
-        eks.CfnNodegroup(
+        instance_type, count = settings.instance_type, settings.count
+        self._group = eks.CfnNodegroup(
             self,
             "Resource",
             cluster_name=cluster.cluster_name,
             nodegroup_name=group_name("system", instance_type),
-            ami_type=ami_type,
-            release_version=_release(kubernetes_version),
+            ami_type=image_type(cpu_architecture(instance_type), accelerated=False),
+            release_version=_release(cluster.kubernetes_version),
             capacity_type="ON_DEMAND",
             instance_types=[instance_type],
             labels=dict(labels),
-            launch_template={"id": launch_template.launch_template_id, "version": launch_template.latest_version},
+            launch_template=_version(launch_template),
             node_repair_config={"enabled": True},
-            node_role=role.role_arn,
-            # one more than there are, so that an update can bring a new node before it takes an old one away
+            node_role=role_arn(role),
+            # one more than the count, so that an update launches a new node before it drains an old one
             scaling_config={"minSize": count, "maxSize": count + 1, "desiredSize": count},
-            subnets=[subnet.subnet_id for subnet in subnets],
-            tags={NETWORK_TAG: network_addon.addon_arn},
+            subnets=[subnet_id(subnet) for subnet in subnets],
+            tags=_tags(cluster),
             update_config={"maxUnavailable": 1},
         )
 
+    @property
+    def nodegroup_arn(self) -> str:
+        """ARN of the node group."""
+        return self._group.attr_arn
+
+    @property
+    def nodegroup_name(self) -> str:
+        """Name of the node group."""
+        return self._group.attr_nodegroup_name
+
 
 def scaling(group: NodeGroup) -> dict[str, int]:
-    """Sizes of a group. That of a capacity block may fall to 0, since EKS empties it before the block ends."""
+    """Sizes of a group. The minimum for a capacity block is 0, since EKS scales it down before the block ends."""
     if group.purchase.type != "capacity_block":
         return {"minSize": group.min_count, "maxSize": group.max_count, "desiredSize": group.min_count}
     return {"minSize": 0, "maxSize": group.max_count, "desiredSize": 0 if group.purchase.starts else group.max_count}
 
 
 def repair_configuration(repair: NodeRepair) -> dict[str, Any]:
-    """Node auto repair, with what to do for each failure that EKS would treat otherwise (`catalog.eks.REPAIRS`)."""
+    """Node auto repair, with an override for each failure that EKS would treat otherwise (`catalog.eks.REPAIRS`)."""
     if not repair.enabled:
         return {"enabled": False}
     overrides = [
@@ -217,7 +213,16 @@ def repair_configuration(repair: NodeRepair) -> dict[str, Any]:
     }
 
 
+def _version(template: NodeLaunchTemplate) -> dict[str, str]:
+    return {"id": template.launch_template_id, "version": template.latest_version_number}
+
+
+def _tags(cluster: NodeCluster) -> dict[str, str] | None:
+    addon = cluster.network_addon_arn
+    return {NETWORK_TAG: addon} if addon else None
+
+
 def _release(kubernetes_version: str) -> str | None:
-    """The pinned image release; none for a version newer than the catalogue, for which EKS takes its newest."""
+    """The pinned AMI release; None for a version newer than the catalogue, for which EKS takes its newest."""
     known = KUBERNETES_VERSIONS.get(kubernetes_version)
     return known.image_release if known else None

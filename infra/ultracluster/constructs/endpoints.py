@@ -1,7 +1,7 @@
-"""Private ways to AWS's services: the S3 gateway endpoint and the interface endpoints."""
+"""VPC endpoints: the S3 gateway endpoint, and interface endpoints of other AWS services."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
@@ -9,49 +9,47 @@ from aws_cdk.interfaces.aws_ec2 import IRouteTableRef
 from constructs import Construct
 
 from ultracluster.catalog.s3_endpoint import aws_owned_buckets
+from ultracluster.config.node_groups import Controller
 from ultracluster.constructs.names import ACCOUNT, PARTITION
-from ultracluster.constructs.places import SecurityGroup, Subnet, Vpc
+from ultracluster.constructs.references import SecurityGroup, Subnet, Vpc, security_group_id, subnet_id, vpc_id
 from ultracluster.constructs.roles import policy_document
 from ultracluster.constructs.security_groups import Ports, allow, security_group
 
-ControlPlane = Literal["pcs", "eks"]
-"""What runs the nodes."""
-
 COMMON_SERVICES = {
     "Ec2": "ec2",
-    "Ssm": "ssm",  # Session Manager takes these three
+    "Ssm": "ssm",  # Session Manager needs these three
     "SsmMessages": "ssmmessages",
     "Ec2Messages": "ec2messages",
     "Logs": "logs",
     "Monitoring": "monitoring",
-    "Sts": "sts",  # remote write signs with what the regional STS gives
+    "Sts": "sts",  # remote write signs with credentials of the regional STS
     "Kms": "kms",
     "EcrApi": "ecr.api",
     "EcrDocker": "ecr.dkr",
     "PrometheusWorkspaces": "aps-workspaces",
     "Fsx": "fsx",
 }
-"""Construct id to service, for what nodes of every control plane call."""
+"""Services that nodes of every control plane call, by construct id."""
 
-INTERFACE_SERVICES: dict[ControlPlane, dict[str, str]] = {
+INTERFACE_SERVICES: dict[Controller, dict[str, str]] = {
     "pcs": {
         **COMMON_SERVICES,
         "Pcs": "pcs",  # mandatory: nodes register here (AWS PCS User Guide, "interface endpoint")
         "SecretsManager": "secretsmanager",  # the scheduler's keys
     },
-    # nodes without internet join through these two (EKS User Guide, "private clusters", 2026)
+    # nodes without internet access join the cluster through these two (EKS User Guide, "private clusters", 2026)
     "eks": {**COMMON_SERVICES, "Eks": "eks", "EksAuth": "eks-auth"},
 }
-"""The same for all that the nodes of a control plane call."""
+"""Services that the nodes of each control plane call, by construct id."""
 
 KARPENTER_SERVICES = {"Sqs": "sqs"}
-"""What Karpenter calls besides: the queue that tells it of interruptions."""
+"""Services that Karpenter calls besides: SQS, for its interruption queue."""
 
 
 class S3Endpoint(Construct):
-    """A gateway endpoint that reaches buckets of this account, those of `other_buckets`, and what AWS publishes.
+    """A gateway endpoint for buckets of this account, `other_buckets`, and the software that AWS publishes.
 
-    Nobody can carry data out through it to a bucket of an account of his own.
+    Its policy keeps data from being copied to buckets of other accounts.
     """
 
     def __init__(
@@ -68,7 +66,7 @@ class S3Endpoint(Construct):
         ec2.CfnVPCEndpoint(
             self,
             "Resource",
-            vpc_id=vpc.vpc_id,
+            vpc_id=vpc_id(vpc),
             vpc_endpoint_type="Gateway",
             service_name=f"com.amazonaws.{region}.s3",
             route_table_ids=list(route_tables),
@@ -77,7 +75,7 @@ class S3Endpoint(Construct):
 
 
 class InterfaceEndpoints(Construct):
-    """An interface endpoint with private DNS for each service of a mapping, open to `clients` on port 443."""
+    """An interface endpoint with private DNS for each of `services`, by construct id, open to `clients` on port 443."""
 
     def __init__(
         self,
@@ -90,20 +88,21 @@ class InterfaceEndpoints(Construct):
         services: Mapping[str, str],
     ) -> None:
         super().__init__(scope, id)
-        group = security_group(self, "Access", vpc=vpc, description="Interface endpoints of AWS services")
+        vpc, subnet_ids = vpc_id(vpc), [subnet_id(subnet) for subnet in subnets]
+        group = security_group(self, "Access", vpc_id=vpc, description="Interface endpoints of AWS services")
         https = Ports("tcp", 443, 443)
-        allow(self, "Https", source=clients, target=group, ports=https, description="AWS APIs")
+        allow(self, "Https", source=security_group_id(clients), target=group, ports=https, description="AWS APIs")
         region = Stack.of(self).region
         for endpoint_id, service in services.items():
             ec2.CfnVPCEndpoint(
                 self,
                 endpoint_id,
-                vpc_id=vpc.vpc_id,
+                vpc_id=vpc,
                 vpc_endpoint_type="Interface",
                 service_name=f"com.amazonaws.{region}.{service}",
                 private_dns_enabled=True,
-                subnet_ids=[subnet.subnet_id for subnet in subnets],
-                security_group_ids=[group.security_group_id],
+                subnet_ids=subnet_ids,
+                security_group_ids=[group],
             )
 
 

@@ -1,4 +1,4 @@
-"""Custom resources: small Python functions of ours for what CloudFormation cannot do."""
+"""Custom resources backed by inline Lambda functions, for what CloudFormation cannot do."""
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -6,11 +6,12 @@ from typing import Any
 
 from aws_cdk import CfnResource
 from aws_cdk import aws_lambda as lambda_
-from constructs import Construct, IConstruct
+from aws_cdk.interfaces.aws_kms import IKeyRef
+from constructs import Construct
 
 from ultracluster.constructs.acknowledgements import acknowledge
-from ultracluster.constructs.keys import EncryptionKey, log_group
-from ultracluster.constructs.roles import grant, service_role
+from ultracluster.constructs.log_groups import log_group
+from ultracluster.constructs.roles import managed_policy, service_role
 
 RUNTIME = "python3.14"
 
@@ -32,10 +33,10 @@ ACCEPTED = {
 
 
 class InlineResource(Construct):
-    """A resource that `handlers/<handler>.py` creates, changes and deletes.
+    """A custom resource that the code of `handlers/<handler>.py` creates, updates and deletes.
 
-    The code travels inside the template: no asset, no Docker, nothing fetched at synth. The function may do what
-    `statements` allow, mappings with Action and Resource, and write its log.
+    The template holds the code: no asset, no Docker, nothing fetched at synth. The execution role allows `statements`,
+    mappings with Action and Resource, and writing the function's log.
     """
 
     def __init__(
@@ -47,14 +48,14 @@ class InlineResource(Construct):
         resource_type: str,
         properties: Mapping[str, Any],
         statements: Sequence[Mapping[str, Any]],
-        key: EncryptionKey,
+        key: IKeyRef,
         timeout_seconds: int,
     ) -> None:
         super().__init__(scope, id)
         logs = log_group(self, "Logs", name=f"/aws/lambda/{handler}", key=key)
         role = service_role(self, "Role", service="lambda.amazonaws.com", description=f"Serves {resource_type}")
         writes_log = {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": logs.log_group_arn}
-        policy = grant(self, "Policy", roles=[role], statements=[*statements, writes_log])
+        policy = managed_policy(self, "Policy", roles=[role], statements=[*statements, writes_log])
         function = lambda_.CfnFunction(
             self,
             "Function",
@@ -69,20 +70,16 @@ class InlineResource(Construct):
         function.add_resource_dependency(policy)
         acknowledge(function, ACCEPTED)
         answers_within = str(timeout_seconds + 60)
-        self._resource = CfnResource(
+        CfnResource(
             self,
             "Resource",
             type=resource_type,
             properties={"ServiceToken": function.attr_arn, "ServiceTimeout": answers_within, **properties},
         )
 
-    def wait_for(self, *before: IConstruct) -> None:
-        """Has the function called only after `before` are there; the function itself need not wait."""
-        self._resource.node.add_dependency(*before)
-
 
 def inline_code(handler: str) -> str:
-    """Source of `handlers/<handler>.py`. Raises ValueError when it is too long for a template."""
+    """Source code of `handlers/<handler>.py`. Raises ValueError when it is too long for a template."""
     code = files("ultracluster.constructs.handlers").joinpath(f"{handler}.py").read_text("utf-8")
     if len(code) > INLINE_LIMIT:
         raise ValueError(f"{handler} has {len(code)} characters of code; a template carries at most {INLINE_LIMIT}")

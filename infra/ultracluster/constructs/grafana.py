@@ -1,27 +1,31 @@
-"""Where metrics are looked at: an Amazon Managed Grafana workspace."""
+"""Dashboards: an Amazon Managed Grafana workspace."""
 
 from typing import Any
 
+import jsii
 from aws_cdk import Stack
 from aws_cdk import aws_grafana as grafana
+from aws_cdk.interfaces import ResourceEnvironment
+from aws_cdk.interfaces.aws_grafana import IWorkspaceRef, WorkspaceReference
 from aws_cdk.interfaces.aws_iam import IRoleRef
 from constructs import Construct
 
 from ultracluster.catalog.grafana import VERSION
 from ultracluster.config.observability import Grafana
-from ultracluster.constructs.metrics import QUERY_ACTIONS, MetricsWorkspace
+from ultracluster.constructs.metrics import QUERY_ACTIONS, PrometheusWorkspace
 from ultracluster.constructs.names import ACCOUNT, own_arn
-from ultracluster.constructs.roles import grant, service_role
+from ultracluster.constructs.roles import managed_policy, service_role
 
 
+@jsii.implements(IWorkspaceRef)
 class GrafanaWorkspace(Construct):
-    """A Grafana workspace that may query the metrics of `metrics` and do nothing else in the account.
+    """A Grafana workspace that may query the metrics of `metrics`, and nothing else in the account.
 
-    With `identity_center` somebody must be made Admin after creation, which CloudFormation cannot do. Raises
-    ValueError for `auth: none`, which asks for no workspace.
+    With `identity_center`, assign an Admin user after creation, which CloudFormation cannot do. Raises ValueError for
+    `auth: none`, which asks for no workspace.
     """
 
-    def __init__(self, scope: Construct, id: str, *, settings: Grafana, metrics: MetricsWorkspace) -> None:
+    def __init__(self, scope: Construct, id: str, *, settings: Grafana, metrics: PrometheusWorkspace) -> None:
         super().__init__(scope, id)
         role = self._role(metrics)
         self._workspace = grafana.CfnWorkspace(
@@ -34,7 +38,7 @@ class GrafanaWorkspace(Construct):
             role_arn=role,
             data_sources=["PROMETHEUS"],
             grafana_version=VERSION,
-            plugin_admin_enabled=True,  # version 12 reads Prometheus workspaces through a plugin that has to be added
+            plugin_admin_enabled=True,  # Grafana 12 needs a plugin to read Prometheus workspaces, which is added later
             **_authentication(settings),
         )
 
@@ -44,11 +48,21 @@ class GrafanaWorkspace(Construct):
         return self._workspace.attr_id
 
     @property
-    def endpoint(self) -> str:
+    def workspace_endpoint(self) -> str:
         """Host name of the workspace, without https://."""
         return self._workspace.attr_endpoint
 
-    def _role(self, metrics: MetricsWorkspace) -> IRoleRef:
+    @property
+    def workspace_ref(self) -> WorkspaceReference:
+        """What CDK constructs read of an `IWorkspaceRef`."""
+        return WorkspaceReference(workspace_id=self.workspace_id)
+
+    @property
+    def env(self) -> ResourceEnvironment:
+        """Account and Region of the workspace."""
+        return self._workspace.env
+
+    def _role(self, metrics: PrometheusWorkspace) -> IRoleRef:
         """Source: Amazon Managed Grafana User Guide, "Cross-service confused deputy prevention" (2026)."""
         role = service_role(
             self,
@@ -61,7 +75,7 @@ class GrafanaWorkspace(Construct):
             },
         )
         reads = {"Action": list(QUERY_ACTIONS), "Resource": metrics.workspace_arn}
-        grant(self, "Policy", roles=[role], statements=[reads])
+        managed_policy(self, "Policy", roles=[role], statements=[reads])
         return role
 
 

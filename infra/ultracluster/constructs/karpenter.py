@@ -1,21 +1,21 @@
-"""What Karpenter needs in AWS: a role, a role for its nodes, and a queue that tells it of interruptions."""
+"""What Karpenter needs in AWS: its role, a role for its nodes, and the interruption queue."""
 
 from typing import Any
 
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
-from constructs import Construct, IConstruct
+from constructs import Construct
 
 from ultracluster.catalog.software import charts
 from ultracluster.constructs.acknowledgements import acknowledge, wildcards
-from ultracluster.constructs.eks import EksCluster
-from ultracluster.constructs.eks_nodes import EksNodeRole
+from ultracluster.constructs.eks import KubernetesCluster
+from ultracluster.constructs.eks_roles import EksNodeRole
 from ultracluster.constructs.names import ACCOUNT, PARTITION, REGION, own_arn
-from ultracluster.constructs.roles import PODS, grant, service_role
+from ultracluster.constructs.roles import PODS, managed_policy, service_role
 from ultracluster.kubernetes.karpenter import KARPENTER_ACCOUNT
 
 RETENTION_SECONDS = 300
-"""How long a message is kept: what it announces happens within minutes."""
+"""Retention of messages: what they announce happens within minutes."""
 
 EVENTS = {
     "source": ["aws.ec2", "aws.health"],
@@ -27,13 +27,13 @@ EVENTS = {
         "EC2 Spot Instance Interruption Warning",
     ],
 }
-"""What Karpenter acts upon before an instance goes."""
+"""Events that Karpenter handles before an instance terminates."""
 
 LAUNCHED = ("fleet", "instance", "launch-template", "network-interface", "spot-instances-request", "volume")
-"""What comes into being with a node, and is tagged as the cluster's."""
+"""Resources that a launch creates, tagged as the cluster's."""
 
 LAUNCHED_WITH = ("capacity-reservation", "placement-group", "security-group", "subnet")
-"""What a node is launched with, beside images and snapshots."""
+"""Existing resources that a launch uses, beside AMIs and snapshots."""
 
 CLUSTER_TAG, POOL_TAG, CLASS_TAG = "eks:eks-cluster-name", "karpenter.sh/nodepool", "karpenter.k8s.aws/ec2nodeclass"
 REGION_TAG = "topology.kubernetes.io/region"
@@ -56,41 +56,42 @@ Statement = dict[str, Any]
 
 
 class Karpenter(Construct):
-    """Lets Karpenter launch nodes of `cluster`, and end those that it has launched, known by their tags.
+    """Role and interruption queue of Karpenter, which may launch nodes of `cluster` and terminate those it launched.
 
-    Its release must wait for `identity`, since pods get their role only when they start.
+    Policies recognise the nodes by their tags. Deploy Karpenter's release after `pod_identity_association`, since pods
+    assume their role only when they start.
 
-    Source: Karpenter 1.14, "CloudFormation" reference. Where that asks for a tag whose name has the cluster in it, this
-    asks for the tag whose value is the cluster: Karpenter sets both, and names of conditions must be known at synth.
+    Source: Karpenter 1.14, "CloudFormation" reference. That checks a tag whose key holds the cluster's name. Here the
+    value of a tag is checked: Karpenter sets both tags, and condition keys must be known at synth.
     """
 
-    def __init__(self, scope: Construct, id: str, *, cluster: EksCluster) -> None:
+    def __init__(self, scope: Construct, id: str, *, cluster: KubernetesCluster) -> None:
         super().__init__(scope, id)
         self._cluster = cluster
-        self._node_role = EksNodeRole(self, "Nodes").role
+        self._node_role = EksNodeRole(self, "Nodes")
         eks.CfnAccessEntry(
             self,
             "NodeAccess",
             cluster_name=cluster.cluster_name,
-            principal_arn=self._node_role.attr_arn,
+            principal_arn=self._node_role.role_arn,
             type="EC2_LINUX",
         )
         self._queue_name, self._queue_arn = self._queue()
         self._controller()
 
     @property
-    def interruption_queue(self) -> str:
-        """Name of the queue."""
+    def interruption_queue_name(self) -> str:
+        """Name of the interruption queue."""
         return self._queue_name
 
     @property
     def node_role_name(self) -> str:
         """Name of the role of the nodes."""
-        return self._node_role.ref
+        return self._node_role.role_name
 
     def _queue(self) -> tuple[str, str]:
-        """Name and ARN of the queue, which takes messages from its rule alone."""
-        # here, since nothing else of the package needs them and they take 50 ms
+        """Name and ARN of the queue, which accepts messages from its rule alone."""
+        # here, since nothing else of the package needs these modules and they take 50 ms to load
         from aws_cdk import aws_events as events
         from aws_cdk import aws_sqs as sqs
 
@@ -123,17 +124,19 @@ class Karpenter(Construct):
     def _controller(self) -> None:
         role = service_role(self, "Role", service=PODS, description="Karpenter")
         arn, name = self._cluster.cluster_arn, self._cluster.cluster_name
-        launch = self._let(
+        launch = self._policy(
             role, "Launch", launching(name), "Ids of what it launches are EC2's; tags tie them to the cluster."
         )
-        look = self._let(role, "Look", looking(arn), "Prices and types have no resource; these actions change nothing.")
-        profiles = [*instance_profiles(name), passing(self._node_role.attr_arn)]
-        profile = self._let(
+        look = self._policy(
+            role, "Look", describing(arn), "Prices and types have no resource; these actions change nothing."
+        )
+        profiles = [*instance_profiles(name), passing(self._node_role.role_arn)]
+        profile = self._policy(
             role, "Profiles", profiles, "Karpenter names instance profiles; tags tie them to the cluster."
         )
         read = ["sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"]
-        listen = grant(self, "Listen", roles=[role], statements=[_allow(read, [self._queue_arn])])
-        self.identity: IConstruct = eks.CfnPodIdentityAssociation(
+        listen = managed_policy(self, "Listen", roles=[role], statements=[_allow(read, [self._queue_arn])])
+        self.pod_identity_association = eks.CfnPodIdentityAssociation(
             self,
             "Identity",
             cluster_name=name,
@@ -141,17 +144,17 @@ class Karpenter(Construct):
             service_account=KARPENTER_ACCOUNT,
             role_arn=role.attr_arn,
         )
-        # as long as the release is there it has its rights: without them no node that it launched would end
-        self.identity.node.add_dependency(launch, look, profile, listen)
+        # the policies outlive the release: without them no node that it launched would terminate
+        self.pod_identity_association.node.add_dependency(launch, look, profile, listen)
 
-    def _let(self, role: iam.CfnRole, id: str, statements: list[Statement], reason: str) -> iam.CfnManagedPolicy:
+    def _policy(self, role: iam.CfnRole, id: str, statements: list[Statement], reason: str) -> iam.CfnManagedPolicy:
         resources = {resource for entry in statements for resource in entry["Resource"] if resource.endswith("*")}
         accepted = wildcards(self, sorted(resources), reason)
-        return grant(self, id, roles=[role], statements=statements, accepted=accepted)
+        return managed_policy(self, id, roles=[role], statements=statements, accepted=accepted)
 
 
 def launching(cluster: str) -> list[Statement]:
-    """Launching and tagging nodes as the cluster's, and ending those that bear its tags."""
+    """Statements for launching and tagging nodes as the cluster's, and terminating those with its tags."""
     owned = {
         "StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": cluster},
         "StringLike": {f"aws:ResourceTag/{POOL_TAG}": "*"},
@@ -176,7 +179,7 @@ def launching(cluster: str) -> list[Statement]:
 
 
 def instance_profiles(cluster: str) -> list[Statement]:
-    """Making the instance profiles of the nodes, and keeping those that bear the cluster's tags."""
+    """Statements for creating instance profiles of the nodes, and managing those with the cluster's tags."""
     every = [f"arn:{PARTITION}:iam::{ACCOUNT}:instance-profile/*"]
     owned = {
         "StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": cluster, f"aws:ResourceTag/{REGION_TAG}": REGION},
@@ -198,13 +201,13 @@ def instance_profiles(cluster: str) -> list[Statement]:
 
 
 def passing(role: str) -> Statement:
-    """Giving instances the role of the nodes, and no other."""
+    """Statement for passing the role of the nodes to instances, and no other."""
     to = ["ec2.amazonaws.com", "ec2.amazonaws.com.cn"]
     return _allow(["iam:PassRole"], [role], {"StringEquals": {"iam:PassedToService": to}})
 
 
-def looking(cluster_arn: str) -> list[Statement]:
-    """Reading what there is to launch in the Region, what it costs, and where the cluster answers."""
+def describing(cluster_arn: str) -> list[Statement]:
+    """Read-only statements: what the Region offers, prices, and the cluster's endpoint."""
     here = {"StringEquals": {"aws:RequestedRegion": REGION}}
     shifted = {"StringEquals": {"arc-zonal-shift:ResourceIdentifier": cluster_arn}}
     images = f"arn:{PARTITION}:ssm:{REGION}::parameter/aws/service/*"
@@ -222,12 +225,12 @@ def _ec2(*kinds: str) -> list[str]:
 
 
 def _shared(*kinds: str) -> list[str]:
-    """What another account may own and share: subnets and reservations."""
+    """ARNs in any account: subnets and reservations can be shared."""
     return [f"arn:{PARTITION}:ec2:{REGION}:*:{kind}/*" for kind in kinds]
 
 
 def _public(*kinds: str) -> list[str]:
-    """Images and snapshots, whose ARNs name no account."""
+    """ARNs of AMIs and snapshots, which name no account."""
     return [f"arn:{PARTITION}:ec2:{REGION}::{kind}/*" for kind in kinds]
 
 

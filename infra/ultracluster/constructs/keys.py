@@ -1,28 +1,30 @@
-"""Encryption keys, and log groups that are encrypted with them."""
+"""KMS keys, and what their key policies allow."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
-from aws_cdk import RemovalPolicy, Stack
+import jsii
+from aws_cdk import Annotations, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_logs as logs
+from aws_cdk.interfaces import ResourceEnvironment
+from aws_cdk.interfaces.aws_kms import IKeyRef, KeyReference
 from constructs import Construct
 
-from ultracluster.constructs.names import ACCOUNT, PARTITION, REGION, own_arn, stack_suffix
+from ultracluster.constructs.names import ACCOUNT, PARTITION
 from ultracluster.constructs.roles import policy_document
 
-LOGS_ACTIONS = ("kms:Decrypt*", "kms:Describe*", "kms:Encrypt*", "kms:GenerateDataKey*", "kms:ReEncrypt*")
-"""What CloudWatch Logs does with a key (CloudWatch Logs User Guide, "Encrypt log data using AWS KMS", 2026)."""
-
-RETENTION_DAYS = 365
-"""How long log groups keep events."""
+DECRYPT = ("kms:Decrypt",)
+ENCRYPT = ("kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*")
 
 
+@jsii.implements(IKeyRef)
 class DataKey(Construct):
-    """A customer managed KMS key that rotates every year. Retained on delete and on replacement.
+    """A customer managed KMS key with yearly rotation. Retained on delete and on replacement.
 
-    IAM policies of the account decide who uses it, as with every key whose policy trusts the account.
+    The key policy trusts the account, so IAM policies decide who uses the key. CDK constructs take it as an `IKeyRef`;
+    those that want an L2 take `key`.
     """
 
     def __init__(self, scope: Construct, id: str, *, description: str) -> None:
@@ -44,69 +46,68 @@ class DataKey(Construct):
         """ARN of the key."""
         return self._arn
 
-    def allow(self, statement: Mapping[str, Any]) -> None:
-        """Adds a statement to the key's policy: a mapping with Principal, Action, Resource and, maybe, Condition."""
+    @cached_property
+    def key_id(self) -> str:
+        """Id of the key."""
+        return self._key.ref
+
+    @property
+    def key_ref(self) -> KeyReference:
+        """What CDK constructs read of an `IKeyRef`."""
+        return KeyReference(key_arn=self._arn, key_id=self.key_id)
+
+    @property
+    def env(self) -> ResourceEnvironment:
+        """Account and Region of the key."""
+        return self._key.env
+
+    @cached_property
+    def key(self) -> kms.IKey:
+        """The key as an L2, made on first use. Change the key policy with `add_to_policy`: this view does not."""
+        return kms.Key.from_key_arn(self, "Key", self._arn)
+
+    def add_to_policy(self, statement: Mapping[str, Any]) -> None:
+        """Adds a statement to the key policy: a mapping with Principal, Action, Resource and optionally Condition."""
         if statement not in self._statements:
             self._statements.append(statement)
             self._key.key_policy = policy_document(self._statements)
 
+    def grant_decrypt(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allows `grantee` to decrypt with the key."""
+        return grant_key(self, grantee, *DECRYPT)
 
-EncryptionKey = DataKey | kms.IKey
-"""A key of this package, or one of CDK's own."""
+    def grant_encrypt(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allows `grantee` to encrypt with the key."""
+        return grant_key(self, grantee, *ENCRYPT)
+
+    def grant_encrypt_decrypt(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allows `grantee` to encrypt and decrypt with the key."""
+        return grant_key(self, grantee, *DECRYPT, *ENCRYPT)
 
 
-def let_use(key: EncryptionKey, statement: Mapping[str, Any]) -> None:
-    """Has `statement` in the policy of `key`. The policy of an imported key is its owner's, and stays as it is."""
+def grant_key(key: IKeyRef, grantee: iam.IGrantable, *actions: str) -> iam.Grant:
+    """Allows `grantee` some actions on `key`.
+
+    An L2 key grants by itself. Otherwise the IAM policy of the grantee does it, which is enough where the key policy
+    trusts the account, as that of a DataKey.
+    """
+    if isinstance(key, kms.Key):
+        return key.grant(grantee, *actions)
+    return iam.Grant.add_to_principal(grantee=grantee, actions=list(actions), resource_arns=[key.key_ref.key_arn])
+
+
+def add_to_key_policy(scope: Construct, key: IKeyRef, statement: Mapping[str, Any]) -> tuple[iam.PolicyStatement, ...]:
+    """Adds a statement to a key policy: a mapping with Principal, Action, Resource and optionally Condition.
+
+    The policy of a key that this app does not manage cannot be changed from here. The statement that the key's owner
+    must add is then returned, and a warning on `scope` shows it at synth.
+    """
     if isinstance(key, DataKey):
-        key.allow(statement)
-    else:
-        key.add_to_resource_policy(iam.PolicyStatement.from_json({"Effect": "Allow", **statement}))
-
-
-class LogGroup(Construct):
-    """A log group, encrypted with `key`, that keeps events for a year and outlives its stack.
-
-    `key` is told to serve groups whose names follow `pattern`, which covers `name` without being a token.
-    """
-
-    def __init__(self, scope: Construct, id: str, *, name: str, pattern: str, key: EncryptionKey) -> None:
-        super().__init__(scope, id)
-        let_use(
-            key,
-            {
-                "Principal": {"Service": f"logs.{REGION}.amazonaws.com"},
-                "Action": list(LOGS_ACTIONS),
-                "Resource": "*",
-                "Condition": {
-                    "ArnLike": {"kms:EncryptionContext:aws:logs:arn": own_arn("logs", f"log-group:{pattern}")}
-                },
-            },
-        )
-        self._group = logs.CfnLogGroup(
-            self, "Resource", log_group_name=name, kms_key_id=key.key_arn, retention_in_days=RETENTION_DAYS
-        )
-        self._group.apply_removal_policy(RemovalPolicy.RETAIN)
-
-    @property
-    def log_group_name(self) -> str:
-        """Name of the group."""
-        return self._group.ref
-
-    @property
-    def log_group_arn(self) -> str:
-        """ARN of the group, with `:*` at its end."""
-        return self._group.attr_arn
-
-
-def log_group(scope: Construct, id: str, *, name: str, key: EncryptionKey) -> LogGroup:
-    """The log group `name/STACK-XXXXXXXX`.
-
-    Its name differs each time the stack is created, so what is left of one is never in the way of the next.
-    """
-    start = f"{name}/{Stack.of(scope).stack_name}"
-    return LogGroup(scope, id, name=f"{start}-{stack_suffix()}", pattern=f"{start}-*", key=key)
-
-
-def plain_arn(group: LogGroup | logs.ILogGroup) -> str:
-    """ARN of a log group of this account without the `:*` that CloudFormation gives it, as FSx and deliveries want."""
-    return own_arn("logs", f"log-group:{group.log_group_name}")
+        key.add_to_policy(statement)
+        return ()
+    wanted = iam.PolicyStatement.from_json({"Effect": "Allow", **statement})
+    if hasattr(key, "add_to_resource_policy") and key.add_to_resource_policy(wanted).statement_added:
+        return ()
+    message = f"the key policy is not managed by this app. Its owner must add this statement: {wanted.to_string()}"
+    Annotations.of(scope).add_warning_v2("ultracluster:key-policy", message)
+    return (wanted,)

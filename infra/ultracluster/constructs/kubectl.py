@@ -1,30 +1,31 @@
-"""What puts Helm releases and Kubernetes objects into a private cluster: CDK's kubectl provider, and what it serves."""
+"""Helm releases and Kubernetes objects in a private cluster, deployed by the CDK's kubectl provider."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
 from aws_cdk import CfnElement, CfnResource, Fn, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from constructs import Construct, IConstruct
+from aws_cdk.interfaces.aws_kms import IKeyRef
+from constructs import Construct, IConstruct, IDependable
 
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, NEWEST_TESTED
-from ultracluster.catalog.software import release_source
+from ultracluster.catalog.software import charts, release_source
 from ultracluster.constructs.acknowledgements import acknowledge
-from ultracluster.constructs.eks import EksCluster, administrator
+from ultracluster.constructs.eks import KubernetesCluster
 from ultracluster.constructs.functions import CALLED_BY_CLOUDFORMATION
-from ultracluster.constructs.keys import EncryptionKey, log_group
-from ultracluster.constructs.places import SecurityGroup, Subnet, Vpc
-from ultracluster.constructs.roles import grant, service_role
-from ultracluster.kubernetes.parts import Objects, Release
+from ultracluster.constructs.log_groups import log_group
+from ultracluster.constructs.references import SecurityGroup, Subnet, Vpc, security_group_id, subnet_id, vpc_id
+from ultracluster.constructs.roles import managed_policy, service_role
+from ultracluster.errors import MissingExtra, UltraclusterError
 
 TIMEOUT = "6m"
-"""How long Helm waits for a release, and again for undoing it. A function that is cut off after 15 minutes leaves the
-release pending, and none can be made over it."""
+"""How long Helm waits for a release, and again for rolling it back. A function that times out after 15 minutes leaves
+the release pending, which blocks every later one."""
 
 HELM_RELEASE = "Custom::AWSCDK-EKS-HelmChart"
 KUBERNETES_OBJECTS = "Custom::AWSCDK-EKS-KubernetesResource"
@@ -37,7 +38,7 @@ IN_A_VPC = (
     "ec2:AssignPrivateIpAddresses",
     "ec2:UnassignPrivateIpAddresses",
 )
-"""What Lambda needs to put a function into a VPC (Lambda Developer Guide, "Giving functions access to a VPC", 2026)."""
+"""What the execution role of a function in a VPC needs (Lambda Developer Guide, "Giving functions access to a VPC")."""
 
 FROM_REGISTRIES = (
     "ecr:GetAuthorizationToken",
@@ -65,10 +66,11 @@ FRAMEWORK_POLICIES = ("AWSLambdaBasicExecutionRole", "AWSLambdaVPCAccessExecutio
 
 
 class KubectlProvider(Construct):
-    """A function in the cluster's own subnets with Helm and a kubectl of the cluster's version, and CDK's framework.
+    """A Lambda function in the cluster's subnets with Helm and the kubectl of the cluster's version.
 
-    It administers the cluster by an access entry of its role; nothing else has that role. The logs of both are
-    encrypted with `key` and retained.
+    Its execution role, which nothing else assumes, administers the cluster by an access entry. The CDK's provider
+    framework calls the function from outside the VPC. Logs are encrypted with `key` and retained. Raises MissingExtra
+    without the extra `eks`, which brings the layers with kubectl.
     """
 
     def __init__(
@@ -76,18 +78,17 @@ class KubectlProvider(Construct):
         scope: Construct,
         id: str,
         *,
-        cluster: EksCluster,
-        kubernetes_version: str,
+        cluster: KubernetesCluster,
         vpc: Vpc,
         subnets: Sequence[Subnet],
         security_group: SecurityGroup,
-        key: EncryptionKey,
+        key: IKeyRef,
     ) -> None:
         super().__init__(scope, id)
         self.cluster_name = cluster.cluster_name
         role = service_role(self, "Role", service="lambda.amazonaws.com", description="Helm and kubectl of a cluster")
         logs = log_group(self, "Logs", name="/aws/lambda/kubectl", key=key)
-        policy = grant(
+        policy = managed_policy(
             self,
             "Policy",
             roles=[role],
@@ -105,26 +106,27 @@ class KubectlProvider(Construct):
             self,
             "Provider",
             cluster=imported,
-            kubectl_layer=kubectl_layer(self, "Kubectl", kubernetes_version),
+            kubectl_layer=kubectl_layer(self, "Kubectl", cluster.kubernetes_version),
             private_subnets=[_subnet(self, f"Subnet{i}", subnet) for i, subnet in enumerate(subnets)],
             security_groups=[_group(self, "Members", security_group)],
-            # CDK would give a role of its own, or one that it can change, more than this takes
+            # CDK grants its own role, or one that it can change, more than the function needs
             role=iam.Role.from_role_arn(self, "HandlerRole", role.attr_arn, mutable=False),
         )
-        # the condition is for a policy that an imported role does not get
+        # CDK uses this condition in a policy that an imported role does not get
         self.node.try_remove_child("HasEcrPublic")
         self.service_token = provider.service_token
         handler, framework = _at(provider, "Handler"), _at(provider, "Provider", "framework-onEvent")
         for function in (handler, framework):
             _log_to(function, logs.log_group_name)
-        # Lambda puts a function into a VPC with the rights of its role
+        # Lambda creates the function's network interfaces with the permissions of its execution role
         handler.node.add_dependency(policy)
         _framework_outside(framework)
         self._acknowledge(provider)
-        self.ready = administrator(self, "Access", cluster=cluster, role_arn=role.attr_arn)
+        self.access = cluster.grant_admin(role, scope=self, id="Access")
+        """The access entry: what uses the provider is deployed after it."""
 
     def _acknowledge(self, provider: eks.KubectlProvider) -> None:
-        """What is left is CDK's framework, which calls the function with Helm in it."""
+        """Accepts the findings on CDK's framework, which calls the function with Helm."""
         reason = "CDK's framework has AWS's policies for a function in a VPC, and calls every version of one function."
         arn = "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/{}]"
         handler = Stack.of(self).get_logical_id(cast("CfnElement", _at(provider, "Handler", "Resource")))
@@ -136,17 +138,17 @@ class KubectlProvider(Construct):
 
 
 def _log_to(function: IConstruct, log_group_name: str) -> None:
-    """Has a function of the provider write to our group: CDK's own are not encrypted with a key of ours."""
+    """Makes a function of the provider write to our log group: CDK's own are not encrypted with our key."""
     function.node.try_remove_child("LogGroup")
     resource = cast("lambda_.CfnFunction", function.node.find_child("Resource"))
     resource.add_property_override("LoggingConfig.LogGroup", log_group_name)
 
 
 def _framework_outside(framework: IConstruct) -> None:
-    """Takes CDK's framework out of the VPC. It waits for its role's policy, and not once more for the role."""
+    """Takes CDK's framework out of the VPC, and lets it depend on the policy of its role alone."""
     policy = cast("CfnElement", _at(framework, "ServiceRole", "DefaultPolicy", "Resource"))
     resource = cast("CfnResource", framework.node.find_child("Resource"))
-    # it answers CloudFormation through a bucket of AWS's, and calls Lambda: the VPC's endpoints lead to neither
+    # it answers CloudFormation through an S3 bucket of AWS, and calls Lambda: the VPC has endpoints for neither
     resource.add_property_deletion_override("VpcConfig")
     resource.add_override("DependsOn", [Stack.of(framework).get_logical_id(policy)])
 
@@ -157,17 +159,35 @@ def _at(construct: IConstruct, *path: str) -> IConstruct:
     return construct
 
 
-class HelmRelease(Construct):
-    """A release of a chart at the version that the catalogue pins, from its own repository or from `mirror`.
+class UnknownChart(UltraclusterError, ValueError):
+    """A Helm chart that the catalogue does not hold."""
 
-    Where the release says so, Helm waits until what it installs runs, and undoes an upgrade that fails.
+
+class HelmRelease(Construct):
+    """A release of a Helm chart of the catalogue, at the pinned version, from its own repository or from `mirror`.
+
+    `name` defaults to that of the chart. With `wait`, Helm waits until what it installs runs, and rolls back an upgrade
+    that fails. The release is deployed after the constructs in `after`, by default as soon as the provider may access
+    the cluster. Raises UnknownChart.
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, provider: KubectlProvider, release: Release, mirror: str | None
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        provider: KubectlProvider,
+        chart: str,
+        values: Mapping[str, Any],
+        name: str | None = None,
+        wait: bool = True,
+        mirror: str | None = None,
+        after: Sequence[IDependable] = (),
     ) -> None:
         super().__init__(scope, id)
-        source = release_source(release.chart, mirror)
+        if chart not in charts:
+            raise UnknownChart(f"the catalogue has no chart {chart}; it holds {', '.join(charts)}")
+        source = release_source(charts[chart], mirror)
         self.resource = CfnResource(
             self,
             "Resource",
@@ -175,22 +195,35 @@ class HelmRelease(Construct):
             properties={
                 "ServiceToken": provider.service_token,
                 "ClusterName": provider.cluster_name,
-                "Release": release.name,
+                "Release": name or chart,
                 "Chart": source.chart,
                 "Repository": source.repository,
                 "Version": source.version,
-                "Namespace": release.chart.namespace,
+                "Namespace": charts[chart].namespace,
                 "CreateNamespace": True,
-                **({"Wait": True, "Atomic": True, "Timeout": TIMEOUT} if release.waits else {}),
-                "Values": json.dumps(release.values, sort_keys=True),
+                **({"Wait": True, "Atomic": True, "Timeout": TIMEOUT} if wait else {}),
+                "Values": json.dumps(values, sort_keys=True),
             },
         )
+        self.resource.node.add_dependency(*(after or [provider.access]))
 
 
 class KubernetesObjects(Construct):
-    """Objects that are applied together, and deleted together unless they are retained."""
+    """Kubernetes objects that are applied together, and deleted together unless they are retained.
 
-    def __init__(self, scope: Construct, id: str, *, provider: KubectlProvider, objects: Objects) -> None:
+    They are deployed after the constructs in `after`, by default as soon as the provider may access the cluster.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        provider: KubectlProvider,
+        objects: Sequence[Mapping[str, Any]],
+        retained: bool = False,
+        after: Sequence[IDependable] = (),
+    ) -> None:
         super().__init__(scope, id)
         self.resource = CfnResource(
             self,
@@ -199,38 +232,42 @@ class KubernetesObjects(Construct):
             properties={
                 "ServiceToken": provider.service_token,
                 "ClusterName": provider.cluster_name,
-                "Manifest": json.dumps(list(objects.items), sort_keys=True),
-                # what is there already is taken over: a retained namespace, or objects of an update that was undone
+                "Manifest": json.dumps(list(objects), sort_keys=True),
+                # existing objects are taken over: a retained namespace, or objects of an update that was rolled back
                 "Overwrite": True,
             },
         )
-        if objects.retained:
+        self.resource.node.add_dependency(*(after or [provider.access]))
+        if retained:
             self.resource.apply_removal_policy(RemovalPolicy.RETAIN)
 
 
 def _vpc(scope: Construct, id: str, vpc: Vpc) -> ec2.IVpc:
-    """The VPC as CDK's own constructs take it: they want a zone, and go by the subnets that they are told besides."""
-    return ec2.Vpc.from_vpc_attributes(scope, id, vpc_id=vpc.vpc_id, availability_zones=[Fn.select(0, Fn.get_azs())])
+    """The VPC as an L2. CDK's provider asks for a zone, but uses only the subnets that it is given."""
+    return ec2.Vpc.from_vpc_attributes(scope, id, vpc_id=vpc_id(vpc), availability_zones=[Fn.select(0, Fn.get_azs())])
 
 
 def _subnet(scope: Construct, id: str, subnet: Subnet) -> ec2.ISubnet:
-    imported = ec2.Subnet.from_subnet_id(scope, id, subnet.subnet_id)
-    acknowledge(imported, {"Annotation::@aws-cdk/aws-ec2:noSubnetRouteTableId": "Nothing is routed here."})
+    imported = ec2.Subnet.from_subnet_id(scope, id, subnet_id(subnet))
+    acknowledge(imported, {"Annotation::@aws-cdk/aws-ec2:noSubnetRouteTableId": "Nothing here adds routes."})
     return imported
 
 
 def _group(scope: Construct, id: str, group: SecurityGroup) -> ec2.ISecurityGroup:
-    return ec2.SecurityGroup.from_security_group_id(scope, id, group.security_group_id, mutable=False)
+    return ec2.SecurityGroup.from_security_group_id(scope, id, security_group_id(group), mutable=False)
 
 
 def kubectl_layer(scope: Construct, id: str, kubernetes_version: str) -> lambda_.ILayerVersion:
-    """CDK's layer with the kubectl of a Kubernetes version; of the newest known for one that is newer.
+    """CDK's Lambda layer with the kubectl of a Kubernetes version; the newest known one for a newer version.
 
-    kubectl serves clusters one minor version away (Kubernetes version skew policy). Raises ModuleNotFoundError without
-    the packages of the extra `eks`.
+    kubectl works with clusters one minor version away (Kubernetes version skew policy). Raises MissingExtra without the
+    extra `eks`.
     """
     known = kubernetes_version if kubernetes_version in KUBERNETES_VERSIONS else NEWEST_TESTED
     minor = known.partition(".")[2]
-    module = import_module(f"aws_cdk.lambda_layer_kubectl_v{minor}")
+    try:
+        module = import_module(f"aws_cdk.lambda_layer_kubectl_v{minor}")
+    except ModuleNotFoundError:
+        raise MissingExtra("eks", "software in a Kubernetes cluster") from None
     layer: lambda_.ILayerVersion = getattr(module, f"KubectlV{minor}Layer")(scope, id)
     return layer

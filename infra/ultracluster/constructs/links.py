@@ -3,25 +3,30 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from aws_cdk import Token
 from aws_cdk import aws_fsx as fsx
+from aws_cdk import aws_iam as iam
+from aws_cdk.interfaces.aws_s3 import IBucketRef
 from constructs import Construct
 
 from ultracluster.config.storage import Event, S3Link
-from ultracluster.constructs.buckets import TrainingBucket
-from ultracluster.constructs.keys import let_use
-from ultracluster.constructs.lustre import TrainingFileSystem
+from ultracluster.constructs.buckets import TrainingBucket, encryption_key
+from ultracluster.constructs.keys import add_to_key_policy
+from ultracluster.constructs.lustre import LustreFileSystem
 from ultracluster.constructs.names import ACCOUNT, PARTITION, REGION, bucket_prefix
+from ultracluster.constructs.references import bucket_reference
 
 LINK_ROLE = "aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/AWSServiceRoleForFSxS3Access_*"
 """The service-linked role of a file system's S3 links; its name ends with the file system's id."""
 
 
 class S3Links(Construct):
-    """The links that `settings` name, one after the other, and what they need of the buckets' keys.
+    """Data repository associations, created one after the other, with what they need of the buckets' key policies.
 
-    FSx queues associations, and how many it takes at once is nowhere promised. Each may read the listing of a whole
-    bucket before it is there, so they stand apart from the file system, and nothing waits for them. The key of a
-    bucket of this app learns to serve them; an imported bucket's key is its owner's.
+    `buckets` holds the buckets by the names that `settings` use. FSx queues associations, and how many it accepts at
+    once is not documented. An association may import the listing of a whole bucket when it is created, which can take
+    hours, so keep it apart from what nodes wait for. `key_policy_statements` are what the owners of keys must add that
+    this app does not manage.
     """
 
     def __init__(
@@ -30,27 +35,32 @@ class S3Links(Construct):
         id: str,
         *,
         settings: Sequence[S3Link],
-        file_system: TrainingFileSystem,
-        buckets: Mapping[str, TrainingBucket],
+        file_system: LustreFileSystem,
+        buckets: Mapping[str, IBucketRef],
     ) -> None:
         super().__init__(scope, id)
-        made: list[fsx.CfnDataRepositoryAssociation] = []
+        self._associations: list[fsx.CfnDataRepositoryAssociation] = []
         for link in settings:
             association = fsx.CfnDataRepositoryAssociation(
                 self,
                 f"Link{link.path}",
                 file_system_id=file_system.file_system_id,
-                **_association(link, buckets[link.bucket].bucket_name),
+                **_association(link, bucket_reference(buckets[link.bucket]).bucket_name),
             )
-            if made:
-                association.add_resource_dependency(made[-1])
-            made.append(association)
-        for bucket in {link.bucket: buckets[link.bucket] for link in settings}.values():
-            _let_links_use_key(bucket)
+            if self._associations:
+                association.add_resource_dependency(self._associations[-1])
+            self._associations.append(association)
+        linked = {link.bucket: buckets[link.bucket] for link in settings}.values()
+        self.key_policy_statements = tuple(statement for bucket in linked for statement in _allow_key_use(self, bucket))
+
+    @property
+    def association_ids(self) -> list[str]:
+        """Ids of the associations, dra-..., in the order of `settings`."""
+        return [association.attr_association_id for association in self._associations]
 
 
 def _association(link: S3Link, bucket_name: str) -> dict[str, Any]:
-    """What a link says of its association. Metadata is imported once, at creation, where events are imported later."""
+    """Properties of the association for a link. With import events, metadata is imported once at creation too."""
     policies = {"autoImportPolicy": link.import_events, "autoExportPolicy": link.export_events}
     given = {name: {"events": _events(events)} for name, events in policies.items() if events}
     return {
@@ -65,18 +75,21 @@ def _events(events: Sequence[Event]) -> list[str]:
     return [event.upper() for event in events]
 
 
-def _let_links_use_key(bucket: TrainingBucket) -> None:
-    """Lets the links' service-linked role use the key of `bucket`, for objects of this stack's buckets alone.
+def _allow_key_use(scope: Construct, bucket: IBucketRef) -> tuple[iam.PolicyStatement, ...]:
+    """Lets the links' service-linked role use the key of `bucket`, for objects of this bucket or its stack's buckets.
 
-    The role's name and the bucket's are patterns: both come after the key. An imported bucket's key is its owner's.
+    The role's name is a pattern, since FSx creates the role after the key; so is the name of a bucket created here.
+    Nothing can be done for a bucket whose key is not known.
 
     Source: FSx for Lustre User Guide, "Working with server-side encrypted Amazon S3 buckets" (2026).
     """
-    if bucket.key is None:
-        return
+    key = encryption_key(bucket)
+    if key is None:
+        return ()
     arn = f"arn:{PARTITION}"
-    let_use(
-        bucket.key,
+    return add_to_key_policy(
+        scope,
+        key,
         {
             "Principal": {"AWS": f"{arn}:iam::{ACCOUNT}:root"},
             "Action": ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"],
@@ -84,7 +97,19 @@ def _let_links_use_key(bucket: TrainingBucket) -> None:
             "Condition": {
                 "StringEquals": {"kms:CallerAccount": ACCOUNT, "kms:ViaService": f"s3.{REGION}.amazonaws.com"},
                 "ArnLike": {"aws:PrincipalArn": f"{arn}:iam::{ACCOUNT}:role/{LINK_ROLE}"},
-                "StringLike": {"kms:EncryptionContext:aws:s3:arn": f"{arn}:s3:::{bucket_prefix(bucket)}-*"},
+                "StringLike": {"kms:EncryptionContext:aws:s3:arn": _encrypted_by(bucket)},
             },
         },
     )
+
+
+def _encrypted_by(bucket: IBucketRef) -> str | list[str]:
+    """Patterns of the encryption context: the ARN of the bucket with S3 Bucket Keys, that of the object without.
+
+    A bucket whose name is decided at deployment cannot be named: its key would depend on it, and it on its key.
+    """
+    arn = f"arn:{PARTITION}:s3:::"
+    if isinstance(bucket, TrainingBucket) and bucket.created:
+        return f"{arn}{bucket_prefix(bucket)}-*"
+    name = bucket_reference(bucket).bucket_name
+    return f"{arn}*" if Token.is_unresolved(name) else [f"{arn}{name}", f"{arn}{name}/*"]

@@ -1,30 +1,124 @@
-"""FSx for Lustre, its links to S3, and who may talk to it."""
+"""FSx for Lustre file systems, and the clients that may mount them."""
 
-from typing import Any
+import hashlib
+import json
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from aws_cdk import CfnResource, RemovalPolicy
+import jsii
+from aws_cdk import CfnResource, Names, RemovalPolicy, Stack
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
+from aws_cdk.interfaces import ResourceEnvironment
+from aws_cdk.interfaces.aws_fsx import FileSystemReference, IFileSystemRef
+from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
 
 from ultracluster.config.storage import Lustre
-from ultracluster.constructs.keys import EncryptionKey, log_group, plain_arn
-from ultracluster.constructs.places import SecurityGroup, SecurityGroupById, Subnet, Vpc
+from ultracluster.constructs.cloudwatch import service_metric
+from ultracluster.constructs.log_groups import arn_without_wildcard, log_group
+from ultracluster.constructs.names import REGION
+from ultracluster.constructs.references import SecurityGroup, Subnet, Vpc, key_arn, security_group_id, subnet_id, vpc_id
 from ultracluster.constructs.root_squash import RootSquash
 from ultracluster.constructs.security_groups import ALL_TRAFFIC, Ports, allow, security_group
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_cloudwatch as cloudwatch
 
 LUSTRE_VERSION = "2.15"
 """Every deployment type runs it, and metadata settings and EFA need it (FSx API Reference, CreateFileSystem)."""
 
 LUSTRE_PORTS = {"Lustre": Ports("tcp", 988, 988), "LustreClients": Ports("tcp", 1018, 1023)}
-"""What Lustre's own network uses (FSx for Lustre User Guide, "File System Access Control with Amazon VPC")."""
+"""Ports of Lustre's own network (FSx for Lustre User Guide, "File System Access Control with Amazon VPC")."""
 
 
-class TrainingFileSystem(Construct):
-    """FSx for Lustre with its security group and its log.
+@jsii.implements(IFileSystemRef, ec2.IConnectable)
+class LustreFileSystem(Construct):
+    """What every FSx for Lustre file system gives, whether this app creates it or it exists already."""
 
-    The file system and its security group are retained on delete and on replacement: nothing but a person deletes
-    data. `clients` is the group of all that mount it, `efa_clients` the group of those that do so over EFA.
-    `settings.links` are made by `S3Links`.
+    file_system_id: str
+    """Id of the file system, fs-..."""
+    dns_name: str
+    """DNS name that clients mount."""
+    mount_name: str
+    """Lustre's own name of the file system, which follows the DNS name in a mount command."""
+    mount_path: str
+    """Where nodes mount the file system."""
+    efa: bool
+    """Whether clients may mount over EFA."""
+    security_group_id: str
+    """Id of the security group of the file servers."""
+
+    @property
+    def file_system_ref(self) -> FileSystemReference:
+        """What CDK constructs read of an `IFileSystemRef`."""
+        return FileSystemReference(file_system_id=self.file_system_id)
+
+    @property
+    def env(self) -> ResourceEnvironment:
+        """Account and Region of the file system."""
+        return Stack.of(self).env
+
+    @cached_property
+    def security_group(self) -> ec2.ISecurityGroup:
+        """Security group of the file servers as an L2, made on first use."""
+        return ec2.SecurityGroup.from_security_group_id(self, "SecurityGroup", self.security_group_id)
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """Connections to Lustre's ports. They open one direction: for clients that mount, use `grant_mount`."""
+        return self._connections
+
+    @cached_property
+    def _connections(self) -> ec2.Connections:
+        ports = ec2.Port.tcp_range(LUSTRE_PORTS["Lustre"].start or 0, LUSTRE_PORTS["LustreClients"].end or 0)
+        return ec2.Connections(security_groups=[self.security_group], default_port=ports)
+
+    def grant_mount(self, clients: SecurityGroup, *, over_efa: bool = False) -> None:
+        """Lets instances with the security group `clients` mount the file system, over EFA too with `over_efa`.
+
+        Opens Lustre's ports in both directions. With `over_efa` all traffic is allowed between the groups, as EFA
+        requires. Raises WrongReference, and ValueError for EFA on a file system without it.
+        """
+        if over_efa and not self.efa:
+            raise ValueError("over_efa is True, but the file system has no EFA. Set efa: true in its settings")
+        scope = Construct(self, f"Clients-{_stable_name(self, clients)}")
+        ways = [(name, ports, "Lustre clients") for name, ports in LUSTRE_PORTS.items()]
+        if over_efa:
+            ways.append(("Efa", ALL_TRAFFIC, "EFA clients"))
+        group_id = security_group_id(clients)
+        for name, ports, who in ways:
+            _allow_clients(scope, name, ports, servers=self.security_group_id, clients=group_id, who=who)
+
+    def metric(self, name: str, **options: Any) -> "cloudwatch.Metric":
+        """A metric that FSx publishes each minute, for example DataReadBytes or ClientConnections.
+
+        `options` are further arguments of `cloudwatch.Metric`.
+
+        Source: FSx for Lustre User Guide, "Monitoring with Amazon CloudWatch" (2026).
+        """
+        return service_metric("AWS/FSx", name, {"FileSystemId": self.file_system_id}, options)
+
+    def metric_free_data_storage_capacity(self, **options: Any) -> "cloudwatch.Metric":
+        """Free capacity in bytes, of all object storage targets together with the statistic Sum."""
+        return self.metric("FreeDataStorageCapacity", **{"statistic": "Sum", **options})
+
+    def metric_data_read_bytes(self, **options: Any) -> "cloudwatch.Metric":
+        """Bytes that clients read."""
+        return self.metric("DataReadBytes", **{"statistic": "Sum", **options})
+
+    def metric_data_write_bytes(self, **options: Any) -> "cloudwatch.Metric":
+        """Bytes that clients write."""
+        return self.metric("DataWriteBytes", **{"statistic": "Sum", **options})
+
+
+class TrainingFileSystem(LustreFileSystem):
+    """An FSx for Lustre file system with its security group and its log group.
+
+    The file system and its security group are retained on delete and on replacement. `clients` is the security group
+    of the instances that mount it, `efa_clients` that of those which do so over EFA; `grant_mount` adds further ones.
+    `settings.links` are created by `S3Links`. A key that this app does not manage needs the statements of
+    `key_policy_statements`, which its owner must add.
     """
 
     def __init__(
@@ -35,84 +129,102 @@ class TrainingFileSystem(Construct):
         settings: Lustre,
         vpc: Vpc,
         subnet: Subnet,
-        clients: SecurityGroup,
-        efa_clients: SecurityGroup,
-        key: EncryptionKey,
+        key: IKeyRef,
+        clients: SecurityGroup | None = None,
+        efa_clients: SecurityGroup | None = None,
     ) -> None:
         super().__init__(scope, id)
-        self._mount_path = settings.mount_path
-        self._security_group, rules = self._access(vpc, clients, efa_clients if settings.efa else None)
-        self._file_system = self._create(settings, subnet, key)
-        # FSx looks at the rules when it creates a file system, and refuses one whose ports are closed
-        self._file_system.node.add_dependency(*rules)
+        self.mount_path, self.efa = settings.mount_path, settings.efa
+        self.security_group_id, rules = self._access(vpc, clients, efa_clients)
+        file_system = self._create(settings, subnet, key)
+        # FSx checks the rules when it creates a file system, and refuses one whose ports are closed
+        file_system.node.add_dependency(*rules)
+        self.file_system_id, self.dns_name = file_system.ref, file_system.attr_dns_name
+        self.mount_name = file_system.attr_lustre_mount_name
         if settings.root_squash:
             RootSquash(
                 self, "RootSquash", file_system_id=self.file_system_id, root_squash=settings.root_squash, key=key
             )
 
-    @property
-    def file_system_id(self) -> str:
-        """Id of the file system, fs-..."""
-        return self._file_system.ref
-
-    @property
-    def dns_name(self) -> str:
-        """Host name that clients mount."""
-        return self._file_system.attr_dns_name
-
-    @property
-    def mount_name(self) -> str:
-        """Lustre's own name of the file system, which follows the host name in a mount."""
-        return self._file_system.attr_lustre_mount_name
-
-    @property
-    def mount_path(self) -> str:
-        """Where nodes mount it."""
-        return self._mount_path
-
-    @property
-    def security_group(self) -> SecurityGroup:
-        """The group of the file servers."""
-        return self._security_group
+    @staticmethod
+    def from_file_system_attributes(
+        scope: Construct,
+        id: str,
+        *,
+        file_system_id: str,
+        mount_name: str,
+        security_group: SecurityGroup,
+        dns_name: str | None = None,
+        mount_path: str = "/fsx",
+        efa: bool = False,
+    ) -> LustreFileSystem:
+        """A file system that exists. `dns_name` defaults to the one that FSx gives in the stack's Region."""
+        found = LustreFileSystem(scope, id)
+        found.file_system_id, found.mount_name = file_system_id, mount_name
+        found.dns_name = dns_name or f"{file_system_id}.fsx.{REGION}.amazonaws.com"
+        found.mount_path, found.efa = mount_path, efa
+        found.security_group_id = security_group_id(security_group)
+        return found
 
     def _access(
-        self, vpc: Vpc, clients: SecurityGroup, efa_clients: SecurityGroup | None
-    ) -> tuple[SecurityGroupById, list[CfnResource]]:
+        self, vpc: Vpc, clients: SecurityGroup | None, efa_clients: SecurityGroup | None
+    ) -> tuple[str, list[CfnResource]]:
         """Source: FSx for Lustre User Guide, "File System Access Control with Amazon VPC" (2026)."""
-        group = security_group(self, "Access", vpc=vpc, description="FSx for Lustre", retained=True)
-        ways = [(clients, ports, name, "Lustre clients") for name, ports in LUSTRE_PORTS.items()]
-        if efa_clients:
-            ways.append((efa_clients, ALL_TRAFFIC, "Efa", "EFA clients"))
+        group = security_group(self, "Access", vpc_id=vpc_id(vpc), description="FSx for Lustre", retained=True)
+        ways = [(name, ports, clients, "Lustre clients") for name, ports in LUSTRE_PORTS.items()]
+        if self.efa:
+            ways.append(("Efa", ALL_TRAFFIC, efa_clients, "EFA clients"))
         rules: list[CfnResource] = []
-        for others, ports, name, who in ways:
-            rules += allow(self, f"{name}In", source=others, target=group, ports=ports, description=who)
-            rules += allow(self, f"{name}Out", source=group, target=others, ports=ports, description=who)
+        for name, ports, others, who in ways:
+            if others:
+                rules += _allow_clients(self, name, ports, servers=group, clients=security_group_id(others), who=who)
             rules += allow(
                 self, f"{name}Servers", source=group, target=group, ports=ports, description="Among file servers"
             )
         return group, rules
 
-    def _create(self, settings: Lustre, subnet: Subnet, key: EncryptionKey) -> fsx.CfnFileSystem:
+    def _create(self, settings: Lustre, subnet: Subnet, key: IKeyRef) -> fsx.CfnFileSystem:
         properties = _properties(settings)
-        destination = plain_arn(log_group(self, "Logs", name="/aws/fsx/lustre", key=key))
+        logs = log_group(self, "Logs", name="/aws/fsx/lustre", key=key)
+        self.key_policy_statements = logs.key_policy_statements
+        destination = arn_without_wildcard(logs)
         properties["lustre_configuration"]["logConfiguration"] = {"level": "WARN_ERROR", "destination": destination}
-        if settings.deployment != "scratch_2":  # scratch is encrypted with a key of the service, and takes no other
-            properties["kms_key_id"] = key.key_arn
+        # scratch file systems are encrypted with a key of the service, and accept no other
+        if settings.deployment != "scratch_2":
+            properties["kms_key_id"] = key_arn(key)
         file_system = fsx.CfnFileSystem(
             self,
             "FileSystem",
             file_system_type="LUSTRE",
             file_system_type_version=LUSTRE_VERSION,
-            subnet_ids=[subnet.subnet_id],
-            security_group_ids=[self._security_group.security_group_id],
+            subnet_ids=[subnet_id(subnet)],
+            security_group_ids=[self.security_group_id],
             **properties,
         )
         file_system.apply_removal_policy(RemovalPolicy.RETAIN)
         return file_system
 
 
+def _allow_clients(
+    scope: Construct, name: str, ports: Ports, *, servers: str, clients: str, who: str
+) -> list[CfnResource]:
+    """Rules between the security groups of file servers and clients, in both directions."""
+    return [
+        *allow(scope, f"{name}In", source=clients, target=servers, ports=ports, description=who),
+        *allow(scope, f"{name}Out", source=servers, target=clients, ports=ports, description=who),
+    ]
+
+
+def _stable_name(scope: Construct, clients: SecurityGroup) -> str:
+    """A name of a security group that is the same at each synth."""
+    if not isinstance(clients, str):
+        return Names.node_unique_id(clients.node)
+    resolved = json.dumps(Stack.of(scope).resolve(clients), sort_keys=True)
+    return hashlib.sha256(resolved.encode()).hexdigest()[:8]
+
+
 def _properties(settings: Lustre) -> dict[str, Any]:
-    """What the settings say of the file system, as keyword arguments of CfnFileSystem."""
+    """Keyword arguments of CfnFileSystem that follow from the settings."""
     lustre: dict[str, Any] = {
         "deploymentType": "SCRATCH_2" if settings.deployment == "scratch_2" else "PERSISTENT_2",
         "dataCompressionType": settings.compression.upper(),

@@ -1,53 +1,89 @@
-"""Where metrics are kept: an Amazon Managed Service for Prometheus workspace."""
+"""Metrics storage: an Amazon Managed Service for Prometheus workspace."""
 
+import jsii
 from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_aps as aps
 from aws_cdk import aws_iam as iam
+from aws_cdk.interfaces import ResourceEnvironment
+from aws_cdk.interfaces.aws_aps import IWorkspaceRef, WorkspaceReference
+from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
 
 from ultracluster.config.observability import Observability
-from ultracluster.constructs.keys import EncryptionKey, log_group
+from ultracluster.constructs.log_groups import log_group
+from ultracluster.constructs.names import REGION, own_arn
+from ultracluster.constructs.references import key_arn
 
 QUERY_ACTIONS = ("aps:GetLabels", "aps:GetMetricMetadata", "aps:GetSeries", "aps:QueryMetrics")
-"""What reads metrics and changes nothing (Amazon Managed Service for Prometheus User Guide, IAM permissions)."""
+"""Read-only actions (Amazon Managed Service for Prometheus User Guide, IAM permissions)."""
 
 
-class MetricsWorkspace(Construct):
-    """A Prometheus workspace, encrypted with `key`, that keeps metrics for `settings.retention_days`.
+@jsii.implements(IWorkspaceRef)
+class PrometheusWorkspace(Construct):
+    """What every Prometheus workspace gives, whether this app creates it or it exists already."""
 
-    Retained on delete and on replacement. Its own errors, of rules and alerts, are logged.
-    """
-
-    def __init__(self, scope: Construct, id: str, *, settings: Observability, key: EncryptionKey) -> None:
-        super().__init__(scope, id)
-        errors = log_group(self, "Logs", name="/aws/vendedlogs/prometheus", key=key)
-        self._workspace = aps.CfnWorkspace(
-            self,
-            "Workspace",
-            alias=Stack.of(self).stack_name,
-            kms_key_arn=key.key_arn,
-            logging_configuration={"logGroupArn": errors.log_group_arn},
-            workspace_configuration={"retentionPeriodInDays": settings.retention_days},
-        )
-        self._workspace.apply_removal_policy(RemovalPolicy.RETAIN)
+    workspace_id: str
+    """Id of the workspace, ws-..."""
+    workspace_arn: str
+    """ARN of the workspace."""
+    prometheus_endpoint: str
+    """URL of the workspace, with a slash at its end. Remote write goes to `api/v1/remote_write` below it."""
 
     @property
-    def workspace_arn(self) -> str:
-        """ARN of the workspace."""
-        return self._workspace.attr_arn
+    def remote_write_url(self) -> str:
+        """URL that takes remote write requests, signed with SigV4 for the service `aps`."""
+        return f"{self.prometheus_endpoint}api/v1/remote_write"
 
     @property
-    def prometheus_endpoint(self) -> str:
-        """Address of the workspace, with a slash at its end; remote write goes to `api/v1/remote_write` below it."""
-        return self._workspace.attr_prometheus_endpoint
+    def workspace_ref(self) -> WorkspaceReference:
+        """What CDK constructs read of an `IWorkspaceRef`."""
+        return WorkspaceReference(workspace_arn=self.workspace_arn)
+
+    @property
+    def env(self) -> ResourceEnvironment:
+        """Account and Region of the workspace."""
+        return Stack.of(self).env
 
     def grant_remote_write(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Lets `grantee` send metrics, and nothing else."""
+        """Allows `grantee` to send metrics, and nothing else."""
         return self._grant(grantee, "aps:RemoteWrite")
 
     def grant_query(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Lets `grantee` read metrics."""
+        """Allows `grantee` to read metrics."""
         return self._grant(grantee, *QUERY_ACTIONS)
 
     def _grant(self, grantee: iam.IGrantable, *actions: str) -> iam.Grant:
         return iam.Grant.add_to_principal(grantee=grantee, actions=list(actions), resource_arns=[self.workspace_arn])
+
+
+class MetricsWorkspace(PrometheusWorkspace):
+    """A Prometheus workspace, encrypted with `key`, that keeps metrics for `settings.retention_days`.
+
+    Retained on delete and on replacement. Errors of rules and alerts go to a log group. A key that this app does not
+    manage needs the statements of `key_policy_statements`, which its owner must add.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, settings: Observability, key: IKeyRef) -> None:
+        super().__init__(scope, id)
+        errors = log_group(self, "Logs", name="/aws/vendedlogs/prometheus", key=key)
+        self.key_policy_statements = errors.key_policy_statements
+        workspace = aps.CfnWorkspace(
+            self,
+            "Workspace",
+            alias=Stack.of(self).stack_name,
+            kms_key_arn=key_arn(key),
+            logging_configuration={"logGroupArn": errors.log_group_arn},
+            workspace_configuration={"retentionPeriodInDays": settings.retention_days},
+        )
+        workspace.apply_removal_policy(RemovalPolicy.RETAIN)
+        self.workspace_id, self.workspace_arn = workspace.attr_workspace_id, workspace.attr_arn
+        self.prometheus_endpoint = workspace.attr_prometheus_endpoint
+
+    @staticmethod
+    def from_workspace_id(scope: Construct, id: str, workspace_id: str) -> PrometheusWorkspace:
+        """A workspace that exists in the stack's account and Region."""
+        found = PrometheusWorkspace(scope, id)
+        found.workspace_id = workspace_id
+        found.workspace_arn = own_arn("aps", f"workspace/{workspace_id}")
+        found.prometheus_endpoint = f"https://aps-workspaces.{REGION}.amazonaws.com/workspaces/{workspace_id}/"
+        return found

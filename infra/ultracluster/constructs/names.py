@@ -1,4 +1,4 @@
-"""How things are called: names that outlive their stack, and ARNs."""
+"""Names of resources that outlive their stack, and ARNs."""
 
 from functools import cache
 
@@ -6,7 +6,7 @@ from aws_cdk import Aws, Stack, Token
 from constructs import IConstruct
 
 PARTITION, REGION, ACCOUNT = Aws.PARTITION, Aws.REGION, Aws.ACCOUNT_ID
-"""Where a stack is deployed, as CloudFormation will say. Read once: each reading of them is a call to Node."""
+"""Pseudo parameters of CloudFormation. Read once here: each read is a message to Node."""
 
 
 def own_arn(service: str, resource: str) -> str:
@@ -16,15 +16,15 @@ def own_arn(service: str, resource: str) -> str:
 
 @cache
 def stack_suffix() -> str:
-    """Eight characters that differ each time the stack is created: the start of its id's UUID.
+    """Eight characters that differ each time the stack is created: the start of the UUID in the stack id.
 
-    With them in its name, a stack can be made again beside what it left behind. Written out, and once for all stacks:
-    each of CloudFormation's functions is a call to Node otherwise.
+    A stack whose names hold them can be created again beside the resources that an earlier one retained. Written as
+    JSON, once for all stacks: with `Fn` each function is a message to Node.
     """
     uuid = {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "AWS::StackId"}]}]}
     return Token.as_string({"Fn::Select": [0, {"Fn::Split": ["-", uuid]}]})
 
 
 def bucket_prefix(scope: IConstruct) -> str:
-    """Start of the names of a stack's buckets. 30 of S3's 63 characters, so that 23 stay for the bucket's own name."""
+    """Prefix of the names of a stack's buckets. 30 of S3's 63 characters, so that 23 stay for the bucket's own name."""
     return Stack.of(scope).stack_name.lower()[:30]

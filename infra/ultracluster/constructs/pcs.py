@@ -1,23 +1,43 @@
 """AWS PCS: the cluster with its logs, its node groups and its queues."""
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from aws_cdk import RemovalPolicy
-from aws_cdk import aws_iam as iam
+import jsii
+from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_pcs as pcs
-from aws_cdk.interfaces.aws_iam import IRoleRef
+from aws_cdk.interfaces import ResourceEnvironment
+from aws_cdk.interfaces.aws_iam import IInstanceProfileRef
+from aws_cdk.interfaces.aws_kms import IKeyRef
+from aws_cdk.interfaces.aws_logs import ILogGroupRef
+from aws_cdk.interfaces.aws_pcs import ClusterReference, IClusterRef
 from constructs import Construct
 
 from ultracluster.catalog.pcs import IMAGE_PARAMETER, smallest_size
-from ultracluster.config.node_groups import PurchaseType
-from ultracluster.config.pcs import Pcs, Queue, SlurmSettings
-from ultracluster.constructs.compute import SESSION_MANAGER_ACTIONS, NodeLaunchTemplate, ami_reference, group_name
-from ultracluster.constructs.keys import LogGroup, plain_arn
-from ultracluster.constructs.places import SecurityGroup, Subnet
-from ultracluster.constructs.roles import grant, trust
+from ultracluster.config.node_groups import NodeGroup
+from ultracluster.config.pcs import Login, PcsControlPlane, Queue, SlurmSettings
+from ultracluster.config.purchase import PurchaseType
+from ultracluster.constructs.launch_templates import (
+    AcceleratedLaunchTemplate,
+    CpuLaunchTemplate,
+    NodeLaunchTemplate,
+    ami_reference,
+    cpu_architecture,
+    group_name,
+)
+from ultracluster.constructs.log_groups import arn_without_wildcard
+from ultracluster.constructs.log_groups import log_group as create_log_group
+from ultracluster.constructs.lustre import LustreFileSystem
+from ultracluster.constructs.references import (
+    SecurityGroup,
+    Subnet,
+    instance_profile_arn,
+    security_group_id,
+    subnet_id,
+)
+from ultracluster.nodes.lustre import LustreMount
+from ultracluster.nodes.pcs import compute_node_user_data, login_node_user_data
 
 PurchaseOption = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK", "INTERRUPTIBLE_CAPACITY_RESERVATION"]
 
@@ -30,16 +50,140 @@ PURCHASE_OPTIONS: dict[PurchaseType, PurchaseOption] = {
 }
 """A reservation keeps ONDEMAND: its launch template names the target (AWS PCS User Guide, ODCR page, 2026)."""
 
-ROLE_PATH = "/aws-pcs/"
-"""PCS takes only instance profiles whose role has this path (AWS PCS User Guide, "Instance profiles", 2026)."""
+LOGIN_VOLUME_GIB = 100
+"""Root volume of a login node."""
 
 
-class PcsCluster(Construct):
-    """A PCS cluster: Slurm's controller, and its accounting, run by AWS.
+@jsii.implements(IClusterRef)
+class SlurmCluster(Construct):
+    """What every PCS cluster gives, whether this app creates it or it exists already.
 
-    `nodes` is the most that it must manage; with size auto it decides the size. Name, size, subnet and security group
-    never change on a cluster, so an update of theirs stops at the name that is taken. With accounting, the cluster is
-    retained when its stack is deleted, since the job history is in it.
+    PCS takes one change of a cluster at a time, with everything else active: node groups and queues are therefore
+    deployed one after the other, in the order in which they are added (AWS PCS User Guide, "Updating a cluster", 2026).
+    """
+
+    cluster_id: str
+    """Id of the cluster, pcs_..."""
+    cluster_arn: str
+    """ARN of the cluster."""
+    _last_change: "PcsNodeGroup | PcsQueue | None" = None
+
+    @property
+    def cluster_ref(self) -> ClusterReference:
+        """What CDK constructs read of an `IClusterRef`."""
+        return ClusterReference(cluster_arn=self.cluster_arn)
+
+    @property
+    def env(self) -> ResourceEnvironment:
+        """Account and Region of the cluster."""
+        return Stack.of(self).env
+
+    def add_node_group(
+        self,
+        settings: NodeGroup,
+        *,
+        role: IInstanceProfileRef,
+        subnet: Subnet,
+        security_groups: Sequence[SecurityGroup],
+        file_system: LustreFileSystem | None = None,
+        tags: Mapping[str, str] | None = None,
+        scope: Construct | None = None,
+    ) -> "PcsNodeGroup":
+        """Adds accelerated nodes with their launch template. At boot they mount `file_system`.
+
+        UltraServers are launched block by block: add each of `settings.blocks()`. `role` needs an instance profile
+        under the path /aws-pcs/, as a PcsNodeRole has. `scope` defaults to the cluster.
+        """
+        scope = scope or self
+        template = AcceleratedLaunchTemplate(
+            scope,
+            f"Template-{settings.name}",
+            settings=settings,
+            control_plane="pcs",
+            subnet=subnet,
+            security_groups=security_groups,
+            user_data=compute_node_user_data(settings, _mount(file_system)),
+            tags=tags,
+        )
+        return PcsNodeGroup(
+            scope,
+            f"Group-{settings.name}",
+            name=settings.name,
+            cluster=self,
+            instance_type=settings.instance_type,
+            architecture=settings.hardware.architecture,
+            launch_template=template,
+            role=role,
+            subnet=subnet,
+            min_count=settings.min_count,
+            max_count=settings.max_count,
+            purchase=settings.purchase.type,
+            image=settings.image,
+        )
+
+    def add_login_nodes(
+        self,
+        settings: Login,
+        *,
+        role: IInstanceProfileRef,
+        subnet: Subnet,
+        security_groups: Sequence[SecurityGroup],
+        file_system: LustreFileSystem | None = None,
+        tags: Mapping[str, str] | None = None,
+        scope: Construct | None = None,
+    ) -> "PcsNodeGroup":
+        """Adds login nodes with their launch template. At boot they mount `file_system`, over TCP.
+
+        `scope` defaults to the cluster.
+        """
+        scope = scope or self
+        template = CpuLaunchTemplate(
+            scope,
+            "LoginTemplate",
+            control_plane="pcs",
+            security_groups=security_groups,
+            root_volume_gib=LOGIN_VOLUME_GIB,
+            user_data=login_node_user_data(_mount(file_system)),
+            tags=tags,
+        )
+        return PcsNodeGroup(
+            scope,
+            "Login",
+            name="login",
+            cluster=self,
+            instance_type=settings.instance_type,
+            architecture=cpu_architecture(settings.instance_type),
+            launch_template=template,
+            role=role,
+            subnet=subnet,
+            min_count=settings.count,
+            max_count=settings.count,
+            image=settings.image,
+        )
+
+    def add_queue(
+        self, settings: Queue, *, node_groups: Sequence["PcsNodeGroup"], scope: Construct | None = None
+    ) -> "PcsQueue":
+        """Adds a Slurm partition over `node_groups`. `scope` defaults to the cluster."""
+        return PcsQueue(
+            scope or self, f"Queue-{settings.name}", settings=settings, cluster=self, node_groups=node_groups
+        )
+
+    def _follow(self, change: "PcsNodeGroup | PcsQueue", waits_for: Sequence["PcsNodeGroup"] = ()) -> None:
+        """Deploys `change` after the last one; it already waits for `waits_for`, which its properties reference."""
+        if self._last_change and self._last_change not in waits_for:
+            change.node.add_dependency(self._last_change)
+        self._last_change = change
+
+
+class PcsCluster(SlurmCluster):
+    """A PCS cluster: Slurm's controller and its accounting, run by AWS, with their logs in CloudWatch.
+
+    `nodes` is the largest number of nodes that the cluster must manage; with size auto it decides the size. Name, size,
+    subnet and security group of a cluster never change: a deployment that changes them fails because the name is taken.
+    With accounting, the cluster is retained when its stack is deleted, since it holds the job history. The name
+    defaults to that of the stack. Logs go to `log_group`, whose name must start with /aws/vendedlogs/; without one, a
+    log group encrypted with `key` is created.
     """
 
     def __init__(
@@ -47,53 +191,63 @@ class PcsCluster(Construct):
         scope: Construct,
         id: str,
         *,
-        name: str,
-        settings: Pcs,
+        settings: PcsControlPlane,
         nodes: int,
         subnet: Subnet,
         security_group: SecurityGroup,
+        key: IKeyRef | None = None,
+        log_group: ILogGroupRef | None = None,
+        name: str | None = None,
     ) -> None:
         super().__init__(scope, id)
-        self.name = name
+        self.cluster_name = name or Stack.of(self).stack_name
         self.slurm_version = settings.slurm_version
-        self._cluster = pcs.CfnCluster(
+        cluster = pcs.CfnCluster(
             self,
             "Resource",
-            name=name,
+            name=self.cluster_name,
             size=_size(settings, nodes),
             scheduler={"type": "SLURM", "version": settings.slurm_version},
-            networking={"subnetIds": [subnet.subnet_id], "securityGroupIds": [security_group.security_group_id]},
+            networking={
+                "subnetIds": [subnet_id(subnet)],
+                "securityGroupIds": [security_group_id(security_group)],
+            },
             slurm_configuration=_cluster_configuration(settings),
         )
         if settings.accounting:
-            self._cluster.apply_removal_policy(RemovalPolicy.RETAIN)
+            cluster.apply_removal_policy(RemovalPolicy.RETAIN)
+        self.cluster_id, self.cluster_arn = cluster.attr_id, cluster.attr_arn
+        if log_group is None and key:
+            log_group = create_log_group(self, "Logs", name="/aws/vendedlogs/pcs/cluster", key=key)
+        if log_group:
+            self._deliver_logs(log_group)
 
-    @property
-    def cluster_id(self) -> str:
-        """Id of the cluster, pcs_..."""
-        return self._cluster.attr_id
+    @staticmethod
+    def from_cluster_attributes(scope: Construct, id: str, *, cluster_id: str, cluster_arn: str) -> SlurmCluster:
+        """A cluster that exists. Node groups and queues that are added to it are ordered among each other."""
+        found = SlurmCluster(scope, id)
+        found.cluster_id, found.cluster_arn = cluster_id, cluster_arn
+        return found
 
-    @property
-    def cluster_arn(self) -> str:
-        """ARN of the cluster."""
-        return self._cluster.attr_arn
+    def _deliver_logs(self, log_group: ILogGroupRef) -> None:
+        """Delivers the scheduler's, the job completion and, from Slurm 25.11 on, the audit logs.
 
-    def deliver_logs(self, log_group: LogGroup | logs.ILogGroup) -> None:
-        """Delivers the scheduler's, the job completion and, from Slurm 25.11 on, the audit logs to `log_group`.
-
-        Its name has to start with /aws/vendedlogs/. Source: AWS PCS User Guide, "Monitoring" (2026).
+        Source: AWS PCS User Guide, "Monitoring" (2026).
         """
         kinds = {"Scheduler": "PCS_SCHEDULER_LOGS", "JobCompletion": "PCS_JOBCOMP_LOGS"}
         if self.slurm_version >= "25.11":
             kinds["Audit"] = "PCS_SCHEDULER_AUDIT_LOGS"
         destination = logs.CfnDeliveryDestination(
-            self, "LogDestination", name=f"{self.name}-logs", destination_resource_arn=plain_arn(log_group)
+            self,
+            "LogDestination",
+            name=f"{self.cluster_name}-logs",
+            destination_resource_arn=arn_without_wildcard(log_group),
         )
         for kind, log_type in kinds.items():
             source = logs.CfnDeliverySource(
                 self,
                 f"{kind}Source",
-                name=f"{self.name}-{kind.lower()}",
+                name=f"{self.cluster_name}-{kind.lower()}",
                 log_type=log_type,
                 resource_arn=self.cluster_arn,
             )
@@ -106,45 +260,11 @@ class PcsCluster(Construct):
             delivery.add_resource_dependency(source)
 
 
-class PcsNodeRole(Construct):
-    """What nodes may do: register with their cluster, and be reached through Session Manager. Grant more on `role`."""
-
-    def __init__(self, scope: Construct, id: str) -> None:
-        super().__init__(scope, id)
-        actions = ["pcs:RegisterComputeNodeGroupInstance", *SESSION_MANAGER_ACTIONS]
-        own = grant(
-            self,
-            "Policy",
-            roles=[],  # the role names it, so that what waits for the role waits for its rights
-            statements=[{"Action": actions, "Resource": "*"}],
-            accepted={"AwsSolutions-IAM5[Resource::*]": "these actions take no resource"},
-        )
-        self._role = iam.CfnRole(
-            self,
-            "Role",
-            assume_role_policy_document=trust("ec2.amazonaws.com"),
-            path=ROLE_PATH,
-            description="Nodes of a PCS cluster",
-            managed_policy_arns=[own.ref],
-        )
-        self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[self._role.ref], path=ROLE_PATH)
-
-    @property
-    def role(self) -> IRoleRef:
-        """The role."""
-        return self._role
-
-    @property
-    def instance_profile_arn(self) -> str:
-        """ARN of the instance profile."""
-        return self._profile.attr_arn
-
-
 class PcsNodeGroup(Construct):
-    """A PCS compute node group. Its name carries its instance type, so that another type makes another group.
+    """A PCS compute node group, deployed after the earlier changes of its cluster.
 
-    PCS replaces a group whose type changes and refuses two of one name. `image` is auto for AWS's PCS-ready image of
-    the architecture, an AMI id, or `ssm:/path`.
+    Its name holds its instance type, so that another type makes another group: PCS replaces a group whose type changes
+    and refuses two of one name. `image` is auto for AWS's PCS-ready AMI of the architecture, an AMI id, or `ssm:/path`.
     """
 
     def __init__(
@@ -153,11 +273,11 @@ class PcsNodeGroup(Construct):
         id: str,
         *,
         name: str,
-        cluster: PcsCluster,
+        cluster: SlurmCluster,
         instance_type: str,
         architecture: str,
         launch_template: NodeLaunchTemplate,
-        role: PcsNodeRole,
+        role: IInstanceProfileRef,
         subnet: Subnet,
         min_count: int,
         max_count: int,
@@ -165,7 +285,7 @@ class PcsNodeGroup(Construct):
         image: str = "auto",
     ) -> None:
         super().__init__(scope, id)
-        self._group = pcs.CfnComputeNodeGroup(
+        group = pcs.CfnComputeNodeGroup(
             self,
             "Resource",
             cluster_id=cluster.cluster_id,
@@ -174,60 +294,65 @@ class PcsNodeGroup(Construct):
             ami_id=_ami(image, architecture),
             custom_launch_template={
                 "templateId": launch_template.launch_template_id,
-                "version": launch_template.latest_version,
+                "version": launch_template.latest_version_number,
             },
-            iam_instance_profile_arn=role.instance_profile_arn,
+            iam_instance_profile_arn=instance_profile_arn(role),
             purchase_option=PURCHASE_OPTIONS[purchase],
             scaling_configuration={"minInstanceCount": min_count, "maxInstanceCount": max_count},
-            subnet_ids=[subnet.subnet_id],
+            subnet_ids=[subnet_id(subnet)],
         )
+        self._group = group
+        cluster._follow(self)
 
     @property
-    def node_group_id(self) -> str:
+    def compute_node_group_id(self) -> str:
         """Id of the node group."""
         return self._group.attr_id
 
 
 class PcsQueue(Construct):
-    """A Slurm partition over node groups."""
+    """A Slurm partition over node groups, deployed after the earlier changes of its cluster."""
 
     def __init__(
-        self, scope: Construct, id: str, *, settings: Queue, cluster: PcsCluster, node_groups: Sequence[PcsNodeGroup]
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        settings: Queue,
+        cluster: SlurmCluster,
+        node_groups: Sequence[PcsNodeGroup],
     ) -> None:
         super().__init__(scope, id)
-        self.node_groups = tuple(node_groups)
         parameters = _custom_settings(settings.slurm_settings)
         pcs.CfnQueue(
             self,
             "Resource",
             cluster_id=cluster.cluster_id,
             name=settings.name,
-            compute_node_group_configurations=[{"computeNodeGroupId": group.node_group_id} for group in node_groups],
+            compute_node_group_configurations=[
+                {"computeNodeGroupId": group.compute_node_group_id} for group in node_groups
+            ],
             slurm_configuration={"slurmCustomSettings": parameters} if parameters else None,
         )
+        cluster._follow(self, waits_for=node_groups)
 
 
-def one_after_another(changes: Sequence[PcsNodeGroup | PcsQueue]) -> None:
-    """Orders node groups, then queues: PCS takes one change of a cluster at a time, with everything else active.
-
-    Source: AWS PCS User Guide, "Updating a cluster" (2026).
-    """
-    for earlier, later in pairwise(changes):
-        # a queue waits for the groups that it names without being told
-        if not (isinstance(later, PcsQueue) and earlier in later.node_groups):
-            later.node.add_dependency(earlier)
+def _mount(file_system: LustreFileSystem | None) -> LustreMount | None:
+    if file_system is None:
+        return None
+    return LustreMount(file_system.dns_name, file_system.mount_name, file_system.mount_path, file_system.efa)
 
 
-def _size(settings: Pcs, nodes: int) -> str:
+def _size(settings: PcsControlPlane, nodes: int) -> str:
     size = smallest_size(nodes) if settings.size == "auto" else settings.size
     if size is None:
         raise ValueError(f"no PCS cluster manages {nodes} nodes")
     return size.upper()
 
 
-def _cluster_configuration(settings: Pcs) -> dict[str, Any]:
+def _cluster_configuration(settings: PcsControlPlane) -> dict[str, Any]:
     configuration: dict[str, Any] = {"accounting": {"mode": "STANDARD" if settings.accounting else "NONE"}}
-    # an empty list is refused, so the key stands only with something in it
+    # PCS refuses an empty list
     if parameters := _custom_settings(settings.slurm_settings):
         configuration["slurmCustomSettings"] = parameters
     return configuration

@@ -1,4 +1,4 @@
-"""IAM roles that an AWS service or pods take on, and policies."""
+"""IAM roles that AWS services or pods assume, and their policies."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from ultracluster.constructs.acknowledgements import acknowledge
 from ultracluster.constructs.names import PARTITION
 
 PODS = "pods.eks.amazonaws.com"
-"""Whom EKS Pod Identity has take a role on for a pod (EKS User Guide, "Pod Identity", 2026)."""
+"""Principal of EKS Pod Identity, which assumes a role for a pod (EKS User Guide, "Pod Identity", 2026)."""
 
 
 def service_role(
@@ -23,15 +23,15 @@ def service_role(
     conditions: Mapping[str, Any] | None = None,
     aws_policies: Mapping[str, str] | None = None,
 ) -> iam.CfnRole:
-    """A role that `service` takes on, under `conditions` where there are any.
+    """A role that `service` may assume, under `conditions` if given.
 
-    `aws_policies` are AWS's own: name to the reason why nothing narrower will do.
+    `aws_policies` maps the names of AWS managed policies to the reason why nothing narrower will do.
     """
     accepted = aws_policies or {}
     role = iam.CfnRole(
         scope,
         id,
-        assume_role_policy_document=trust(service, conditions),
+        assume_role_policy_document=trust_policy(service, conditions),
         description=description,
         managed_policy_arns=[f"arn:{PARTITION}:iam::aws:policy/{name}" for name in accepted] or None,
     )
@@ -41,15 +41,15 @@ def service_role(
     return role
 
 
-def trust(service: str, conditions: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Lets `service` take a role on, under `conditions` where there are any."""
+def trust_policy(service: str, conditions: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Trust policy: `service` may assume the role, under `conditions` if given."""
     # EKS Pod Identity tags its sessions with the pod's cluster, namespace and service account
     actions = ["sts:AssumeRole", "sts:TagSession"] if service == PODS else ["sts:AssumeRole"]
     condition = {"Condition": conditions} if conditions else {}
     return policy_document([{"Principal": {"Service": service}, "Action": actions, **condition}])
 
 
-def grant(
+def managed_policy(
     scope: Construct,
     id: str,
     *,
@@ -57,9 +57,10 @@ def grant(
     statements: Sequence[Mapping[str, Any]],
     accepted: Mapping[str, str] | None = None,
 ) -> iam.CfnManagedPolicy:
-    """Lets `roles` do what `statements` allow: mappings with Action, Resource and, where there are any, Condition.
+    """A managed policy of `statements`, attached to `roles`: mappings with Action, Resource and optionally Condition.
 
-    Without roles it is a policy for roles to name. `accepted` are findings of scanners on it, with a reason each.
+    Without roles, roles must name the policy themselves. `accepted` maps findings of security scanners on the policy to
+    the reason for each.
     """
     policy = iam.CfnManagedPolicy(
         scope, id, policy_document=policy_document(statements), roles=list(roles) if roles else None
@@ -70,5 +71,5 @@ def grant(
 
 
 def policy_document(statements: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A policy as JSON; statements allow unless they say otherwise."""
+    """An IAM policy document; statements have the effect Allow unless they name another."""
     return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **statement} for statement in statements]}

@@ -1,20 +1,20 @@
 """Root squash of a Lustre file system, which FSx's API has and CloudFormation lacks."""
 
+from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
 
 from ultracluster.constructs.acknowledgements import acknowledge
 from ultracluster.constructs.functions import InlineResource
-from ultracluster.constructs.keys import EncryptionKey
 from ultracluster.constructs.names import own_arn
 
 
 class RootSquash(InlineResource):
-    """Turns root of the clients into `root_squash`, a UID:GID. Taking it away again leaves the setting as it is.
+    """Maps root on clients to `root_squash`, a UID:GID. Deleting the resource leaves the setting as it is.
 
-    Deployed only when the setting is in force. To switch it off, set 0:0.
+    The deployment completes when the setting is in force. To switch root squash off, set 0:0.
     """
 
-    def __init__(self, scope: Construct, id: str, *, file_system_id: str, root_squash: str, key: EncryptionKey) -> None:
+    def __init__(self, scope: Construct, id: str, *, file_system_id: str, root_squash: str, key: IKeyRef) -> None:
         file_system = own_arn("fsx", f"file-system/{file_system_id}")
         super().__init__(
             scope,

@@ -1,4 +1,4 @@
-"""Security groups, and the rules between them. Each rule is a resource that names a group: EFA counts no other kind."""
+"""Security groups, and the rules between them. Each rule is a resource that names a group, as EFA requires."""
 
 from typing import NamedTuple
 
@@ -7,11 +7,10 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from ultracluster.constructs.acknowledgements import acknowledge
-from ultracluster.constructs.places import SecurityGroup, SecurityGroupById, Vpc
 
 
 class Ports(NamedTuple):
-    """What a rule lets through: a protocol and its range of ports."""
+    """Protocol and port range of a rule."""
 
     protocol: str
     start: int | None = None
@@ -20,8 +19,8 @@ class Ports(NamedTuple):
 
 ALL_TRAFFIC = Ports("-1")
 
-NOWHERE = {"ipProtocol": "icmp", "fromPort": 252, "toPort": 86, "cidrIp": "255.255.255.255/32"}
-"""An egress rule that lets nothing out, as CDK writes it: EC2 gives a group without one a rule to anywhere."""
+NO_EGRESS = {"ipProtocol": "icmp", "fromPort": 252, "toPort": 86, "cidrIp": "255.255.255.255/32"}
+"""An egress rule that matches no traffic, as the CDK writes it: a group without egress rules gets one to 0.0.0.0/0."""
 
 ACCEPTED = {
     "NIST.800.53.R5-EC2RestrictedCommonPorts": "Open to the members of one security group, not to addresses. EFA "
@@ -29,55 +28,53 @@ ACCEPTED = {
 }
 
 
-def security_group(
-    scope: Construct, id: str, *, vpc: Vpc, description: str, retained: bool = False
-) -> SecurityGroupById:
-    """A group that lets nothing in or out until `allow` says so; `retained` groups outlive their stack."""
+def security_group(scope: Construct, id: str, *, vpc_id: str, description: str, retained: bool = False) -> str:
+    """Creates a security group without any traffic in or out, and returns its id. Add rules with `allow`.
+
+    A retained group survives the deletion of its stack.
+    """
     group = ec2.CfnSecurityGroup(
         Construct(scope, id),
         "Resource",
-        vpc_id=vpc.vpc_id,
+        vpc_id=vpc_id,
         group_description=description,
-        security_group_egress=[{**NOWHERE, "description": "Disallow all traffic"}],
+        security_group_egress=[{**NO_EGRESS, "description": "Disallow all traffic"}],
     )
     if retained:
         group.apply_removal_policy(RemovalPolicy.RETAIN)
-    return SecurityGroupById(group.attr_group_id)
+    return group.attr_group_id
 
 
-def member_group(scope: Construct, id: str, *, vpc: Vpc, description: str, retained: bool = False) -> SecurityGroupById:
-    """A group whose members exchange everything with each other and may reach any address.
+def member_group(scope: Construct, id: str, *, vpc_id: str, description: str, retained: bool = False) -> str:
+    """Creates a security group with all traffic among its members and egress to any address, and returns its id.
 
     EFA needs the rules among members in both directions and by group id: 0.0.0.0/0 does not count.
 
     Source: EC2 User Guide, "Get started with EFA" (2026).
     """
-    group = security_group(scope, id, vpc=vpc, description=description, retained=retained)
-    allow(scope, f"{id}Members", source=group, target=group, ports=ALL_TRAFFIC, description="Among members")
+    group_id = security_group(scope, id, vpc_id=vpc_id, description=description, retained=retained)
+    allow(scope, f"{id}Members", source=group_id, target=group_id, ports=ALL_TRAFFIC, description="Among members")
     ec2.CfnSecurityGroupEgress(
         scope,
         f"{id}Anywhere",
-        group_id=group.security_group_id,
+        group_id=group_id,
         ip_protocol="-1",
         cidr_ip="0.0.0.0/0",
         description="To any address",
     )
-    return group
+    return group_id
 
 
-def allow(
-    scope: Construct, id: str, *, source: SecurityGroup, target: SecurityGroup, ports: Ports, description: str
-) -> list[CfnResource]:
-    """Lets `source` open connections to `target`: an egress rule of the one and an ingress rule of the other.
+def allow(scope: Construct, id: str, *, source: str, target: str, ports: Ports, description: str) -> list[CfnResource]:
+    """Allows connections from the group `source` to the group `target`: an egress rule and an ingress rule.
 
-    Returns both rules, for what has to wait for them.
+    Returns both rules, for resources that depend on them.
     """
-    source_id, target_id = source.security_group_id, target.security_group_id
     egress = ec2.CfnSecurityGroupEgress(
         scope,
         f"{id}Egress",
-        group_id=source_id,
-        destination_security_group_id=target_id,
+        group_id=source,
+        destination_security_group_id=target,
         ip_protocol=ports.protocol,
         from_port=ports.start,
         to_port=ports.end,
@@ -86,8 +83,8 @@ def allow(
     ingress = ec2.CfnSecurityGroupIngress(
         scope,
         f"{id}Ingress",
-        group_id=target_id,
-        source_security_group_id=source_id,
+        group_id=target,
+        source_security_group_id=source,
         ip_protocol=ports.protocol,
         from_port=ports.start,
         to_port=ports.end,

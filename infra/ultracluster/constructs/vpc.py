@@ -1,4 +1,4 @@
-"""A VPC of our own: its subnets, ways out, flow logs and closed default security group."""
+"""A VPC with its subnets, NAT gateways, flow logs and closed default security group."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Network
@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 from aws_cdk import Fn, RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
 
 from ultracluster.config.network import CreateNetwork, subnet_plan
 from ultracluster.constructs.acknowledgements import acknowledge
 from ultracluster.constructs.functions import InlineResource
-from ultracluster.constructs.keys import EncryptionKey, log_group
+from ultracluster.constructs.log_groups import log_group
 from ultracluster.constructs.names import ACCOUNT, own_arn
-from ultracluster.constructs.places import SubnetById, VpcById
-from ultracluster.constructs.roles import grant, service_role
+from ultracluster.constructs.roles import managed_policy, service_role
 
 
 class _Subnet(NamedTuple):
-    """A subnet, the construct around it, and its routes."""
+    """A subnet, the construct around it, and its route table."""
 
     scope: Construct
     subnet: ec2.CfnSubnet
@@ -29,15 +29,16 @@ class _Subnet(NamedTuple):
 class ClusterVpc(Construct):
     """A VPC with one node subnet in `zone`, and control-plane and public subnets in the Region's first two zones.
 
-    Which two zones those are, CloudFormation knows: nothing is looked up. They are Availability Zones, never Local
-    Zones, since PCS's controller cannot live in one. Public subnets and the internet gateway come only with NAT
-    gateways; nothing in them has a public address but those. The node subnet leaves through the first NAT gateway.
+    CloudFormation resolves those two zones at deployment: nothing is looked up at synth. They are Availability Zones,
+    never Local Zones, where the PCS controller cannot run. Public subnets and the internet gateway are created only
+    with NAT gateways, which are the only resources with a public address. The node subnet routes through the first NAT
+    gateway.
 
-    The VPC and its private subnets are retained: a retained file system or cluster has its interfaces in them, and AWS
-    deletes no subnet in use.
+    The VPC and its private subnets are retained: a retained file system or cluster keeps network interfaces in them,
+    and AWS deletes no subnet in use.
     """
 
-    def __init__(self, scope: Construct, id: str, *, settings: CreateNetwork, zone: str, key: EncryptionKey) -> None:
+    def __init__(self, scope: Construct, id: str, *, settings: CreateNetwork, zone: str, key: IKeyRef) -> None:
         super().__init__(scope, id)
         plan = subnet_plan(settings.block)
         zones = Fn.get_azs()
@@ -52,7 +53,7 @@ class ClusterVpc(Construct):
             tags=_name(self._path),
         )
         nodes = self._subnet("Nodes", plan.node, zone)
-        _let_name_its_zone(nodes.subnet)
+        _accept_fixed_zone(nodes.subnet)
         control_plane = [
             self._subnet(f"ControlPlane{i}", block, first_zones[i]) for i, block in enumerate(plan.control_plane)
         ]
@@ -65,9 +66,8 @@ class ClusterVpc(Construct):
         if settings.flow_logs:
             self._log_flows(key)
         self._close_default_security_group(key)
-        self.vpc = VpcById(self._vpc.ref)
-        self.node_subnet = SubnetById(nodes.subnet.ref)
-        self.control_plane_subnets = tuple(SubnetById(made.subnet.ref) for made in control_plane)
+        self.vpc_id, self.node_subnet_id = self._vpc.ref, nodes.subnet.ref
+        self.control_plane_subnet_ids = tuple(made.subnet.ref for made in control_plane)
         self.private_route_tables = [nodes.table, *(made.table for made in control_plane)]
 
     def _subnet(self, id: str, block: IPv4Network, zone: str) -> _Subnet:
@@ -117,7 +117,7 @@ class ClusterVpc(Construct):
             gateway.add_resource_dependency(before)
         return gateway
 
-    def _log_flows(self, key: EncryptionKey) -> None:
+    def _log_flows(self, key: IKeyRef) -> None:
         """Source of the permissions: VPC User Guide, "IAM role for publishing flow logs" (2026)."""
         group = log_group(self, "FlowLogs", name="/aws/vpc/flow-logs", key=key)
         role = service_role(
@@ -131,7 +131,7 @@ class ClusterVpc(Construct):
             },
         )
         actions = ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"]
-        policy = grant(
+        policy = managed_policy(
             self, "FlowLogPolicy", roles=[role], statements=[{"Action": actions, "Resource": group.log_group_arn}]
         )
         flow_log = ec2.CfnFlowLog(
@@ -146,7 +146,7 @@ class ClusterVpc(Construct):
         )
         flow_log.add_resource_dependency(policy)
 
-    def _close_default_security_group(self, key: EncryptionKey) -> None:
+    def _close_default_security_group(self, key: IKeyRef) -> None:
         group = self._vpc.attr_default_security_group
         actions = ["ec2:RevokeSecurityGroupEgress", "ec2:RevokeSecurityGroupIngress"]
         InlineResource(
@@ -183,7 +183,7 @@ def _name(path: str) -> list[dict[str, str]]:
     return [{"key": "Name", "value": path}]
 
 
-def _let_name_its_zone(subnet: ec2.CfnSubnet) -> None:
-    """Capacity is reserved in one zone, so the environment names it: said to CDK's own validation and to cfn-lint."""
+def _accept_fixed_zone(subnet: ec2.CfnSubnet) -> None:
+    """Capacity is reserved in one zone, so the file names it. Tells the CDK's validation and cfn-lint."""
     acknowledge(subnet, {"CloudFormation-Validate::W3010": "Capacity is reserved in this zone and in no other."})
     subnet.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3010"]}})

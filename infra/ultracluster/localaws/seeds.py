@@ -6,13 +6,12 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from ultracluster.config.environment import Environment
-from ultracluster.config.launch import decide
 
 
 def reservations(environment: Environment) -> Iterator[dict[str, Any]]:
     """The capacity reservations that the node groups launch into, as `seed_reservation` takes them."""
     for group in environment.launched_groups:
-        launch = decide(group).launch
+        launch = group.launch
         if launch.reservation_id:
             yield {
                 "reservation_id": launch.reservation_id,

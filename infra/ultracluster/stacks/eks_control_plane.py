@@ -5,76 +5,60 @@ from constructs import Construct
 
 from ultracluster.config.eks import Eks
 from ultracluster.config.environment import Environment
-from ultracluster.constructs.eks import EksAddon, EksCluster
-from ultracluster.constructs.eks_nodes import EksNodeRole
-from ultracluster.constructs.keys import DataKey, LogGroup
+from ultracluster.constructs.eks import EksCluster
+from ultracluster.constructs.eks_roles import EksNodeRole
+from ultracluster.constructs.keys import DataKey
+from ultracluster.constructs.log_groups import LogGroup
 from ultracluster.constructs.names import stack_suffix
 from ultracluster.constructs.network import ClusterNetwork
+from ultracluster.constructs.references import Role
 from ultracluster.constructs.roles import PODS, service_role
 from ultracluster.kubernetes.addons import ClusterAddon, cluster_addons
 from ultracluster.stacks.base import EnvironmentStack
 
-POD_ROLES = {
+POD_POLICIES = {
     "vpc-cni": {"AmazonEKS_CNI_Policy": "What EKS asks of the VPC CNI's role: addresses of the nodes' interfaces."},
 }
-"""AWS's policies for the pods of add-ons, with a reason each."""
+"""AWS managed policies for the pods of add-ons, each with the reason for it."""
 
 
 class EksControlPlaneStack(EnvironmentStack):
     """The EKS cluster with its logs, the role of its nodes, and the add-ons that nodes need.
 
-    As little as can be: a cluster with deletion protection cannot be rolled back when something beside it fails.
+    As little as possible: a cluster with deletion protection cannot be rolled back when something beside it fails.
     """
 
     def __init__(self, scope: Construct, environment: Environment, *, settings: Eks, network: ClusterNetwork) -> None:
         super().__init__(scope, "control-plane", environment, stateful=True)
-        self._environment, self._settings, self._network = environment, settings, network
         self.key = DataKey(self, "Key", description=f"Kubernetes secrets and logs of {environment.name}")
-        self.cluster = self._cluster()
-        self.node_role = EksNodeRole(self, "Nodes")
-        needed = [addon for addon in cluster_addons(environment.storage) if addon.before_nodes]
-        self._addons = {addon.addon.name: self._addon(addon) for addon in needed}
-        CfnOutput(self, "Kubeconfig", value=f"aws eks update-kubeconfig --name {self.cluster.cluster_name}")
-
-    @property
-    def network_addon(self) -> EksAddon:
-        """The VPC CNI, without which no node becomes ready."""
-        return self._addons["vpc-cni"]
-
-    def _cluster(self) -> EksCluster:
-        environment, network = self._environment, self._network
-        # EKS names the group of its logs after the cluster. With a suffix to both, what a cluster left behind is never
-        # in the way of the next.
+        # EKS names the log group after the cluster. With a suffix in both names, a retained group is never in the way
+        # of the next cluster.
         name = f"{environment.name}-{stack_suffix()}"
         pattern = f"/aws/eks/{environment.name}-*"
-        logs = LogGroup(self, "Logs", name=f"/aws/eks/{name}/cluster", pattern=pattern, key=self.key)
         create = environment.network.create
-        cluster = EksCluster(
+        self.cluster = EksCluster(
             self,
             "Cluster",
             name=name,
-            settings=self._settings,
-            vpc_block=create.block if create else None,
-            subnets=network.control_plane_subnets,
-            security_group=network.cluster_security_group,
+            settings=settings,
+            subnets=network.control_plane_subnet_ids,
+            security_group=network.cluster_security_group_id,
+            vpc_cidr=create.cidr if create else None,
             key=self.key,
+            log_group=LogGroup(self, "Logs", name=f"/aws/eks/{name}/cluster", pattern=pattern, key=self.key),
         )
-        cluster.wait_for(logs)
-        return cluster
+        self.node_role = EksNodeRole(self, "Nodes")
+        for addon in cluster_addons(environment.storage):
+            if addon.before_nodes:
+                self._add(addon)
+        CfnOutput(self, "Kubeconfig", value=f"aws eks update-kubeconfig --name {self.cluster.cluster_name}")
 
-    def _addon(self, addon: ClusterAddon) -> EksAddon:
+    def _add(self, addon: ClusterAddon) -> None:
         name, account = addon.addon.name, addon.addon.service_account
-        roles = {}
-        if account and name in POD_ROLES:
+        roles: dict[str, Role] = {}
+        if account and name in POD_POLICIES:
             role = service_role(
-                self, f"Role-{name}", service=PODS, description=f"Pods of {name}", aws_policies=POD_ROLES[name]
+                self, f"Role-{name}", service=PODS, description=f"Pods of {name}", aws_policies=POD_POLICIES[name]
             )
             roles[account] = role.attr_arn
-        return EksAddon(
-            self,
-            f"Addon-{name}",
-            cluster=self.cluster,
-            addon=addon,
-            kubernetes_version=self._settings.kubernetes_version,
-            pod_roles=roles,
-        )
+        self.cluster.add_addon(name, configuration=addon.configuration, pod_roles=roles, scope=self)

@@ -1,4 +1,4 @@
-"""`<env>-links`: what FSx imports and exports, beside the nodes that need not wait for it."""
+"""`<env>-links`: S3 links of the file system, in a stack that no node waits for."""
 
 from constructs import Construct
 

@@ -1,4 +1,4 @@
-"""`<env>-network`: where everything else lives."""
+"""`<env>-network`: the VPC of the environment."""
 
 from constructs import Construct
 
@@ -9,7 +9,7 @@ from ultracluster.stacks.base import EnvironmentStack
 
 
 class NetworkStack(EnvironmentStack):
-    """VPC, subnets, endpoints and the security groups that nodes carry."""
+    """VPC, subnets, endpoints and the security groups of the nodes."""
 
     def __init__(self, scope: Construct, environment: Environment) -> None:
         super().__init__(scope, "network", environment)

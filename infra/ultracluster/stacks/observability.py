@@ -1,4 +1,4 @@
-"""`<env>-observability`: where metrics are kept and shown."""
+"""`<env>-observability`: metrics and dashboards."""
 
 from constructs import Construct
 
@@ -10,7 +10,7 @@ from ultracluster.stacks.base import EnvironmentStack
 
 
 class ObservabilityStack(EnvironmentStack):
-    """A Prometheus workspace and, unless the environment has none, a Grafana workspace that queries it."""
+    """A Prometheus workspace and, unless `auth` is none, a Grafana workspace that queries it."""
 
     def __init__(self, scope: Construct, environment: Environment) -> None:
         super().__init__(scope, "observability", environment, stateful=True)

@@ -1,23 +1,14 @@
-"""`<env>-compute` with Slurm: the nodes."""
+"""`<env>-compute` with Slurm: login nodes, node groups and queues."""
 
 from constructs import Construct
 
 from ultracluster.config.environment import Environment
-from ultracluster.config.launch import decide
-from ultracluster.config.node_groups import NodeGroup
-from ultracluster.config.pcs import Login, Pcs
+from ultracluster.config.pcs import Pcs
 from ultracluster.constructs.bucket_access import BucketAccess
-from ultracluster.constructs.compute import AcceleratedLaunchTemplate, CpuLaunchTemplate, cpu_architecture
 from ultracluster.constructs.network import ClusterNetwork
-from ultracluster.constructs.pcs import PcsNodeGroup, PcsQueue, one_after_another
-from ultracluster.nodes.lustre import LustreMount
-from ultracluster.nodes.pcs import compute_node_user_data, login_node_user_data
 from ultracluster.stacks.base import EnvironmentStack, node_tags
 from ultracluster.stacks.pcs_control_plane import PcsControlPlaneStack
 from ultracluster.stacks.storage import StorageStack
-
-LOGIN_VOLUME_GIB = 100
-"""Root volume of a login node."""
 
 
 class PcsComputeStack(EnvironmentStack):
@@ -34,81 +25,32 @@ class PcsComputeStack(EnvironmentStack):
         control_plane: PcsControlPlaneStack,
     ) -> None:
         super().__init__(scope, "compute", environment)
-        self._environment, self._network, self._storage = environment, network, storage
-        self._cluster, self._role = control_plane.cluster, control_plane.node_role
-        login = self._login_group(settings.login)
+        cluster, role = control_plane.cluster, control_plane.node_role
+        login = cluster.add_login_nodes(
+            settings.login,
+            role=role,
+            subnet=network.node_subnet_id,
+            security_groups=[network.cluster_security_group_id],
+            file_system=storage.file_system,
+            tags=node_tags(environment, "login"),
+            scope=self,
+        )
         if storage.buckets:
-            access = BucketAccess(self, "BucketAccess", buckets=list(storage.buckets.values()), role=self._role.role)
+            access = BucketAccess(self, "BucketAccess", buckets=list(storage.buckets.values()), role=role)
             login.node.add_dependency(access)
-        groups = {group.name: self._node_group(group) for group in environment.launched_groups}
-        parts = {group.name: [groups[part.name] for part in group.blocks()] for group in environment.node_groups}
-        queues = [
-            PcsQueue(
-                self,
-                f"Queue-{queue.name}",
-                settings=queue,
-                cluster=self._cluster,
-                node_groups=[part for name in queue.node_groups for part in parts[name]],
+        groups = {
+            group.name: cluster.add_node_group(
+                group,
+                role=role,
+                subnet=network.node_subnet_id,
+                security_groups=network.node_security_group_ids,
+                file_system=storage.file_system,
+                tags=node_tags(environment, group.name),
+                scope=self,
             )
-            for queue in settings.queues
-        ]
-        one_after_another([login, *groups.values(), *queues])
-
-    def _login_group(self, settings: Login) -> PcsNodeGroup:
-        template = CpuLaunchTemplate(
-            self,
-            "LoginTemplate",
-            security_groups=[self._network.cluster_security_group],
-            root_volume_gib=LOGIN_VOLUME_GIB,
-            user_data=login_node_user_data(self._lustre_mount()),
-            tags=node_tags(self._environment, "login"),
-        )
-        return PcsNodeGroup(
-            self,
-            "Login",
-            name="login",
-            cluster=self._cluster,
-            instance_type=settings.instance_type,
-            architecture=cpu_architecture(settings.instance_type),
-            launch_template=template,
-            role=self._role,
-            subnet=self._network.node_subnet,
-            min_count=settings.count,
-            max_count=settings.count,
-            image=settings.image,
-        )
-
-    def _node_group(self, group: NodeGroup) -> PcsNodeGroup:
-        template = AcceleratedLaunchTemplate(
-            self,
-            f"Template-{group.name}",
-            instance_type=group.instance_type,
-            launch=decide(group).launch,
-            layout=group.layout("pcs"),
-            subnet=self._network.node_subnet,
-            security_groups=[self._network.efa_security_group, self._network.cluster_security_group],
-            root_volume_gib=group.root_volume_gib,
-            user_data=compute_node_user_data(group, self._lustre_mount()),
-            tags=node_tags(self._environment, group.name),
-        )
-        return PcsNodeGroup(
-            self,
-            f"Group-{group.name}",
-            name=group.name,
-            cluster=self._cluster,
-            instance_type=group.instance_type,
-            architecture=group.hardware.architecture,
-            launch_template=template,
-            role=self._role,
-            subnet=self._network.node_subnet,
-            min_count=group.min_count,
-            max_count=group.max_count,
-            purchase=group.purchase.type,
-            image=group.image,
-        )
-
-    def _lustre_mount(self) -> LustreMount | None:
-        settings, file_system = self._environment.storage.lustre, self._storage.file_system
-        if settings is None or file_system is None:
-            return None
-        return LustreMount(file_system.dns_name, file_system.mount_name, settings.mount_path, settings.efa)
+            for group in environment.launched_groups
+        }
+        parts = {group.name: [groups[part.name] for part in group.blocks()] for group in environment.node_groups}
+        for queue in settings.queues:
+            node_groups = [part for name in queue.node_groups for part in parts[name]]
+            cluster.add_queue(queue, node_groups=node_groups, scope=self)

@@ -1,30 +1,31 @@
-"""`<env>-control-plane` with Slurm: what schedules jobs."""
+"""`<env>-control-plane` with Slurm: the PCS cluster."""
 
 from constructs import Construct
 
 from ultracluster.config.environment import Environment
 from ultracluster.config.pcs import Pcs
-from ultracluster.config.pcs_fleet import managed_nodes
-from ultracluster.constructs.keys import DataKey, log_group
+from ultracluster.constructs.keys import DataKey
+from ultracluster.constructs.log_groups import log_group
 from ultracluster.constructs.network import ClusterNetwork
-from ultracluster.constructs.pcs import PcsCluster, PcsNodeRole
+from ultracluster.constructs.pcs import PcsCluster
+from ultracluster.constructs.pcs_role import PcsNodeRole
 from ultracluster.stacks.base import EnvironmentStack
 
 
 class PcsControlPlaneStack(EnvironmentStack):
-    """The PCS cluster with its logs in CloudWatch, and the role of its nodes, which IAM takes a while to spread."""
+    """The PCS cluster with its logs in CloudWatch, and the role of its nodes, which IAM takes a while to propagate."""
 
     def __init__(self, scope: Construct, environment: Environment, *, settings: Pcs, network: ClusterNetwork) -> None:
         super().__init__(scope, "control-plane", environment, stateful=True)
+        key = DataKey(self, "Key", description=f"Scheduler logs of {environment.name}")
         self.cluster = PcsCluster(
             self,
             "Cluster",
             name=f"{environment.name}-cluster",
             settings=settings,
-            nodes=managed_nodes(environment, settings),
-            subnet=network.control_plane_subnets[0],
-            security_group=network.cluster_security_group,
+            nodes=settings.managed_nodes(environment.nodes),
+            subnet=network.control_plane_subnet_ids[0],
+            security_group=network.cluster_security_group_id,
+            log_group=log_group(self, "Logs", name="/aws/vendedlogs/pcs/cluster", key=key),
         )
         self.node_role = PcsNodeRole(self, "Nodes")
-        key = DataKey(self, "Key", description=f"Scheduler logs of {environment.name}")
-        self.cluster.deliver_logs(log_group(self, "Logs", name="/aws/vendedlogs/pcs/cluster", key=key))

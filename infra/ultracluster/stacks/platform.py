@@ -1,32 +1,27 @@
-"""`<env>-platform`: the software in the cluster, the nodes that it runs on, and who may use it."""
+"""`<env>-platform`: the software in the cluster, the system nodes, and who may use the cluster."""
 
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
-from constructs import Construct, IConstruct
+from constructs import Construct, IDependable
 
 from ultracluster.config.eks import Eks
 from ultracluster.config.environment import Environment
 from ultracluster.constructs.bucket_access import BucketAccess
-from ultracluster.constructs.compute import EKS_IMAGE, CpuLaunchTemplate
-from ultracluster.constructs.eks import EksAddon, administrator, member
-from ultracluster.constructs.eks_nodes import SystemNodeGroup
+from ultracluster.constructs.eks import EksAddon
 from ultracluster.constructs.karpenter import Karpenter
 from ultracluster.constructs.kubectl import HelmRelease, KubectlProvider, KubernetesObjects
 from ultracluster.constructs.network import ClusterNetwork
-from ultracluster.constructs.roles import PODS, grant, service_role
+from ultracluster.constructs.references import Role
+from ultracluster.constructs.roles import PODS, managed_policy, service_role
 from ultracluster.kubernetes import labels
 from ultracluster.kubernetes.addons import ClusterAddon, cluster_addons
 from ultracluster.kubernetes.deployed import DeployedResources, FileSystem, KarpenterResources
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.order import ordered_parts
 from ultracluster.kubernetes.parts import Objects, Release
-from ultracluster.nodes.eks import system_node_user_data
 from ultracluster.stacks.base import EnvironmentStack, node_tags
 from ultracluster.stacks.eks_control_plane import EksControlPlaneStack
 from ultracluster.stacks.storage import StorageStack
-
-SYSTEM_VOLUME_GIB = 100
-"""Root volume of a system node."""
 
 DNS_ADDON = "coredns"
 FILE_SYSTEM_ADDON = "aws-fsx-csi-driver"
@@ -55,10 +50,17 @@ class PlatformStack(EnvironmentStack):
         super().__init__(scope, "platform", environment)
         self._environment, self._settings, self._network = environment, settings, network
         self._storage, self._cluster = storage, control_plane.cluster
-        self._node_role, self._network_addon = control_plane.node_role, control_plane.network_addon
-        self._let_people_in()
-        self._bucket_role = self._reads_and_writes_buckets()
-        nodes = self._system_nodes()
+        self._access_entries()
+        self._bucket_role = self._create_bucket_role()
+        nodes = self._cluster.add_system_nodes(
+            settings.system_nodes,
+            role=control_plane.node_role,
+            subnets=network.control_plane_subnet_ids,
+            security_groups=[network.cluster_security_group_id],
+            lustre=environment.storage.lustre,
+            tags=node_tags(environment, labels.SYSTEM),
+            scope=self,
+        )
         addons = {
             found.addon.name: self._addon(found)
             for found in cluster_addons(environment.storage)
@@ -66,40 +68,52 @@ class PlatformStack(EnvironmentStack):
         }
         for addon in addons.values():
             addon.node.add_dependency(nodes)
-        provider = KubectlProvider(
+        self._provider = KubectlProvider(
             self,
             "Kubectl",
             cluster=self._cluster,
-            kubernetes_version=settings.kubernetes_version,
-            vpc=network.vpc,
-            subnets=network.control_plane_subnets,
-            security_group=network.cluster_security_group,
+            vpc=network.vpc_id,
+            subnets=network.control_plane_subnet_ids,
+            security_group=network.cluster_security_group_id,
             key=control_plane.key,
         )
         self._karpenter = Karpenter(self, "Karpenter", cluster=self._cluster) if settings.karpenter else None
         made: dict[str, HelmRelease | KubernetesObjects] = {}
         for part in ordered_parts(EksEnvironment.from_environment(environment), self._deployed()):
-            made[part.name] = self._make(part, provider)
-            before: list[IConstruct] = [made[name].resource for name in part.after]
-            made[part.name].resource.node.add_dependency(*(before or [provider.ready, addons[DNS_ADDON]]))
+            before: list[IDependable] = [made[name].resource for name in part.after]
+            made[part.name] = self._deploy(part, before or [self._provider.access, addons[DNS_ADDON]])
         if self._karpenter:
-            # pods get their role when they start, so it has to be theirs before
-            made["karpenter"].resource.node.add_dependency(self._karpenter.identity)
+            # pods assume their role when they start, so the association comes first
+            made["karpenter"].resource.node.add_dependency(self._karpenter.pod_identity_association)
 
-    def _let_people_in(self) -> None:
-        # named after the role, which has one entry: the next in the list must not take the place of one that goes
+    def _access_entries(self) -> None:
         for role in self._settings.admins:
-            administrator(self, f"Access-{role}", cluster=self._cluster, role_arn=role)
+            self._cluster.grant_admin(role, scope=self)
         for team in self._settings.teams:
             for role in team.members:
-                groups = [labels.team_group(team.name)]
-                member(self, f"Access-{role}", cluster=self._cluster, role_arn=role, groups=groups)
+                self._cluster.grant_access(role, groups=[labels.team_group(team.name)], scope=self)
 
-    def _make(self, part: Release | Objects, provider: KubectlProvider) -> HelmRelease | KubernetesObjects:
+    def _deploy(self, part: Release | Objects, after: list[IDependable]) -> HelmRelease | KubernetesObjects:
         if isinstance(part, Release):
-            mirror = self._settings.chart_mirror
-            return HelmRelease(self, f"Release-{part.name}", provider=provider, release=part, mirror=mirror)
-        return KubernetesObjects(self, f"Objects-{part.name}", provider=provider, objects=part)
+            return HelmRelease(
+                self,
+                f"Release-{part.name}",
+                provider=self._provider,
+                chart=part.chart.name,
+                name=part.name,
+                values=part.values,
+                wait=part.waits,
+                mirror=self._settings.chart_mirror,
+                after=after,
+            )
+        return KubernetesObjects(
+            self,
+            f"Objects-{part.name}",
+            provider=self._provider,
+            objects=part.items,
+            retained=part.retained,
+            after=after,
+        )
 
     def _deployed(self) -> DeployedResources:
         storage, made = self._storage, self._storage.file_system
@@ -114,16 +128,16 @@ class PlatformStack(EnvironmentStack):
     def _karpenter_resources(self, karpenter: Karpenter) -> KarpenterResources:
         network = self._network
         return KarpenterResources(
-            interruption_queue=karpenter.interruption_queue,
+            interruption_queue=karpenter.interruption_queue_name,
             node_role_name=karpenter.node_role_name,
-            node_subnet_id=network.node_subnet.subnet_id,
-            cpu_subnet_ids=tuple(subnet.subnet_id for subnet in network.control_plane_subnets),
-            efa_security_group_id=network.efa_security_group.security_group_id,
-            cluster_security_group_id=network.cluster_security_group.security_group_id,
+            node_subnet_id=network.node_subnet_id,
+            cpu_subnet_ids=network.control_plane_subnet_ids,
+            efa_security_group_id=network.efa_security_group_id,
+            cluster_security_group_id=network.cluster_security_group_id,
         )
 
-    def _reads_and_writes_buckets(self) -> iam.Role | None:
-        """The role of jobs, and of the driver that mounts buckets for them."""
+    def _create_bucket_role(self) -> iam.Role | None:
+        """The role of the teams' jobs, and of the CSI driver that mounts buckets for them."""
         if not self._storage.buckets:
             return None
         pods = iam.ServicePrincipal(PODS).with_session_tags()
@@ -142,24 +156,17 @@ class PlatformStack(EnvironmentStack):
 
     def _addon(self, addon: ClusterAddon) -> EksAddon:
         name, account = addon.addon.name, addon.addon.service_account
-        roles = {}
+        roles: dict[str, Role] = {}
         if account and name == BUCKETS_ADDON and self._bucket_role:
             roles[account] = self._bucket_role.role_arn
         if account and name == FILE_SYSTEM_ADDON:
-            roles[account] = self._looks_at_file_systems().attr_arn
-        return EksAddon(
-            self,
-            f"Addon-{name}",
-            cluster=self._cluster,
-            addon=addon,
-            kubernetes_version=self._settings.kubernetes_version,
-            pod_roles=roles,
-        )
+            roles[account] = self._fsx_csi_role()
+        return self._cluster.add_addon(name, configuration=addon.configuration, pod_roles=roles, scope=self)
 
-    def _looks_at_file_systems(self) -> iam.CfnRole:
-        """The driver's own policy would let it delete file systems; volumes that exist take nothing but a look."""
+    def _fsx_csi_role(self) -> iam.CfnRole:
+        """The driver's own policy lets it delete file systems; mounting existing ones takes only a read-only action."""
         role = service_role(self, "FileSystemRole", service=PODS, description="FSx CSI driver")
-        grant(
+        managed_policy(
             self,
             "FileSystemPolicy",
             roles=[role],
@@ -167,28 +174,3 @@ class PlatformStack(EnvironmentStack):
             accepted={"AwsSolutions-IAM5[Resource::*]": "the action takes no resource"},
         )
         return role
-
-    def _system_nodes(self) -> SystemNodeGroup:
-        environment, settings = self._environment, self._settings.system_nodes
-        template = CpuLaunchTemplate(
-            self,
-            "SystemTemplate",
-            security_groups=[self._network.cluster_security_group],
-            root_volume_gib=SYSTEM_VOLUME_GIB,
-            user_data=system_node_user_data(lustre=environment.storage.lustre),
-            tags=node_tags(environment, labels.SYSTEM),
-            image=EKS_IMAGE,
-        )
-        return SystemNodeGroup(
-            self,
-            "System",
-            cluster=self._cluster,
-            kubernetes_version=self._settings.kubernetes_version,
-            instance_type=settings.instance_type,
-            count=settings.count,
-            launch_template=template,
-            role=self._node_role,
-            network_addon=self._network_addon,
-            subnets=self._network.control_plane_subnets,
-            labels={labels.NODE_GROUP: labels.SYSTEM},
-        )

@@ -1,4 +1,4 @@
-"""`<env>-storage`: what outlives the nodes."""
+"""`<env>-storage`: buckets and the Lustre file system."""
 
 from constructs import Construct
 
@@ -12,14 +12,14 @@ from ultracluster.stacks.base import EnvironmentStack
 
 
 class StorageStack(EnvironmentStack):
-    """Buckets, and the Lustre file system."""
+    """Buckets and the Lustre file system, which are retained when the stack is deleted."""
 
     def __init__(self, scope: Construct, environment: Environment, *, network: ClusterNetwork) -> None:
         super().__init__(scope, "storage", environment, stateful=True)
         settings = environment.storage
         self._key = DataKey(self, "Key", description=f"Buckets and file system of {environment.name}")
         self.buckets = {
-            name: TrainingBucket(self, f"Bucket-{name}", settings=bucket, key=self._key)
+            name: TrainingBucket(self, f"Bucket-{name}", settings=bucket, key=None if bucket.existing else self._key)
             for name, bucket in settings.buckets.items()
         }
         self.file_system = self._file_system(settings.lustre, network) if settings.lustre else None
@@ -29,9 +29,9 @@ class StorageStack(EnvironmentStack):
             self,
             "FileSystem",
             settings=settings,
-            vpc=network.vpc,
-            subnet=network.node_subnet,
-            clients=network.cluster_security_group,
-            efa_clients=network.efa_security_group,
+            vpc=network.vpc_id,
+            subnet=network.node_subnet_id,
+            clients=network.cluster_security_group_id,
+            efa_clients=network.efa_security_group_id,
             key=self._key,
         )

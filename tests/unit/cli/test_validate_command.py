@@ -120,8 +120,8 @@ def test_validate_loads_nothing_heavy():
 
 @pytest.mark.parametrize("file", sorted([*ROOT.glob("environments/*.yaml"), *ROOT.glob("examples/*.yaml")]), ids=str)
 def test_shipped_files_have_no_errors(file):
-    from ultracluster.config.loader import read
+    from ultracluster.config.loader import validate
     from ultracluster.config.report import report
 
-    reading = read(file)
+    reading = validate(file)
     assert reading.errors == (), report(reading)

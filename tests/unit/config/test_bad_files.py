@@ -3,7 +3,7 @@
 import pytest
 
 from tests.bad_files import FOLDER, NAMES, SOUND, code_of, reading_of, report_of
-from ultracluster.config.loader import read
+from ultracluster.config.loader import validate
 from ultracluster.config.report import report
 
 # a Kubernetes too old for GB200 is one that EKS has no images of here, whatever the fleet
@@ -31,4 +31,4 @@ def test_there_are_enough_of_them():
 
 @pytest.mark.parametrize("file", SOUND)
 def test_the_files_they_differ_from_are_fine(file):
-    assert report(read(FOLDER / file)).splitlines()[1:] == ["  fine"]
+    assert report(validate(FOLDER / file)).splitlines()[1:] == ["  fine"]

@@ -122,7 +122,7 @@ def test_namespaces_of_the_software_are_reserved(name):
 
 
 def test_a_pattern_has_one_wording():
-    with pytest.raises(ValueError, match="two different words"):
+    with pytest.raises(ValueError, match="two different explanations"):
         text(r"^\d{12}$", "a dozen digits")
 
 

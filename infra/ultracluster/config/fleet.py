@@ -1,0 +1,31 @@
+"""The fleet: node groups, and the network and storage that they use. Rules of the control planes judge it."""
+
+from typing import NamedTuple
+
+from ultracluster.catalog import catalog
+from ultracluster.config.network import Network
+from ultracluster.config.node_groups import NodeGroup
+from ultracluster.config.storage import Storage
+
+
+class Fleet(NamedTuple):
+    """The accelerated nodes of an environment, whichever control plane runs them."""
+
+    node_groups: tuple[NodeGroup, ...]
+    network: Network
+    storage: Storage
+
+    @property
+    def nodes(self) -> int:
+        """Accelerated nodes at the maximum count of every group."""
+        return sum(group.max_count for group in self.node_groups)
+
+    @property
+    def launched_groups(self) -> tuple[NodeGroup, ...]:
+        """Node groups as they are launched: one group for each block of an UltraServer."""
+        return tuple(part for group in self.node_groups for part in group.blocks())
+
+    @property
+    def known_groups(self) -> tuple[tuple[int, NodeGroup], ...]:
+        """Groups with their index, without those whose type is not in the catalogue: another rule refuses them."""
+        return tuple((i, group) for i, group in enumerate(self.node_groups) if group.instance_type in catalog)

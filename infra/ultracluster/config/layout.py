@@ -1,0 +1,27 @@
+"""How one problem is laid out as text: its place, what is wrong, what to do, and its code at the right."""
+
+from textwrap import wrap
+
+WIDTH = 108
+
+
+def entry(code: str, place: str, message: str, hint: str, severity: str) -> str:
+    """The lines of one problem. `place` is empty for a problem of the whole."""
+    warning = "warning: " if severity == "warning" else ""
+    hint = hint[0].upper() + hint[1:]
+    stop = "" if hint.endswith(("?", "...")) else "."
+    text = printable(f"{warning}{place}{': ' if place else ''}{message}.  {hint}{stop}")
+    lines = wrap(
+        text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    label = f"[{code}]"
+    if len(lines[-1]) + 2 + len(label) <= WIDTH:
+        lines[-1] += label.rjust(WIDTH - len(lines[-1]))
+    else:
+        lines.append(label.rjust(WIDTH))
+    return "\n".join(lines)
+
+
+def printable(text: str) -> str:
+    """`text` with control characters escaped, which a terminal would obey."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

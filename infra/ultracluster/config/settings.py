@@ -1,0 +1,128 @@
+"""The base class of every settings model: frozen, without unknown keys, checked by its rules."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationInfo, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
+
+from ultracluster.config.problems import Collector, InvalidSettings, Path, Problem
+from ultracluster.config.wording import misshapen, secondary
+
+SettingsT = TypeVar("SettingsT", bound="Settings")
+
+
+class Settings(BaseModel):
+    """Base of every section of the environment file.
+
+    Built in Python, by its constructor or `model_validate`, a section with errors raises InvalidSettings with all of
+    them. Warnings do not raise. Read from a file, the loader collects the problems of the whole file.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    def __init__(self, /, **values: Any) -> None:
+        _raise_errors(type(self), values, examine(type(self), values, self_instance=self))
+
+    # Pydantic's own mark: without it, pydantic would build nested sections by this constructor, without their context.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> Self:
+        """Pydantic's `model_validate`, but for its error: raises InvalidSettings. A `context` is not used."""
+        options.pop("context", None)
+        examined = examine(cls, obj, **options)
+        return _raise_errors(cls, obj, examined)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Pydantic's `model_copy`, without the cached properties, which an update may change."""
+        copied = super().model_copy(update=update, deep=deep)
+        for cached in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[cached]
+        return copied
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _apply_rules(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        settings = handler(data)
+        problems = list(settings.problems())
+        if isinstance(info.context, Collector):
+            info.context.found += [(data, problem) for problem in problems]
+        elif errors := [problem for problem in problems if problem.severity == "error"]:
+            # a section inside a model that is not Settings
+            raise ValidationError.from_exception_data(cls.__name__, [_details(error, data) for error in errors])
+        return settings
+
+    def problems(self) -> Iterator[Problem]:
+        """What this section's own rules find, those of its base classes first, in the order of the source."""
+        for base in reversed(type(self).__mro__):
+            for member in vars(base).values():
+                if getattr(member, "is_rule", False):
+                    yield from member(self)
+
+
+class Examined(NamedTuple):
+    """What validation yields: the settings, unless the shape of a value refuses them, and the problems.
+
+    `found` holds the problems of rules, each with the data that its model was validated from.
+    """
+
+    settings: Any
+    misshapen: list[Problem]
+    found: list[tuple[object, Problem]]
+
+
+def examine(
+    model: type[Settings], data: object, *, written: Mapping[Path, str] | None = None, **options: Any
+) -> Examined:
+    """Validates `data` as `model` and collects every problem.
+
+    `written` is given for data from a file: the text of every value that is not text.
+    """
+    collector = Collector(from_file=written is not None)
+    try:
+        settings = model.__pydantic_validator__.validate_python(data, context=collector, **options)
+    except ValidationError as error:
+        errors = [details for details in error.errors(include_url=False) if not secondary(details)]
+        return Examined(None, [misshapen(details, model, written) for details in errors], collector.found)
+    return Examined(settings, [], collector.found)
+
+
+def _raise_errors(model: type[SettingsT], data: object, examined: Examined) -> SettingsT:
+    """The settings. Raises InvalidSettings when there are errors, in the order of `data`."""
+    errors = [*examined.misshapen, *(problem for _, problem in examined.found if problem.severity == "error")]
+    if not errors:
+        settings: SettingsT = examined.settings
+        return settings
+    order: dict[Path, int] = {}
+    paths: dict[int, list[Path]] = {}
+    for path, value in _values(data, ()):
+        order[path] = len(order)
+        paths.setdefault(id(value), []).append(path)
+    placed = list(examined.misshapen)
+    for value, problem in examined.found:
+        placed += [replace(problem, at=(*path, *problem.path)) for path in paths.get(id(value), [()])]
+    found = [problem for problem in dict.fromkeys(placed) if problem.severity == "error"]
+    raise InvalidSettings(model.__name__, sorted(found, key=lambda problem: _position(problem.path, order)))
+
+
+def _values(value: object, path: Path) -> Iterator[tuple[Path, object]]:
+    """Every value inside `value`, itself first, with its path."""
+    yield path, value
+    entries: Iterable[tuple[Any, object]] = ()
+    if isinstance(value, Mapping):
+        entries = value.items()
+    elif isinstance(value, list | tuple):
+        entries = enumerate(value)
+    for key, entry in entries:
+        yield from _values(entry, (*path, key))
+
+
+def _position(path: Path, order: Mapping[Path, int]) -> int:
+    return next(order[path[:n]] for n in range(len(path), -1, -1) if path[:n] in order)
+
+
+def _details(problem: Problem, data: object) -> InitErrorDetails:
+    text = f"{problem.message}. {problem.hint}".replace("{", "{{").replace("}", "}}")
+    return InitErrorDetails(type=PydanticCustomError(problem.code, text), loc=problem.path, input=data)
