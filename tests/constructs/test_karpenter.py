@@ -16,8 +16,8 @@ from tests.synthesis import flags
 from ultracluster.constructs.eks import EksCluster
 from ultracluster.constructs.karpenter import EVENTS, Karpenter
 from ultracluster.constructs.roles import managed_policy
-from ultracluster.kubernetes.operators import KARPENTER_ACCOUNT, karpenter_release
-from ultracluster.kubernetes.parts import Deployed, Elastic
+from ultracluster.kubernetes.deployed import DeployedResources, KarpenterResources
+from ultracluster.kubernetes.karpenter import KARPENTER_ACCOUNT, karpenter_release
 
 CHANGES = re.compile(r"(ec2|iam|eks|sqs):(?!Describe|Get|List|Receive)")
 
@@ -83,7 +83,9 @@ def everything(statements):
 
 def test_the_controller_s_role_is_bound_to_the_account_of_its_release(template):
     [association] = of(template, "AWS::EKS::PodIdentityAssociation").values()
-    release = karpenter_release(Deployed("test-1", elastic=Elastic("queue", "role", "s", ("s",), "g", "g")))
+    release = karpenter_release(
+        DeployedResources("test-1", karpenter=KarpenterResources("queue", "role", "s", ("s",), "g", "g"))
+    )
     assert association["Namespace"] == release.chart.namespace
     assert association["ServiceAccount"] == release.values["serviceAccount"]["name"] == KARPENTER_ACCOUNT
 

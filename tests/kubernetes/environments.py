@@ -1,11 +1,11 @@
-"""EKS environments for tests: one fleet, and what a test says otherwise."""
+"""EKS environments for tests: one fleet, with the settings that a test changes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ultracluster.catalog import catalog
-from ultracluster.config.eks import Eks
 from ultracluster.config.environment import Environment
+from ultracluster.kubernetes.environment import EksEnvironment
 
 STACKS = ("gpu_operator", "device_plugin", "dra")
 SCHEDULERS = ("kueue", "volcano", "kai", "kueue_with_kai", "kueue_with_volcano")
@@ -22,13 +22,13 @@ def eks_environment(
     lustre: bool = False,
     buckets: Sequence[str] = (),
     **settings: Any,
-) -> Environment:
-    """An environment with `groups`, types by name, whose control plane has `settings` beside what each needs."""
+) -> EksEnvironment:
+    """An environment with `groups`, instance types by name. `settings` are added to those that every file needs."""
     storage: dict[str, Any] = {"buckets": {name: {} for name in buckets}}
     if lustre:
         storage["lustre"] = {"deployment": "persistent_2", "capacity_gib": 4800, "throughput_mbps_per_tib": 500}
     shares = {name: catalog[instance_type].gpu_count for name, instance_type in groups.items()}
-    return Environment.model_validate(
+    environment = Environment.model_validate(
         {
             "schema_version": 1,
             "name": "test",
@@ -46,12 +46,7 @@ def eks_environment(
             },
         }
     )
-
-
-def eks_settings(environment: Environment) -> Eks:
-    """The control plane of an environment that has EKS."""
-    assert isinstance(environment.control_plane, Eks)
-    return environment.control_plane
+    return EksEnvironment.from_environment(environment)
 
 
 def _group(name: str, instance_type: str) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""A fleet that two teams share, and what a test says otherwise."""
+"""A fleet that two teams share, with the settings that a test changes."""
 
 from typing import Any
 
 from ultracluster.config.environment import Environment
+from ultracluster.kubernetes.environment import EksEnvironment
 
 SCHEDULERS = ("kueue", "volcano", "kai", "kueue_with_kai", "kueue_with_volcano")
 STACKS = ("gpu_operator", "device_plugin", "dra")
@@ -18,10 +19,15 @@ ULTRASERVER = {
 }
 
 
-def fleet(
+def fleet(*args: Any, **settings: Any) -> EksEnvironment:
+    """The view of `fleet_file`."""
+    return EksEnvironment.from_environment(fleet_file(*args, **settings))
+
+
+def fleet_file(
     groups: dict[str, tuple[str, int]] = P5EN, teams: tuple[dict[str, Any], ...] = TEAMS, **settings: Any
 ) -> Environment:
-    """Node groups by name, each a type and a count of nodes, under an EKS control plane with `settings`."""
+    """Node groups by name, each an instance type and a number of nodes, with an EKS control plane of `settings`."""
     return Environment.model_validate(
         {
             "schema_version": 1,
@@ -50,7 +56,12 @@ def fleet(
     )
 
 
-def one_team(instance_type: str, nodes: int, gpus: int, **settings: Any) -> Environment:
-    """A team that has all the nodes of one type for its own."""
+def one_team(instance_type: str, nodes: int, gpus: int, **settings: Any) -> EksEnvironment:
+    """The view of `one_team_file`."""
+    return EksEnvironment.from_environment(one_team_file(instance_type, nodes, gpus, **settings))
+
+
+def one_team_file(instance_type: str, nodes: int, gpus: int, **settings: Any) -> Environment:
+    """One team and one node group, all of whose GPUs are the team's."""
     team = {"name": "pretrain", "node_groups": ["train"], "gpus": gpus}
-    return fleet({"train": (instance_type, nodes)}, (team,), **settings)
+    return fleet_file({"train": (instance_type, nodes)}, (team,), **settings)

@@ -1,6 +1,6 @@
-"""Kubernetes objects against what the API server would refuse: schemas of Kubernetes, and the CRDs of the software.
+"""Validates Kubernetes objects as the API server would: against schemas of Kubernetes, and CRDs of the software.
 
-CRDs lie beside the project. Their CEL rules are not run, nor are webhooks.
+CRDs are in a folder beside the project. CEL rules and webhooks are not run.
 """
 
 import re
@@ -15,17 +15,17 @@ import yaml
 
 CRDS = Path(__file__).parents[3] / "shared" / "crds"
 BUILT_IN = re.compile(r"(apps|autoscaling|batch|policy|([a-z]+\.)*k8s\.io)/|v1$")
-"""API versions that Kubernetes itself has; projects of its own bear x-k8s.io."""
+"""API versions of Kubernetes itself; its subprojects use x-k8s.io."""
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Refused(AssertionError):
-    """An object that does not follow its schema, or whose kind nobody knows."""
+    """An object that violates its schema, or has an unknown kind."""
 
 
 def check(obj: dict[str, Any], kubernetes_version: str = "1.35") -> None:
-    """Raises Refused for an object that the API server would not take, unknown fields among them."""
+    """Raises Refused for an object that the API server would refuse, for example for an unknown field."""
     kind, api_version = obj["kind"], obj["apiVersion"]
     if BUILT_IN.match(api_version):
         try:
@@ -34,7 +34,7 @@ def check(obj: dict[str, Any], kubernetes_version: str = "1.35") -> None:
             raise Refused(f"{kind} {obj['metadata'].get('name')}: {error}") from None
         return
     if not CRDS.is_dir():
-        pytest.skip(f"no CRDs at {CRDS}: {kind} of {api_version} is not held against its own")
+        pytest.skip(f"no CRDs at {CRDS}: {kind} of {api_version} is not validated")
     group, _, version = api_version.partition("/")
     schema = _custom(group).get((kind, version))
     if schema is None:
@@ -59,7 +59,7 @@ def _custom(group: str) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def closed(schema: dict[str, Any]) -> dict[str, Any]:
-    """A CRD's schema as JSON Schema that refuses unknown fields, where the CRD does not keep them."""
+    """A CRD's schema as JSON Schema that refuses unknown fields, unless the CRD preserves them."""
     if schema.get("x-kubernetes-preserve-unknown-fields"):
         return {}
     plain = {key: value for key, value in schema.items() if not key.startswith("x-kubernetes-")}

@@ -1,3 +1,5 @@
+"""EKS add-ons and their configuration."""
+
 from tests.kubernetes.environments import eks_environment
 from tests.kubernetes.schemas import check
 from ultracluster.config.eks import POD_ADDRESSES
@@ -6,33 +8,33 @@ from ultracluster.kubernetes.labels import GPU_TAINT
 
 
 def made(**environment):
-    return {addon.addon.name: addon for addon in cluster_addons(eks_environment(**environment))}
+    return {addon.addon.name: addon for addon in cluster_addons(eks_environment(**environment).storage)}
 
 
-def test_a_node_needs_its_network_and_identity_before_it_is_ready():
+def test_nodes_need_network_and_pod_identity_addons_to_become_ready():
     before = {name for name, addon in made().items() if addon.before_nodes}
     assert before == {"vpc-cni", "kube-proxy", "eks-pod-identity-agent"}
 
 
-def test_what_comes_before_the_nodes_is_listed_first():
-    flags = [addon.before_nodes for addon in cluster_addons(eks_environment(lustre=True, buckets=["datasets"]))]
+def test_addons_before_the_nodes_are_listed_first():
+    flags = [addon.before_nodes for addon in cluster_addons(eks_environment(lustre=True, buckets=["datasets"]).storage)]
     assert flags == sorted(flags, reverse=True)
 
 
-def test_storage_drivers_come_with_the_storage_they_serve():
+def test_storage_drivers_are_installed_with_their_storage():
     drivers = {"aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver"}
     assert not drivers & set(made())
     assert drivers & set(made(lustre=True)) == {"aws-fsx-csi-driver"}
     assert drivers & set(made(buckets=["datasets"])) == {"aws-mountpoint-s3-csi-driver"}
 
 
-def test_the_network_plugin_holds_as_many_addresses_as_the_subnet_was_planned_for():
+def test_the_vpc_cni_keeps_as_many_addresses_as_the_subnet_plan_counts():
     environment = made()["vpc-cni"].configuration["env"]
     assert int(environment["MINIMUM_IP_TARGET"]) == POD_ADDRESSES
     assert 0 < int(environment["WARM_IP_TARGET"]) < POD_ADDRESSES
 
 
-def test_the_network_plugins_environment_is_text():
+def test_environment_variables_of_the_vpc_cni_are_strings():
     """EKS's schema of the add-on refuses numbers."""
     container = {"name": "aws-node", "image": "registry.example/cni:1"}
     env = [{"name": name, "value": value} for name, value in made()["vpc-cni"].configuration["env"].items()]
@@ -40,16 +42,16 @@ def test_the_network_plugins_environment_is_text():
     check({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "cni"}, "spec": spec})
 
 
-def test_the_monitoring_agent_looks_into_gpus():
+def test_dcgm_of_the_monitoring_agent_tolerates_the_gpu_taint():
     (toleration,) = made()["eks-node-monitoring-agent"].configuration["dcgmAgent"]["tolerations"]
     assert (toleration["key"], toleration["effect"]) == (GPU_TAINT["key"], GPU_TAINT["effect"])
     assert toleration["operator"] == "Exists"
 
 
-def test_buckets_are_mounted_on_gpu_nodes_too():
+def test_the_s3_driver_runs_on_gpu_nodes_too():
     driver = made(buckets=["datasets"])["aws-mountpoint-s3-csi-driver"]
     assert driver.configuration["node"]["tolerateAllTaints"]
 
 
-def test_dns_stays_off_gpu_nodes():
+def test_coredns_does_not_run_on_gpu_nodes():
     assert "tolerations" not in made()["coredns"].configuration

@@ -1,8 +1,10 @@
+"""Device stacks: what advertises the GPUs and EFA devices of each node."""
+
 from itertools import product
 
 import pytest
 
-from tests.kubernetes.environments import GB200, P5, STACKS, eks_environment, eks_settings
+from tests.kubernetes.environments import GB200, P5, STACKS, eks_environment
 from tests.kubernetes.schemas import check
 from ultracluster.kubernetes.devices import device_releases
 from ultracluster.kubernetes.labels import DEVICE_STACK, GPU_TAINT, OPERANDS, node_labels
@@ -13,8 +15,7 @@ MIXED = {**P5, **GB200}
 
 
 def made(groups=P5, **settings) -> dict[str, Release]:
-    environment = eks_environment(groups, **settings)
-    return {release.name: release for release in device_releases(environment, eks_settings(environment))}
+    return {release.name: release for release in device_releases(eks_environment(groups, **settings))}
 
 
 def pod(spec):
@@ -32,7 +33,7 @@ def tolerates(spec, taint) -> bool:
 
 
 def selects(spec, labels) -> bool:
-    """Whether pods of `spec` go to nodes with `labels`, by the selector and the one node affinity that we write."""
+    """Whether `spec` schedules pods on nodes with `labels`, by its node selector or required node affinity."""
     if any(labels.get(name) != value for name, value in spec.get("nodeSelector", {}).items()):
         return False
     required = spec.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution")
@@ -44,8 +45,8 @@ def selects(spec, labels) -> bool:
     )
 
 
-def shows_gpus(releases: dict[str, Release], labels: dict[str, str]) -> list[str]:
-    """Releases that show GPUs of a node with `labels`."""
+def gpu_releases(releases: dict[str, Release], labels: dict[str, str]) -> list[str]:
+    """Releases that advertise GPUs of a node with `labels`."""
     shows = []
     if "gpu-operator" in releases and labels.get(OPERANDS) != "false":
         shows.append("gpu-operator")
@@ -57,7 +58,7 @@ def shows_gpus(releases: dict[str, Release], labels: dict[str, str]) -> list[str
     return shows
 
 
-def shows_efa(releases: dict[str, Release], labels: dict[str, str]) -> list[str]:
+def efa_releases(releases: dict[str, Release], labels: dict[str, str]) -> list[str]:
     charts = ("aws-efa-k8s-device-plugin", "aws-dranet")
     return [name for name in charts if name in releases and selects(releases[name].values, labels)]
 
@@ -68,17 +69,17 @@ ULTRASERVERS = [(GB200, stack) for stack in STACKS]
 
 
 @pytest.mark.parametrize(("groups", "stack"), ONE + SEVERAL + ULTRASERVERS)
-def test_one_thing_shows_the_gpus_of_a_node_and_one_its_efa_cards(groups, stack):
+def test_exactly_one_release_advertises_gpus_and_one_efa_devices_of_a_node(groups, stack):
     releases = made(groups, device_stack=stack)
-    settings = eks_settings(eks_environment(groups, device_stack=stack))
+    settings = eks_environment(groups, device_stack=stack).settings
     for name in groups:
         labels = node_labels(name, settings)
-        assert len(shows_gpus(releases, labels)) == 1
-        assert len(shows_efa(releases, labels)) == 1
+        assert len(gpu_releases(releases, labels)) == 1
+        assert len(efa_releases(releases, labels)) == 1
 
 
 @pytest.mark.parametrize(("groups", "stack"), ONE + SEVERAL + ULTRASERVERS)
-def test_a_cluster_has_node_feature_discovery_once(groups, stack):
+def test_node_feature_discovery_is_installed_once(groups, stack):
     releases = made(groups, device_stack=stack)
     brings = [name for name, release in releases.items() if release.values.get("nfd", {}).get("enabled")]
     assert len(brings) == 1
@@ -87,7 +88,7 @@ def test_a_cluster_has_node_feature_discovery_once(groups, stack):
 @pytest.mark.parametrize(("groups", "stack"), ONE + SEVERAL + ULTRASERVERS)
 def test_gpu_feature_discovery_labels_the_nodes_of_every_stack(groups, stack):
     releases = made(groups, device_stack=stack)
-    settings = eks_settings(eks_environment(groups, device_stack=stack))
+    settings = eks_environment(groups, device_stack=stack).settings
     for name in groups:
         labels = node_labels(name, settings)
         labelled = [
@@ -99,7 +100,7 @@ def test_gpu_feature_discovery_labels_the_nodes_of_every_stack(groups, stack):
         assert len(labelled) == 1
 
 
-def test_whatever_runs_on_gpu_nodes_tolerates_their_taint():
+def test_software_on_gpu_nodes_tolerates_their_taint():
     for groups, stack in ONE + SEVERAL:
         for release in made(groups, device_stack=stack).values():
             values = release.values
@@ -110,7 +111,7 @@ def test_whatever_runs_on_gpu_nodes_tolerates_their_taint():
             assert all(tolerates(spec, GPU_TAINT) for spec in tolerant)
 
 
-def test_selectors_affinities_and_tolerations_are_kubernetes_own():
+def test_selectors_affinities_and_tolerations_follow_the_schema_of_kubernetes():
     for groups, stack in ONE + SEVERAL + ULTRASERVERS:
         for release in made(groups, device_stack=stack).values():
             for part in (release.values, release.values.get("kubeletPlugin", {}), release.values.get("daemonsets", {})):
@@ -118,17 +119,17 @@ def test_selectors_affinities_and_tolerations_are_kubernetes_own():
                 check(pod({name: part[name] for name in names if name in part}), "1.37")
 
 
-def test_helm_does_not_wait_for_what_runs_on_gpu_nodes():
+def test_helm_does_not_wait_for_software_on_gpu_nodes():
     for groups, stack in ONE + SEVERAL:
         assert not any(release.waits for release in made(groups, device_stack=stack).values())
 
 
-def test_the_operator_leaves_the_images_driver_and_toolkit_alone():
+def test_the_operator_installs_neither_driver_nor_toolkit():
     values = made()["gpu-operator"].values
     assert values["driver"] == values["toolkit"] == {"enabled": False}
 
 
-def test_the_operators_policy_is_one_that_its_crd_takes():
+def test_the_operators_cluster_policy_follows_its_crd():
     values = made()["gpu-operator"].values
     chart_alone = {"nfd", "clusterPolicy", "gpuCluster", "node-feature-discovery"}
     spec = {name: value for name, value in values.items() if name not in chart_alone}
@@ -137,60 +138,60 @@ def test_the_operators_policy_is_one_that_its_crd_takes():
     check({**policy, "spec": {**required, **spec}})
 
 
-def test_the_operator_gets_one_policy():
+def test_the_operator_gets_either_a_cluster_policy_or_a_gpu_cluster():
     values = made()["gpu-operator"].values
     assert values["clusterPolicy"]["deployCR"] is not values["gpuCluster"]["deployCR"]
 
 
-def test_nothing_takes_efas_rdma_devices():
+def test_no_device_plugin_takes_rdma_devices_of_efa():
     operator = made()["gpu-operator"].values["devicePlugin"]["env"]
     assert {"name": "MOFED_ENABLED", "value": "false"} in operator
     assert made(device_stack="device_plugin")["nvidia-device-plugin"].values["mofedEnabled"] is False
 
 
-def test_the_operator_keeps_off_nodes_of_other_stacks():
-    settings = eks_settings(eks_environment(MIXED, device_stack={"gpu_operator": ["train"], "dra": ["nvl"]}))
+def test_operands_of_the_operator_do_not_run_on_nodes_of_other_stacks():
+    settings = eks_environment(MIXED, device_stack={"gpu_operator": ["train"], "dra": ["nvl"]}).settings
     assert OPERANDS not in node_labels("train", settings)
     assert node_labels("nvl", settings)[OPERANDS] == "false"
 
 
-def test_a_node_says_its_stack():
+def test_nodes_are_labelled_with_their_device_stack():
     for stack in STACKS:
-        settings = eks_settings(eks_environment(device_stack=stack))
+        settings = eks_environment(device_stack=stack).settings
         assert node_labels("train", settings)[DEVICE_STACK] == stack
 
 
 @pytest.mark.parametrize("stack", ["gpu_operator", "device_plugin"])
-def test_ultraservers_get_compute_domains_beside_a_device_plugin_that_has_the_gpus(stack):
+def test_ultraservers_get_compute_domains_while_a_device_plugin_serves_their_gpus(stack):
     driver = made(GB200, device_stack=stack)["dra-driver-nvidia-gpu"].values
     assert driver["resources"] == {"gpus": {"enabled": False}, "computeDomains": {"enabled": True}}
 
 
-def test_the_dra_driver_serves_ultraservers_alone_where_others_have_a_plugin():
-    settings = eks_settings(eks_environment(MIXED))
+def test_the_dra_driver_runs_only_on_ultraservers_if_other_groups_have_a_device_plugin():
+    settings = eks_environment(MIXED).settings
     driver = made(MIXED)["dra-driver-nvidia-gpu"].values["kubeletPlugin"]
     assert selects(driver, node_labels("nvl", settings))
     assert not selects(driver, node_labels("train", settings))
 
 
-def test_the_dra_driver_takes_gpus_only_with_the_charts_override():
+def test_the_dra_driver_serves_gpus_only_with_the_charts_override():
     for groups, stack in product((P5, GB200), STACKS):
         driver = made(groups, device_stack=stack).get("dra-driver-nvidia-gpu")
         if driver:
             assert driver.values["gpuResourcesEnabledOverride"] is driver.values["resources"]["gpus"]["enabled"]
 
 
-def test_claims_of_gpus_alone_run_no_compute_domains():
+def test_dra_without_ultraservers_has_no_compute_domains():
     driver = made(device_stack="dra")["dra-driver-nvidia-gpu"].values
     assert driver["resources"] == {"gpus": {"enabled": True}, "computeDomains": {"enabled": False}}
 
 
-def test_no_dra_driver_without_claims_or_ultraservers():
+def test_no_dra_driver_without_dra_or_ultraservers():
     assert "dra-driver-nvidia-gpu" not in made()
     assert "aws-dranet" not in made()
 
 
-def test_claimed_nodes_have_feature_discovery_without_a_plugin():
+def test_dra_nodes_have_feature_discovery_without_a_device_plugin():
     releases = made(device_stack="dra")
     assert not set(GPU_PLUGINS) & set(releases)
     assert releases["gpu-feature-discovery"].values["devicePlugin"] == {"enabled": False}

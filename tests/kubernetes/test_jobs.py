@@ -1,15 +1,16 @@
-"""The job that a team submits: it is what the hardware, the quota and the scheduler ask for."""
+"""The example job of a team, on every instance type and under every scheduler."""
 
 import json
 
 import pytest
 
-from tests.kubernetes.fleet import SCHEDULERS, STACKS, TEAMS, fleet, one_team
+from tests.kubernetes.fleet import SCHEDULERS, STACKS, TEAMS, fleet_file, one_team_file
 from tests.kubernetes.schemas import check
 from ultracluster.catalog import catalog
 from ultracluster.config.environment import Environment
+from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.jobs import JobRefused, example_job
-from ultracluster.kubernetes.scheduling import scheduling
+from ultracluster.kubernetes.queues import team_and_queue_objects
 
 PCS = {"type": "pcs", "slurm_version": "25.11", "queues": [{"name": "train", "node_groups": ["train"]}]}
 OPERATORS = ([], ["jobset"], ["trainer"])
@@ -21,7 +22,7 @@ def workload(objects):
 
 
 def template(objects):
-    """The pod template, wherever the kind of job has it."""
+    """The pod template of any kind of job."""
     spec = workload(objects)["spec"]
     if "replicatedJobs" in spec:
         spec = spec["replicatedJobs"][0]["template"]["spec"]
@@ -44,6 +45,12 @@ def environment_variables(objects):
     return {variable["name"]: variable["value"] for variable in container(objects)["env"]}
 
 
+def in_cluster(environment):
+    """Objects of teams and queues that the job refers to."""
+    parts = team_and_queue_objects(EksEnvironment.from_environment(environment))
+    return [obj for part in parts for obj in part.items]
+
+
 def kinds(objects):
     return [obj["kind"] for obj in objects]
 
@@ -52,10 +59,10 @@ def kinds(objects):
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("hardware", catalog.values(), ids=lambda hardware: hardware.name)
-def test_kubernetes_takes_a_job_on_every_type(hardware, stack, scheduler, operators):
+def test_a_job_on_every_type_follows_its_schemas(hardware, stack, scheduler, operators):
     nodes = 36 if hardware.ultraserver_only else 2
     gpus = hardware.gpu_count * nodes
-    environment = one_team(hardware.name, nodes, gpus, device_stack=stack, scheduler=scheduler, jobs=operators)
+    environment = one_team_file(hardware.name, nodes, gpus, device_stack=stack, scheduler=scheduler, jobs=operators)
     for obj in example_job(environment, "pretrain", gpus):
         check(obj)
         assert obj["metadata"]["namespace"] == "pretrain"
@@ -63,7 +70,7 @@ def test_kubernetes_takes_a_job_on_every_type(hardware, stack, scheduler, operat
 
 def test_64_gpus_of_p5en_under_kueue():
     """The worked example: eight nodes, each with eight GPUs and sixteen EFA devices."""
-    objects = example_job(fleet(jobs=["jobset"]), "pretrain", 64)
+    objects = example_job(fleet_file(jobs=["jobset"]), "pretrain", 64)
     assert kinds(objects) == ["JobSet"]
     job, pod, resources = workload(objects), template(objects), container(objects)["resources"]
     assert pods(objects) == 8
@@ -98,16 +105,16 @@ def test_64_gpus_of_p5en_under_kueue():
         ("p6e-gb200.36xlarge", 4),
     ],
 )
-def test_a_pod_takes_every_gpu_and_efa_device_of_its_node(name, efa):
+def test_a_pod_requests_every_gpu_and_efa_device_of_its_node(name, efa):
     gpus = catalog[name].gpu_count
-    limits = container(example_job(one_team(name, 36, 36 * gpus), "pretrain", 2 * gpus))["resources"]["limits"]
+    limits = container(example_job(one_team_file(name, 36, 36 * gpus), "pretrain", 2 * gpus))["resources"]["limits"]
     assert limits["nvidia.com/gpu"] == gpus
     assert limits["vpc.amazonaws.com/efa"] == efa
 
 
 @pytest.mark.parametrize("hardware", catalog.values(), ids=lambda hardware: hardware.name)
 def test_a_pod_leaves_cpus_and_memory_for_the_node(hardware):
-    job = example_job(one_team(hardware.name, 36, 36 * hardware.gpu_count), "pretrain", hardware.gpu_count)
+    job = example_job(one_team_file(hardware.name, 36, 36 * hardware.gpu_count), "pretrain", hardware.gpu_count)
     requests = container(job)["resources"]["requests"]
     assert 0 < requests["cpu"] < hardware.vcpus
     assert 0 < int(requests["memory"].removesuffix("Gi")) < hardware.memory_gib
@@ -117,10 +124,10 @@ def test_a_pod_leaves_cpus_and_memory_for_the_node(hardware):
 @pytest.mark.parametrize("stack", ["gpu_operator", "dra"])
 @pytest.mark.parametrize("name", ["p5.48xlarge", "p6-b300.48xlarge", "p6e-gb200.36xlarge"])
 def test_a_job_of_the_whole_quota_is_within_it(name, stack, scheduler):
-    """Everything that Kueue counts of the job is in the team's queue, and not more than the queue has."""
+    """The team's queue has a quota of every resource that Kueue counts for the job, and it is large enough."""
     hardware = catalog[name]
     gpus = 36 * hardware.gpu_count
-    environment = one_team(name, 36, gpus, device_stack=stack, scheduler=scheduler)
+    environment = one_team_file(name, 36, gpus, device_stack=stack, scheduler=scheduler)
     objects = example_job(environment, "pretrain", gpus)
     asked = dict(container(objects)["resources"]["requests"])
     asked["memory"] = int(asked["memory"].removesuffix("Gi"))
@@ -132,7 +139,7 @@ def test_a_job_of_the_whole_quota_is_within_it(name, stack, scheduler):
             asked[by_class[request["exactly"]["deviceClassName"]]] = request["exactly"]["count"]
         if obj["kind"] == "ComputeDomain":
             asked["resource.nvidia.com/channel"] = 1
-    (queue,) = [obj for part in scheduling(environment) for obj in part.items if obj["kind"] == "ClusterQueue"]
+    (queue,) = [obj for obj in in_cluster(environment) if obj["kind"] == "ClusterQueue"]
     (flavor,) = queue["spec"]["resourceGroups"][0]["flavors"]
     quota = {entry["name"]: int(str(entry["nominalQuota"]).removesuffix("Gi")) for entry in flavor["resources"]}
     assert asked.keys() == quota.keys()
@@ -143,9 +150,9 @@ def test_a_job_of_the_whole_quota_is_within_it(name, stack, scheduler):
 @pytest.mark.parametrize("operators", OPERATORS, ids=lambda operators: "-".join(operators) or "none")
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("stack", STACKS)
-def test_the_pod_passes_the_baseline_of_its_namespace(scheduler, operators, stack):
+def test_pods_meet_the_baseline_standard_of_their_namespace(scheduler, operators, stack):
     """Pod Security Standards, baseline: nothing of the host, no privilege, no added capability."""
-    environment = one_team("p6e-gb200.36xlarge", 36, 144, scheduler=scheduler, jobs=operators, device_stack=stack)
+    environment = one_team_file("p6e-gb200.36xlarge", 36, 144, scheduler=scheduler, jobs=operators, device_stack=stack)
     spec = template(example_job(environment, "pretrain", 144))["spec"]
     assert {"hostNetwork", "hostPID", "hostIPC", "securityContext", "initContainers"}.isdisjoint(spec)
     assert all("hostPath" not in volume for volume in spec["volumes"])
@@ -153,10 +160,10 @@ def test_the_pod_passes_the_baseline_of_its_namespace(scheduler, operators, stac
         assert {"securityContext", "ports", "lifecycle"}.isdisjoint(each)
 
 
-def test_every_mount_has_a_volume_and_no_volume_is_left_over():
+def test_mounts_and_volumes_match():
     for environment in (
-        fleet(),
-        fleet().model_copy(update={"storage": fleet().storage.model_copy(update={"lustre": None})}),
+        fleet_file(),
+        fleet_file().model_copy(update={"storage": fleet_file().storage.model_copy(update={"lustre": None})}),
     ):
         objects = example_job(environment, "pretrain", 64)
         mounts = {mount["name"] for mount in container(objects)["volumeMounts"]}
@@ -164,16 +171,16 @@ def test_every_mount_has_a_volume_and_no_volume_is_left_over():
 
 
 @pytest.mark.parametrize("operators", OPERATORS[1:])
-def test_a_job_set_makes_its_pods_anew_together(operators):
-    """One failed pod fails its Job, and that restarts all."""
-    job = workload(example_job(fleet(jobs=operators), "pretrain", 64))
+def test_a_job_set_restarts_all_its_pods_together(operators):
+    """A failed pod fails its Job, and the JobSet restarts all Jobs."""
+    job = workload(example_job(fleet_file(jobs=operators), "pretrain", 64))
     assert job["kind"] == "JobSet"
     assert job["spec"]["failurePolicy"]["maxRestarts"] > 0
     assert job["spec"]["replicatedJobs"][0]["template"]["spec"]["backoffLimit"] == 0
 
 
-def test_a_job_without_job_sets_has_a_service_that_names_its_pods():
-    objects = example_job(fleet(), "pretrain", 64)
+def test_a_plain_job_has_a_headless_service_for_its_pods():
+    objects = example_job(fleet_file(), "pretrain", 64)
     assert kinds(objects) == ["Service", "Job"]
     service, job = objects
     assert service["spec"]["clusterIP"] == "None"
@@ -189,8 +196,8 @@ def test_a_job_without_job_sets_has_a_service_that_names_its_pods():
         ({"scheduler": "volcano"}, "train-64-gpus-node-0.train-64-gpus", "$(VC_TASK_INDEX)"),
     ],
 )
-def test_pods_find_the_first_of_them_and_their_own_rank(settings, main, rank):
-    objects = example_job(fleet(**settings), "pretrain", 64)
+def test_pods_know_the_address_of_the_first_pod_and_their_rank(settings, main, rank):
+    objects = example_job(fleet_file(**settings), "pretrain", 64)
     assert environment_variables(objects)["MASTER_ADDR"] == main
     command = container(objects)["command"]
     assert command[0] == "torchrun"
@@ -198,61 +205,59 @@ def test_pods_find_the_first_of_them_and_their_own_rank(settings, main, rank):
     assert command[-1] == "/fsx/train.py"
 
 
-def test_the_network_is_tuned_by_the_plugin_and_not_by_the_job():
-    variables = environment_variables(example_job(fleet(), "pretrain", 64))
+def test_the_job_sets_no_nccl_tuning():
+    variables = environment_variables(example_job(fleet_file(), "pretrain", 64))
     assert variables["FI_PROVIDER"] == "efa"
     assert {"NCCL_ALGO", "NCCL_PROTO", "NCCL_BUFFSIZE", "FI_EFA_USE_DEVICE_RDMA"}.isdisjoint(variables)
 
 
-def test_p5_4xlarge_goes_without_peer_to_peer():
-    small = example_job(one_team("p5.4xlarge", 4, 4), "pretrain", 4)
+def test_p5_4xlarge_disables_peer_to_peer():
+    small = example_job(one_team_file("p5.4xlarge", 4, 4), "pretrain", 4)
     assert environment_variables(small)["FI_HMEM_DISABLE_P2P"] == "1"
-    assert "FI_HMEM_DISABLE_P2P" not in environment_variables(example_job(fleet(), "pretrain", 64))
+    assert "FI_HMEM_DISABLE_P2P" not in environment_variables(example_job(fleet_file(), "pretrain", 64))
 
 
-def test_a_type_without_switches_is_placed_anywhere():
-    annotations = template(example_job(one_team("p5.4xlarge", 4, 4), "pretrain", 4))["metadata"]["annotations"]
+def test_a_type_without_network_layers_is_placed_on_any_nodes():
+    annotations = template(example_job(one_team_file("p5.4xlarge", 4, 4), "pretrain", 4))["metadata"]["annotations"]
     assert annotations == {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
 
 
-def test_volcano_starts_all_or_none_and_keeps_them_near():
-    spec = workload(example_job(fleet(scheduler="volcano"), "research", 32))["spec"]
+def test_volcano_starts_all_pods_or_none_and_prefers_close_nodes():
+    spec = workload(example_job(fleet_file(scheduler="volcano"), "research", 32))["spec"]
     assert (spec["queue"], spec["schedulerName"], spec["priorityClassName"]) == ("research", "volcano", "normal")
     assert spec["minAvailable"] == spec["tasks"][0]["replicas"] == 4
     assert spec["networkTopology"] == {"mode": "soft"}
 
 
 @pytest.mark.parametrize("operators", OPERATORS[:2])
-def test_kai_starts_all_or_none_and_keeps_them_near(operators):
-    environment = fleet(scheduler="kai", jobs=operators)
+def test_kai_starts_all_pods_or_none_and_prefers_close_nodes(operators):
+    environment = fleet_file(scheduler="kai", jobs=operators)
     objects = example_job(environment, "pretrain", 64)
     metadata = workload(objects)["metadata"]
     assert metadata["labels"] == {"kai.scheduler/queue": "pretrain", "priorityClassName": "high"}
     annotations = metadata["annotations"]
     assert annotations["kai.scheduler/topology-preferred-placement"] == "topology.k8s.aws/network-node-layer-3"
-    topologies = [obj for part in scheduling(environment) for obj in part.items if obj["kind"] == "Topology"]
+    topologies = [obj for obj in in_cluster(environment) if obj["kind"] == "Topology"]
     assert annotations["kai.scheduler/topology"] in {obj["metadata"]["name"] for obj in topologies}
     assert template(objects)["spec"]["schedulerName"] == "kai-scheduler"
     if not operators:  # of a JobSet KAI reads the number of pods by itself
         assert annotations["kai.scheduler/batch-min-member"] == "8"
 
 
-def test_kueue_admits_and_kai_places():
-    environment = fleet(scheduler="kueue_with_kai", jobs=["jobset"])
+def test_kueue_admits_and_kai_schedules():
+    environment = fleet_file(scheduler="kueue_with_kai", jobs=["jobset"])
     objects = example_job(environment, "pretrain", 64)
     labels = workload(objects)["metadata"]["labels"]
     assert labels["kueue.x-k8s.io/queue-name"] == "default"
-    queues = {
-        obj["metadata"]["name"] for part in scheduling(environment) for obj in part.items if obj["kind"] == "Queue"
-    }
+    queues = {obj["metadata"]["name"] for obj in in_cluster(environment) if obj["kind"] == "Queue"}
     assert labels["kai.scheduler/queue"] in queues
     assert "kueue" not in json.dumps(template(objects))
     assert template(objects)["spec"]["schedulerName"] == "kai-scheduler"
 
 
 @pytest.mark.parametrize("operators", OPERATORS[:2])
-def test_kueue_admits_and_volcano_places(operators):
-    objects = example_job(fleet(scheduler="kueue_with_volcano", jobs=operators), "pretrain", 64)
+def test_kueue_admits_and_volcano_schedules(operators):
+    objects = example_job(fleet_file(scheduler="kueue_with_volcano", jobs=operators), "pretrain", 64)
     job = workload(objects)
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "default"
     owner = job["spec"]["replicatedJobs"][0]["template"] if operators else job
@@ -264,9 +269,9 @@ def test_kueue_admits_and_volcano_places(operators):
     }
 
 
-def test_claimed_devices_are_not_requested_as_well():
-    """Requested and claimed, they would be counted twice, and no plugin shows them."""
-    objects = example_job(one_team("p5.48xlarge", 8, 64, device_stack="dra"), "pretrain", 64)
+def test_claimed_devices_are_not_requested_too():
+    """They would count twice, and no device plugin advertises them."""
+    objects = example_job(one_team_file("p5.48xlarge", 8, 64, device_stack="dra"), "pretrain", 64)
     assert kinds(objects) == ["ResourceClaimTemplate", "ResourceClaimTemplate", "Service", "Job"]
     resources = container(objects)["resources"]
     assert {"nvidia.com/gpu", "vpc.amazonaws.com/efa"}.isdisjoint({**resources["limits"], **resources["requests"]})
@@ -278,9 +283,9 @@ def test_claimed_devices_are_not_requested_as_well():
 
 
 @pytest.mark.parametrize("hardware", catalog.values(), ids=lambda hardware: hardware.name)
-def test_no_claim_is_larger_than_kubernetes_allows(hardware):
+def test_no_claim_exceeds_the_limit_of_kubernetes(hardware):
     """A claim holds 32 devices at most, in an exact number, or Kueue could not count it."""
-    environment = one_team(hardware.name, 36, 36 * hardware.gpu_count, device_stack="dra")
+    environment = one_team_file(hardware.name, 36, 36 * hardware.gpu_count, device_stack="dra")
     templates = [obj for obj in example_job(environment, "pretrain", hardware.gpu_count) if "Template" in obj["kind"]]
     assert len(templates) == 2
     for obj in templates:
@@ -290,8 +295,8 @@ def test_no_claim_is_larger_than_kubernetes_allows(hardware):
 
 
 @pytest.mark.parametrize("stack", ["gpu_operator", "dra"])
-def test_pods_on_ultraservers_claim_a_channel_of_the_jobs_nvlink_domain(stack):
-    objects = example_job(one_team("p6e-gb200.36xlarge", 36, 144, device_stack=stack), "pretrain", 72)
+def test_pods_on_ultraservers_claim_a_channel_of_the_jobs_compute_domain(stack):
+    objects = example_job(one_team_file("p6e-gb200.36xlarge", 36, 144, device_stack=stack), "pretrain", 72)
     (domain,) = [obj for obj in objects if obj["kind"] == "ComputeDomain"]
     made = domain["spec"]["channel"]["resourceClaimTemplate"]["name"]
     claims = {
@@ -304,13 +309,13 @@ def test_pods_on_ultraservers_claim_a_channel_of_the_jobs_nvlink_domain(stack):
         assert annotations == {"kueue.x-k8s.io/podset-preferred-topology": "nvidia.com/gpu.clique"}
 
 
-def test_the_image_fits_the_architecture_the_mirror_and_the_user():
-    assert container(example_job(fleet(), "pretrain", 64))["image"].startswith("public.ecr.aws/")
-    arm = container(example_job(one_team("p6e-gb200.36xlarge", 36, 144), "pretrain", 72))["image"]
+def test_the_image_depends_on_architecture_mirror_and_option():
+    assert container(example_job(fleet_file(), "pretrain", 64))["image"].startswith("public.ecr.aws/")
+    arm = container(example_job(one_team_file("p6e-gb200.36xlarge", 36, 144), "pretrain", 72))["image"]
     assert "arm64" in arm
-    mirrored = example_job(fleet(chart_mirror="oci://registry.example.com/copies"), "pretrain", 64)
+    mirrored = example_job(fleet_file(chart_mirror="oci://registry.example.com/copies"), "pretrain", 64)
     assert container(mirrored)["image"].startswith("registry.example.com/copies/deep-learning-containers/")
-    mine = example_job(fleet(), "pretrain", 64, image="registry.example.com/mine:1")
+    mine = example_job(fleet_file(), "pretrain", 64, image="registry.example.com/mine:1")
     assert container(mine)["image"] == "registry.example.com/mine:1"
 
 
@@ -318,15 +323,15 @@ TWO = {"train": ("p5en.48xlarge", 4), "small": ("p5.4xlarge", 6)}
 TWO_TEAMS = ({"name": "research", "node_groups": ["train", "small"], "gpus": {"train": 16, "small": 4}},)
 
 
-def test_the_first_node_group_is_taken_unless_one_is_named():
-    environment = fleet(TWO, TWO_TEAMS)
+def test_the_first_node_group_is_the_default():
+    environment = fleet_file(TWO, TWO_TEAMS)
     first = template(example_job(environment, "research", 16))["spec"]["nodeSelector"]
     named = template(example_job(environment, "research", 4, node_group="small"))["spec"]["nodeSelector"]
     assert [*first.values(), *named.values()] == ["train", "small"]
 
 
-def test_a_team_that_may_borrow_asks_for_as_much_as_there_is():
-    assert pods(example_job(fleet(), "research", 128)) == 16
+def test_a_team_that_may_borrow_can_use_the_whole_fleet():
+    assert pods(example_job(fleet_file(), "research", 128)) == 16
 
 
 @pytest.mark.parametrize(
@@ -334,21 +339,26 @@ def test_a_team_that_may_borrow_asks_for_as_much_as_there_is():
     [
         ("reserch", 8, None, "reserch is not a team of staging; there are pretrain, research. Did you mean research?"),
         ("pretrain", 8, "small", "small is not a node group of pretrain; there are train"),
-        ("pretrain", 12, None, "12 GPUs are no whole number of p5en.48xlarge with 8 each; take 8 or 16"),
+        ("pretrain", 12, None, "12 GPUs do not fill whole nodes: p5en.48xlarge has 8; take 8 or 16"),
         ("pretrain", 4, None, "take 8"),
         ("pretrain", 0, None, "take 8"),
         ("pretrain", -8, None, "take 8"),
-        ("pretrain", 104, None, "104 GPUs; the quota of pretrain on train is 96, and it may not borrow"),
-        ("research", 136, None, "136 GPUs; train has 128"),
+        (
+            "pretrain",
+            104,
+            None,
+            "104 GPUs are too many: the quota of pretrain on train is 96, and the team may not borrow",
+        ),
+        ("research", 136, None, "136 GPUs are too many: train has 128"),
     ],
 )
-def test_jobs_that_cannot_be_are_refused(team, gpus, node_group, said):
+def test_impossible_jobs_are_refused(team, gpus, node_group, said):
     with pytest.raises(JobRefused) as refused:
-        example_job(fleet(teams=TEAMS), team, gpus, node_group=node_group)
+        example_job(fleet_file(teams=TEAMS), team, gpus, node_group=node_group)
     assert said in str(refused.value)
 
 
-def test_on_pcs_jobs_are_slurms():
-    data = fleet().model_dump(exclude={"control_plane"}, exclude_none=True, mode="json")
+def test_on_pcs_the_error_points_to_sbatch():
+    data = fleet_file().model_dump(exclude={"control_plane"}, exclude_none=True, mode="json")
     with pytest.raises(JobRefused, match="sbatch"):
         example_job(Environment.model_validate({**data, "control_plane": PCS}), "pretrain", 64)

@@ -1,4 +1,4 @@
-"""Karpenter's pools and how their nodes are made."""
+"""Karpenter's release and pools."""
 
 import re
 from email import message_from_string
@@ -9,19 +9,21 @@ from tests.kubernetes.environments import P5, eks_environment
 from tests.kubernetes.schemas import Refused, check
 from ultracluster.catalog import catalog
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS
-from ultracluster.kubernetes.karpenter import elastic, pool_name
-from ultracluster.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP, OPERANDS
-from ultracluster.kubernetes.parts import Deployed, Elastic
+from ultracluster.kubernetes.deployed import DeployedResources, KarpenterResources
+from ultracluster.kubernetes.karpenter import karpenter_pools, karpenter_release, pool_name
+from ultracluster.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP, OPERANDS, SYSTEM
 
-ELASTIC = Elastic("queue", "NodeRole", "subnet-0nodes", ("subnet-0a", "subnet-0b"), "sg-0efa", "sg-0cluster")
-DEPLOYED = Deployed("test-1", elastic=ELASTIC)
+RESOURCES = KarpenterResources(
+    "queue", "NodeRole", "subnet-0nodes", ("subnet-0a", "subnet-0b"), "sg-0efa", "sg-0cluster"
+)
+DEPLOYED = DeployedResources("test-1", karpenter=RESOURCES)
 SOLD_ON_DEMAND = [name for name, hardware in catalog.items() if "on-demand" in hardware.usage_classes]
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 def made(**settings):
     """Node classes and pools by name."""
-    [found] = elastic(eks_environment(P5, lustre=True, karpenter=True, **settings), DEPLOYED)
+    [found] = karpenter_pools(eks_environment(P5, lustre=True, karpenter=True, **settings), DEPLOYED)
     classes = {item["metadata"]["name"]: item["spec"] for item in found.items if item["kind"] == "EC2NodeClass"}
     pools = {item["metadata"]["name"]: item["spec"] for item in found.items if item["kind"] == "NodePool"}
     return found, classes, pools
@@ -51,7 +53,7 @@ def requirement(pool, key):
     return found["operator"], found["values"]
 
 
-def test_every_object_follows_karpenter_s_crds(everything):
+def test_every_object_follows_karpenters_crds(everything):
     found, _, _ = everything
     for item in found.items:
         check(item)
@@ -64,11 +66,11 @@ def test_the_crds_would_refuse_an_interface_of_type_efa(everything):
         check({**found.items[0], "spec": {**found.items[0]["spec"], "networkInterfaces": wrong}})
 
 
-def test_they_wait_for_karpenter(everything):
+def test_pools_are_applied_after_karpenter(everything):
     assert everything[0].after == ("karpenter",)
 
 
-def test_each_pool_has_a_class_of_its_own_and_labels_its_nodes_with_its_name(classes, pools):
+def test_each_pool_has_its_own_node_class_and_labels_its_nodes_with_its_name(classes, pools):
     assert (
         set(classes)
         == set(pools)
@@ -81,7 +83,7 @@ def test_each_pool_has_a_class_of_its_own_and_labels_its_nodes_with_its_name(cla
 
 
 @pytest.mark.parametrize("instance_type", SOLD_ON_DEMAND)
-def test_interfaces_keep_karpenter_s_rules_and_wire_every_efa_card(classes, instance_type):
+def test_interfaces_follow_karpenters_rules_and_use_every_efa_card(classes, instance_type):
     hardware = catalog[instance_type]
     interfaces = classes[pool_name(hardware)]["networkInterfaces"]
     places = [(entry["networkCardIndex"], entry["deviceIndex"]) for entry in interfaces]
@@ -105,7 +107,7 @@ def test_every_pool_has_a_limit_and_is_on_demand(pools):
         assert requirement(pool, "capacity-type") == ("In", ["on-demand"])
 
 
-def test_gpu_nodes_are_tainted_labelled_and_in_the_environment_s_zone(pools):
+def test_gpu_nodes_are_tainted_labelled_and_in_the_environments_zone(pools):
     for pool in gpu_pools(pools).values():
         assert pool["template"]["spec"]["taints"] == [GPU_TAINT]
         assert requirement(pool, "zone") == ("In", ["us-east-2b"])
@@ -113,14 +115,14 @@ def test_gpu_nodes_are_tainted_labelled_and_in_the_environment_s_zone(pools):
     assert "taints" not in pools["elastic-cpu"]["template"]["spec"]
 
 
-def test_a_node_with_gpus_goes_when_it_is_empty_and_for_no_other_reason(pools):
+def test_gpu_nodes_are_removed_only_when_empty(pools):
     for pool in gpu_pools(pools).values():
         assert pool["disruption"]["consolidationPolicy"] == "WhenEmpty"
         assert pool["disruption"]["budgets"] == [{"nodes": "0", "reasons": ["Drifted", "Underutilized"]}]
         assert pool["template"]["spec"]["expireAfter"] == "Never"
 
 
-def test_pods_with_few_gpus_take_small_nodes_first(pools):
+def test_smaller_nodes_have_higher_weights(pools):
     weights = {name: pool["weight"] for name, pool in gpu_pools(pools).items()}
     by_weight = sorted(weights, key=lambda name: -weights[name])
     assert by_weight[:2] == ["elastic-g", "elastic-p5-4xlarge"]
@@ -132,12 +134,12 @@ def test_cpu_nodes_are_of_the_sixth_generation_or_newer(pools):
     assert requirement(cpu, "instance-generation") == ("Gt", ["5"])
 
 
-def test_a_pool_of_small_gpus_has_no_efa(classes, pools):
+def test_the_pool_of_g_families_has_no_efa(classes, pools):
     assert [entry["interfaceType"] for entry in classes["elastic-g"]["networkInterfaces"]] == ["interface"]
     assert requirement(pools["elastic-g"], "instance-family") == ("In", ["g5", "g6", "g6e", "gr6", "g7e"])
 
 
-def test_nodes_go_where_the_network_says(classes):
+def test_pools_use_the_subnets_and_security_groups_of_the_network(classes):
     def place(name):
         spec = classes[name]
         terms = (spec["subnetSelectorTerms"], spec["securityGroupSelectorTerms"])
@@ -148,7 +150,7 @@ def test_nodes_go_where_the_network_says(classes):
     assert place("elastic-p5en-48xlarge") == (["subnet-0nodes"], ["sg-0efa", "sg-0cluster"])
 
 
-def test_nodes_are_as_safe_as_those_of_the_static_fleet(classes):
+def test_nodes_require_imdsv2_and_encrypted_volumes(classes):
     for spec in classes.values():
         assert spec["metadataOptions"]["httpTokens"] == "required"
         [volume] = [mapping["ebs"] for mapping in spec["blockDeviceMappings"]]
@@ -157,7 +159,7 @@ def test_nodes_are_as_safe_as_those_of_the_static_fleet(classes):
 
 
 @pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
-def test_images_are_of_the_release_that_the_catalogue_pins(version):
+def test_amis_are_of_the_release_that_the_catalogue_pins(version):
     _, classes, _ = made(kubernetes_version=version)
     release = KUBERNETES_VERSIONS[version].image_release
     for spec in classes.values():
@@ -167,7 +169,7 @@ def test_images_are_of_the_release_that_the_catalogue_pins(version):
         assert release.endswith(f"-{alias}")
 
 
-def test_nodes_boot_with_the_lustre_client_and_with_what_efa_needs(classes):
+def test_user_data_installs_the_lustre_client_and_prepares_efa(classes):
     def scripts(name):
         document = message_from_string(classes[name]["userData"])
         return "".join(part.get_payload() for part in document.get_payload())
@@ -179,11 +181,33 @@ def test_nodes_boot_with_the_lustre_client_and_with_what_efa_needs(classes):
 
 
 @pytest.mark.parametrize("stacks", ["device_plugin", {"device_plugin": ["train"]}], ids=["for all", "by group"])
-def test_nodes_are_served_by_the_cluster_s_device_stack(stacks):
+def test_nodes_are_labelled_with_the_clusters_device_stack(stacks):
     _, _, pools = made(device_stack=stacks)
     labels = pools["elastic-g"]["template"]["metadata"]["labels"]
     assert (labels[DEVICE_STACK], labels[OPERANDS]) == ("device_plugin", "false")
 
 
-def test_without_karpenter_there_is_nothing():
-    assert elastic(eks_environment(), Deployed("test-1")) == ()
+def test_without_karpenter_there_are_no_pools():
+    assert karpenter_pools(eks_environment(), DeployedResources("test-1")) == ()
+
+
+def test_without_karpenter_there_is_no_release():
+    assert karpenter_release(DeployedResources("test-1")) is None
+
+
+def test_karpenter_runs_on_system_nodes_and_reads_its_interruption_queue():
+    release = karpenter_release(DEPLOYED)
+    assert release is not None
+    assert release.values["nodeSelector"] == {NODE_GROUP: SYSTEM}
+    assert release.values["settings"]["clusterName"] == "test-1"
+    assert release.values["settings"]["interruptionQueue"] == "queue"
+    assert release.values["serviceAccount"]["name"] == "karpenter"
+    assert release.chart.namespace == "kube-system"
+
+
+def test_karpenters_replicas_fit_the_fewest_system_nodes():
+    """Its chart allows one replica on a node."""
+    environment = eks_environment(karpenter=True, system_nodes={"count": 2})
+    release = karpenter_release(DEPLOYED)
+    assert release is not None
+    assert release.values["replicas"] <= environment.settings.system_nodes.count

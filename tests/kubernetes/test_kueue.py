@@ -5,7 +5,6 @@ import pytest
 from tests.kubernetes.fleet import fleet, one_team
 from tests.kubernetes.schemas import check
 from ultracluster.catalog import catalog
-from ultracluster.config.eks import Eks
 from ultracluster.kubernetes.kueue import (
     device_class_mappings,
     fleet_cohort,
@@ -22,21 +21,14 @@ MIXED_TEAMS = (
 )
 
 
-def settings_of(environment):
-    assert isinstance(environment.control_plane, Eks)
-    return environment.control_plane
-
-
 def queues(environment, team):
     """Cohort, cluster queue and local queue of a team."""
-    settings = settings_of(environment)
-    (found,) = [one for one in settings.teams if one.name == team]
-    return team_queues(environment, found, settings)
+    (found,) = [one for one in environment.teams if one.name == team]
+    return team_queues(environment, found)
 
 
 def flavors(environment):
-    settings = settings_of(environment)
-    return [resource_flavor(group, settings) for group in environment.node_groups]
+    return [resource_flavor(environment, group) for group in environment.node_groups]
 
 
 def quotas(obj):
@@ -50,32 +42,31 @@ def quotas(obj):
 
 
 def everything(environment):
-    settings = settings_of(environment)
-    teams = (obj for team in settings.teams for obj in team_queues(environment, team, settings))
+    teams = (obj for team in environment.teams for obj in team_queues(environment, team))
     return [
         *kueue_topologies(environment),
         *priority_classes(),
         *flavors(environment),
-        fleet_cohort(environment, settings),
+        fleet_cohort(environment),
         *teams,
     ]
 
 
 @pytest.mark.parametrize("stack", ["gpu_operator", "device_plugin", "dra"])
 @pytest.mark.parametrize("hardware", catalog.values(), ids=lambda hardware: hardware.name)
-def test_kueue_takes_them(hardware, stack):
+def test_objects_follow_the_crds_of_kueue(hardware, stack):
     nodes = 36 if hardware.ultraserver_only else 4
     for obj in everything(one_team(hardware.name, nodes, hardware.gpu_count * nodes, device_stack=stack)):
         check(obj)
 
 
 @pytest.mark.parametrize("scheduler", ["kueue", "kueue_with_kai", "kueue_with_volcano"])
-def test_kueue_takes_several_node_groups(scheduler):
+def test_objects_of_several_node_groups_follow_the_crds(scheduler):
     for obj in everything(fleet(MIXED, MIXED_TEAMS, scheduler=scheduler)):
         check(obj)
 
 
-def test_pretrain_has_twelve_nodes_of_p5en():
+def test_a_quota_of_96_gpus_is_twelve_nodes_of_p5en():
     quota = quotas(queues(fleet(), "pretrain")[1])
     assert quota["train", "nvidia.com/gpu"] == 96
     assert quota["train", "vpc.amazonaws.com/efa"] == 12 * 16
@@ -95,7 +86,7 @@ def test_pretrain_has_twelve_nodes_of_p5en():
         ("p6e-gb200.36xlarge", 1),
     ],
 )
-def test_efa_devices_go_with_the_gpus(name, efa_per_gpu):
+def test_the_quota_of_efa_devices_follows_the_gpus(name, efa_per_gpu):
     hardware = catalog[name]
     gpus = hardware.gpu_count * 36
     quota = quotas(queues(one_team(name, 36, gpus), "pretrain")[1])
@@ -111,7 +102,7 @@ def test_a_team_that_may_not_borrow_borrows_nothing():
     assert limits("research") == {None}
 
 
-def test_a_team_borrows_only_of_its_own_node_groups():
+def test_a_team_borrows_only_from_its_own_node_groups():
     environment = fleet(MIXED, MIXED_TEAMS)
     assert {flavor for flavor, _ in quotas(queues(environment, "pretrain")[1])} == {"train"}
     assert {flavor for flavor, _ in quotas(queues(environment, "research")[1])} == {"small", "train"}
@@ -119,7 +110,7 @@ def test_a_team_borrows_only_of_its_own_node_groups():
 
 def test_quotas_add_up_to_the_fleet():
     environment = fleet(MIXED, MIXED_TEAMS)
-    whole = [fleet_cohort(environment, settings_of(environment))]
+    whole = [fleet_cohort(environment)]
     whole += [queues(environment, team)[1] for team in ("pretrain", "research")]
 
     def total(flavor, resource):
@@ -132,16 +123,16 @@ def test_quotas_add_up_to_the_fleet():
     assert total("small", "cpu") == 6 * 16
 
 
-def test_every_flavor_of_a_group_names_every_resource_in_its_order():
+def test_every_flavor_of_a_resource_group_lists_the_resources_in_the_same_order():
     """Kueue's webhook refuses another order."""
     environment = fleet(MIXED, MIXED_TEAMS)
-    for obj in (fleet_cohort(environment, settings_of(environment)), queues(environment, "research")[1]):
+    for obj in (fleet_cohort(environment), queues(environment, "research")[1]):
         for group in obj["spec"]["resourceGroups"]:
             for flavor in group["flavors"]:
                 assert [resource["name"] for resource in flavor["resources"]] == group["coveredResources"]
 
 
-def test_teams_stand_under_the_fleet_with_the_weight_of_their_priority():
+def test_the_fleets_cohort_is_the_parent_and_weights_follow_priorities():
     cohorts = {team: queues(fleet(), team)[0] for team in ("pretrain", "research")}
     assert {cohort["spec"]["parentName"] for cohort in cohorts.values()} == {"staging.fleet"}
     weights = {team: int(cohort["spec"]["fairSharing"]["weight"]) for team, cohort in cohorts.items()}
@@ -151,30 +142,30 @@ def test_teams_stand_under_the_fleet_with_the_weight_of_their_priority():
 
 def test_no_team_can_have_the_name_of_the_fleet():
     environment = fleet(teams=({"name": "staging", "node_groups": ["train"], "gpus": 128},))
-    assert fleet_cohort(environment, settings_of(environment))["metadata"]["name"] != "staging"
+    assert fleet_cohort(environment)["metadata"]["name"] != "staging"
 
 
-def test_the_queue_is_the_teams_alone_and_takes_what_names_no_queue():
+def test_only_the_teams_namespace_uses_its_queue_by_default():
     _, cluster_queue, local_queue = queues(fleet(), "research")
     assert cluster_queue["spec"]["namespaceSelector"] == {"matchLabels": {"ultracluster/team": "research"}}
     assert local_queue["metadata"] == {"name": "default", "namespace": "research"}
     assert local_queue["spec"] == {"clusterQueue": cluster_queue["metadata"]["name"]}
 
 
-def test_what_was_lent_is_taken_back_and_borrowing_goes_with_fair_sharing():
+def test_lent_quota_is_reclaimed_and_borrowing_is_fair_sharing():
     preemption = queues(fleet(), "pretrain")[1]["spec"]["preemption"]
     assert preemption["reclaimWithinCohort"] == "Any"
     assert "borrowWithinCohort" not in preemption  # Kueue takes it with classic preemption only
 
 
-def test_a_flavor_is_a_node_group_of_the_file_with_its_taint_tolerated():
+def test_a_flavor_selects_a_node_group_and_tolerates_its_taint():
     (flavor,) = flavors(one_team("p6e-gb200.36xlarge", 36, 144))
     assert flavor["spec"]["nodeLabels"] == {"ultracluster/node-group": "train"}
     (taint,), (toleration,) = flavor["spec"]["nodeTaints"], flavor["spec"]["tolerations"]
     assert (taint["key"], taint["effect"]) == (toleration["key"], toleration["effect"])
 
 
-def test_a_flavor_has_a_topology_that_exists():
+def test_every_topology_of_a_flavor_exists():
     environment = fleet(MIXED, MIXED_TEAMS)
     known = {topology["metadata"]["name"] for topology in kueue_topologies(environment)}
     assert {flavor["spec"]["topologyName"] for flavor in flavors(environment)} == known
@@ -183,13 +174,13 @@ def test_a_flavor_has_a_topology_that_exists():
 @pytest.mark.parametrize(
     "settings", [{"scheduler": "kueue_with_kai"}, {"scheduler": "kueue_with_volcano"}, {"device_stack": "dra"}]
 )
-def test_a_flavor_has_no_topology_where_kueue_does_not_place(settings):
+def test_a_flavor_has_no_topology_without_topology_aware_scheduling(settings):
     (flavor,) = flavors(fleet(**settings))
     assert "topologyName" not in flavor["spec"]
 
 
 def test_another_topology_is_another_flavor():
-    """Kueue lets nobody change or remove the topology of a flavor."""
+    """The topology of a Kueue flavor is immutable."""
     names = {
         flavors(one_team("p5en.48xlarge", 2, 16))[0]["metadata"]["name"],
         flavors(one_team("p6-b200.48xlarge", 2, 16))[0]["metadata"]["name"],
@@ -203,7 +194,7 @@ def test_priorities_are_in_order():
     assert values["high"] > values["normal"] > values["low"]
 
 
-def test_claims_are_counted_under_the_names_of_quotas():
+def test_claims_count_as_resources_with_a_quota():
     (group,) = queues(fleet(device_stack="dra"), "pretrain")[1]["spec"]["resourceGroups"]
     mappings = device_class_mappings(fleet(device_stack="dra"))
     assert {mapping["name"] for mapping in mappings} <= set(group["coveredResources"])

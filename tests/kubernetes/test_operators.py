@@ -1,17 +1,17 @@
+"""Job operators, and the installer of the MPI operator."""
+
 import pytest
 
-from tests.kubernetes.environments import OPERATORS, eks_environment, eks_settings
+from tests.kubernetes.environments import OPERATORS, eks_environment
 from tests.kubernetes.schemas import check
 from ultracluster.config.eks import JobOperator
-from ultracluster.kubernetes.labels import GPU_TAINT, NODE_GROUP, SYSTEM
-from ultracluster.kubernetes.operators import MPI, installed, karpenter_release, mpi_objects, operator_parts
-from ultracluster.kubernetes.parts import Deployed, Elastic, Objects, Release
-
-ELASTIC = Elastic("interruptions", "nodes", "subnet-1", ("subnet-2", "subnet-3"), "sg-1", "sg-2")
+from ultracluster.kubernetes.labels import GPU_TAINT
+from ultracluster.kubernetes.operators import MPI, mpi_objects, operator_parts
+from ultracluster.kubernetes.parts import Objects, Release
 
 
 def parts(jobs, *, after=(), **settings) -> dict[str, Release | Objects]:
-    made = operator_parts(eks_settings(eks_environment(jobs=list(jobs), **settings)), after=after)
+    made = operator_parts(eks_environment(jobs=list(jobs), **settings), after=after)
     return {part.name: part for part in made}
 
 
@@ -33,26 +33,26 @@ def test_no_operator_without_jobs():
         ("ray", ["kuberay-operator"]),
     ],
 )
-def test_an_operator_comes_with_what_it_needs_and_nothing_else(operator, names):
+def test_an_operator_is_installed_with_those_it_requires_and_no_others(operator, names):
     assert list(parts([operator])) == names
 
 
-def test_what_an_operator_needs_comes_first_and_once():
+def test_a_required_operator_is_listed_first_and_once():
     jobs: list[JobOperator] = ["trainer", "jobset"]
-    assert installed(eks_settings(eks_environment(jobs=jobs))) == ("jobset", "trainer")
+    assert eks_environment(jobs=jobs).job_operators == ("jobset", "trainer")
 
 
-def test_there_is_one_jobset():
+def test_the_trainers_chart_does_not_install_jobset():
     trainer = parts(["trainer"])["kubeflow-trainer"]
     assert trainer.values["jobset"] == {"install": False}
     assert "jobset" in trainer.after
 
 
-def test_there_is_one_leader_worker_set():
+def test_the_trainers_chart_does_not_install_leader_worker_set():
     assert parts(["trainer"])["kubeflow-trainer"].values["dataCache"]["lws"] == {"install": False}
 
 
-def test_operators_start_behind_what_places_their_gangs():
+def test_operators_are_installed_after_the_gang_scheduler():
     made = parts(OPERATORS, after=("volcano",), scheduler="volcano")
     assert all("volcano" in part.after for part in made.values() if isinstance(part, Release))
 
@@ -61,7 +61,7 @@ def test_operators_start_behind_what_places_their_gangs():
     ("scheduler", "name"),
     [("volcano", "volcano"), ("kueue_with_volcano", "volcano"), ("kai", "kai-scheduler"), ("kueue", None)],
 )
-def test_kuberay_hands_gangs_to_what_places_them(scheduler, name):
+def test_kuberay_uses_the_gang_scheduler(scheduler, name):
     values = parts(["ray"], scheduler=scheduler)["kuberay-operator"].values
     assert values.get("batchScheduler", {}).get("name") == name
 
@@ -71,7 +71,7 @@ def test_leader_worker_sets_are_gangs_under_volcano():
     assert values == {"gangSchedulingManagement": {"schedulerProvider": "volcano"}}
 
 
-def test_the_objects_of_the_mpi_operator_are_kubernetes_own():
+def test_objects_of_the_mpi_operator_follow_the_schema_of_kubernetes():
     for version in ("1.33", "1.36"):
         for item in mpi_objects(version).items:
             check(item, version)
@@ -91,7 +91,7 @@ def test_the_installers_kubectl_is_of_the_clusters_version():
         assert container["image"] == f"registry.k8s.io/kubectl:v{version}.0"
 
 
-def test_a_new_kubectl_is_a_new_job():
+def test_another_kubectl_version_is_another_job():
     names = [
         item["metadata"]["name"]
         for version in ("1.34", "1.35")
@@ -113,14 +113,14 @@ def test_the_installer_follows_the_restricted_pod_standard():
     assert all("emptyDir" in volume for volume in spec["volumes"])
 
 
-def test_the_installer_stays_off_gpu_nodes_and_ends():
+def test_the_installer_does_not_run_on_gpu_nodes_and_is_removed_afterwards():
     job = mpi("Job")["spec"]
     assert GPU_TAINT["key"] not in str(job["template"]["spec"].get("tolerations", []))
     assert job["ttlSecondsAfterFinished"] > 0
     assert job["backoffLimit"] > 0
 
 
-def test_the_installer_may_raise_rights_in_named_roles_only():
+def test_the_installer_may_escalate_only_in_named_roles():
     rules = mpi("ClusterRole")["rules"]
     raising = [rule for rule in rules if {"escalate", "bind"} & set(rule["verbs"])]
     assert raising
@@ -128,30 +128,8 @@ def test_the_installer_may_raise_rights_in_named_roles_only():
     assert not any("*" in {*rule["verbs"], *rule["resources"], *rule["apiGroups"]} for rule in rules)
 
 
-def test_the_installer_reads_and_deletes_nothing_of_others():
+def test_the_installer_can_neither_list_nor_delete():
     for kind in ("ClusterRole", "Role"):
         for rule in mpi(kind)["rules"]:
             assert not {"list", "watch", "delete", "update"} & set(rule["verbs"])
             assert not {"secrets", "pods"} & set(rule["resources"])
-
-
-def test_no_karpenter_unless_asked_for():
-    assert karpenter_release(Deployed("cluster")) is None
-
-
-def test_karpenter_stands_on_system_nodes_and_hears_of_interruptions():
-    release = karpenter_release(Deployed("cluster", elastic=ELASTIC))
-    assert release is not None
-    assert release.values["nodeSelector"] == {NODE_GROUP: SYSTEM}
-    assert release.values["settings"]["clusterName"] == "cluster"
-    assert release.values["settings"]["interruptionQueue"] == "interruptions"
-    assert release.values["serviceAccount"]["name"] == "karpenter"
-    assert release.chart.namespace == "kube-system"
-
-
-def test_karpenters_replicas_fit_the_fewest_system_nodes():
-    """Its chart puts no two on a node."""
-    environment = eks_environment(karpenter=True, system_nodes={"count": 2})
-    release = karpenter_release(Deployed("cluster", elastic=ELASTIC))
-    assert release is not None
-    assert release.values["replicas"] <= eks_settings(environment).system_nodes.count

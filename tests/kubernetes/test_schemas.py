@@ -1,4 +1,4 @@
-"""The check of Kubernetes objects refuses what an API server would."""
+"""The validation of Kubernetes objects refuses what an API server would refuse."""
 
 import copy
 
@@ -49,7 +49,7 @@ NODE_CONFIG = {
 
 
 @pytest.mark.parametrize("obj", [JOB, CLAIMS, QUEUE, NODE_CONFIG], ids=lambda obj: obj["kind"])
-def test_sound_objects_pass(obj):
+def test_valid_objects_pass(obj):
     check(obj)
 
 
@@ -68,7 +68,7 @@ def test_sound_objects_pass(obj):
         (NODE_CONFIG, "spec.kubelet.maxPods", 30, "'maxPods' was unexpected"),
     ],
 )
-def test_what_no_api_server_takes_is_refused(obj, path, value, said):
+def test_invalid_fields_are_refused(obj, path, value, said):
     changed = copy.deepcopy(obj)
     *parents, leaf = path.split(".")
     place = changed
@@ -89,15 +89,15 @@ def test_what_no_api_server_takes_is_refused(obj, path, value, said):
         ("v1", "Thing"),
     ],
 )
-def test_a_kind_that_nobody_knows_is_refused(api_version, kind):
+def test_unknown_kinds_are_refused(api_version, kind):
     with pytest.raises(Refused):
         check({"apiVersion": api_version, "kind": kind, "metadata": {"name": "thing"}})
 
 
-def test_claims_of_devices_are_unknown_to_an_older_kubernetes():
+def test_older_kubernetes_versions_have_no_resource_claims():
     with pytest.raises(Refused):
         check(CLAIMS, "1.33")
 
 
-def test_fields_of_metadata_are_the_api_servers_matter_in_custom_kinds():
+def test_metadata_of_custom_kinds_is_not_checked():
     check({**QUEUE, "metadata": {"name": "team", "annotations": {"any": "text"}}})

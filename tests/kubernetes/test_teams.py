@@ -1,17 +1,15 @@
-"""Namespaces of teams, and what their members may do."""
+"""Namespaces of teams, and access of their members."""
 
 import pytest
 
 from tests.kubernetes.fleet import SCHEDULERS, fleet, one_team
 from tests.kubernetes.schemas import check
-from ultracluster.config.eks import Eks
 from ultracluster.kubernetes.teams import access, fleet_view, namespace
 
 
 def made(environment, team=0):
-    settings = environment.control_plane
-    assert isinstance(settings, Eks)
-    return (namespace(settings.teams[team]), fleet_view(settings), *access(environment, settings.teams[team], settings))
+    found = environment.teams[team]
+    return (namespace(found), fleet_view(environment), *access(environment, found))
 
 
 def granted(objects, kind):
@@ -26,24 +24,24 @@ def granted(objects, kind):
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_kubernetes_takes_them(scheduler):
+def test_objects_follow_the_schema_of_kubernetes(scheduler):
     for obj in made(fleet(scheduler=scheduler, jobs=["trainer", "mpi", "ray", "leader_worker_set"])):
         check(obj)
 
 
-def test_the_namespace_bears_the_team_and_a_pod_security_level():
+def test_the_namespace_has_labels_for_team_and_pod_security():
     labels = made(fleet())[0]["metadata"]["labels"]
     assert labels["ultracluster/team"] == "pretrain"
     assert labels["pod-security.kubernetes.io/enforce"] == "baseline"
 
 
-def test_members_come_by_the_group_of_their_access_entry():
+def test_bindings_name_the_group_of_the_access_entries():
     bindings = [obj for obj in made(fleet(), 1) if obj["kind"].endswith("Binding")]
     assert [binding["subjects"][0]["name"] for binding in bindings] == ["team:research"] * 2
     assert [binding["metadata"].get("namespace") for binding in bindings] == ["research", None]
 
 
-def test_members_run_jobs_and_look_into_their_pods():
+def test_members_can_run_jobs_and_debug_their_pods():
     verbs = granted(made(fleet()), "Role")
     assert "create" in verbs["batch", "jobs"]
     assert verbs["", "pods/log"] >= {"get"}
@@ -51,13 +49,13 @@ def test_members_run_jobs_and_look_into_their_pods():
     assert "create" not in verbs["", "persistentvolumeclaims"]
 
 
-def test_nothing_is_written_outside_the_namespace():
+def test_cluster_roles_are_read_only():
     for scheduler in SCHEDULERS:
         for verbs in granted(made(fleet(scheduler=scheduler)), "ClusterRole").values():
             assert verbs == {"get", "list", "watch"}
 
 
-def test_nobody_raises_their_own_rights_or_quotas():
+def test_members_cannot_change_their_permissions_or_quotas():
     for scheduler in SCHEDULERS:
         verbs = granted(made(fleet(scheduler=scheduler, jobs=["trainer", "ray"])), "Role")
         assert {group for group, _ in verbs}.isdisjoint({"rbac.authorization.k8s.io", "*"})
@@ -65,7 +63,7 @@ def test_nobody_raises_their_own_rights_or_quotas():
         assert verbs.get(("kueue.x-k8s.io", "localqueues"), set()) <= {"get", "list", "watch"}
 
 
-def test_only_what_is_installed_is_granted():
+def test_roles_cover_only_installed_kinds():
     bare = {group for group, _ in granted(made(fleet()), "Role")}
     assert bare == {"", "batch", "kueue.x-k8s.io"}
     with_trainer = {group for group, _ in granted(made(fleet(jobs=["trainer"])), "Role")}
@@ -75,12 +73,12 @@ def test_only_what_is_installed_is_granted():
     assert ("kueue.x-k8s.io", "workloads") not in volcano
 
 
-def test_both_schedulers_of_a_combined_mode_may_be_read():
+def test_members_can_read_kinds_of_both_schedulers_of_a_combined_mode():
     groups = {group for group, _ in granted(made(fleet(scheduler="kueue_with_kai")), "Role")}
     assert {"kueue.x-k8s.io", "scheduling.run.ai"} <= groups
 
 
-def test_claims_are_made_where_devices_are_claimed():
+def test_members_can_create_claims_only_under_dra_or_on_ultraservers():
     claims = ("resource.k8s.io", "resourceclaimtemplates")
     domains = ("resource.nvidia.com", "computedomains")
     assert claims not in granted(made(fleet()), "Role")

@@ -4,25 +4,22 @@ import pytest
 
 from tests.kubernetes.fleet import STACKS, fleet
 from tests.kubernetes.schemas import check
-from ultracluster.config.eks import Eks
 from ultracluster.kubernetes.volcano import volcano_queue
 
 
 def queue(team, environment=None):
     environment = environment or fleet(scheduler="volcano")
-    settings = environment.control_plane
-    assert isinstance(settings, Eks)
-    (found,) = [one for one in settings.teams if one.name == team]
-    return volcano_queue(environment, found, settings)
+    (found,) = [one for one in environment.teams if one.name == team]
+    return volcano_queue(environment, found)
 
 
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("team", ["pretrain", "research"])
-def test_volcano_takes_them(team, stack):
+def test_queues_follow_the_crd_of_volcano(team, stack):
     check(queue(team, fleet(scheduler="volcano", device_stack=stack)))
 
 
-def test_a_team_deserves_its_gpus_with_their_efa_devices():
+def test_a_team_deserves_its_gpus_and_their_efa_devices():
     assert queue("pretrain")["spec"]["deserved"] == {"nvidia.com/gpu": 96, "vpc.amazonaws.com/efa": 192}
 
 
@@ -31,12 +28,12 @@ def test_the_quota_is_the_limit_unless_the_team_may_borrow():
     assert "capability" not in queue("research")["spec"]
 
 
-def test_what_was_lent_is_taken_back_the_higher_priority_first():
+def test_lent_quota_is_reclaimed_by_the_higher_priority_first():
     assert queue("pretrain")["spec"]["reclaimable"] is True
     assert queue("pretrain")["spec"]["priority"] > queue("research")["spec"]["priority"]
 
 
-def test_claimed_devices_are_counted_by_their_class():
+def test_claimed_devices_count_by_their_device_class():
     deserved = queue("pretrain", fleet(scheduler="volcano", device_stack="dra"))["spec"]["deserved"]
     assert deserved == {"deviceclass/gpu.nvidia.com": 96, "deviceclass/efa.networking.k8s.aws": 192}
 

@@ -2,14 +2,15 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from tests.kubernetes.environments import P5, eks_environment
 from tests.kubernetes.schemas import check
+from ultracluster.kubernetes.deployed import DeployedResources, FileSystem
 from ultracluster.kubernetes.labels import FILE_SYSTEM_CLAIM
-from ultracluster.kubernetes.parts import Deployed, FileSystem
-from ultracluster.kubernetes.scheduling import scheduling
+from ultracluster.kubernetes.queues import team_and_queue_objects
 from ultracluster.kubernetes.volumes import bucket_claim, volumes
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -22,7 +23,7 @@ TEAMS = [
 BUCKETS = ("a", "a-b", "training", "logs-")
 ENVIRONMENT = eks_environment(P5, lustre=True, buckets=BUCKETS, teams=TEAMS)
 FILE_SYSTEM = FileSystem("fs-0123456789abcdef0", "fs-0123456789abcdef0.fsx.us-east-2.amazonaws.com", "abcdefgh")
-DEPLOYED = Deployed("test-1", FILE_SYSTEM, {name: f"test-{name}-bucket-1" for name in BUCKETS})
+DEPLOYED = DeployedResources("test-1", FILE_SYSTEM, {name: f"test-{name}-bucket-1" for name in BUCKETS})
 
 
 @pytest.fixture(scope="module")
@@ -49,16 +50,16 @@ def test_every_object_follows_the_schema_of_kubernetes(sets):
             check(item)
 
 
-def test_each_claim_of_a_team_is_a_set_of_its_own_behind_the_namespace(sets):
-    """A storage that leaves the file takes its volumes with it, and no others."""
-    namespaces = {found.name for found in scheduling(ENVIRONMENT)}
+def test_each_claim_is_a_set_of_its_own_after_its_namespace(sets):
+    """Removing a file system or bucket from the file removes its volumes and no others."""
+    namespaces = {found.name for found in team_and_queue_objects(ENVIRONMENT)}
     assert len(sets) == 2 * (1 + len(BUCKETS))
     assert {"volume-training.c", "volume-training.b-c"} <= set(sets)
     for found in sets.values():
         assert set(found.after) <= namespaces
 
 
-def test_names_are_valid_and_no_two_volumes_share_one(sets):
+def test_names_are_valid_and_unique(sets):
     metadata = [item["metadata"] for found in sets.values() for item in found.items]
     names = Counter((found.get("namespace"), found["name"]) for found in metadata)
     assert set(names.values()) == {1}
@@ -66,7 +67,7 @@ def test_names_are_valid_and_no_two_volumes_share_one(sets):
     assert all(SUBDOMAIN.fullmatch(name) for _, name in names)
 
 
-def test_a_volume_is_kept_for_the_claim_that_names_it(pairs):
+def test_a_volume_binds_only_to_its_claim(pairs):
     for (namespace, name), (volume, claim) in pairs.items():
         assert volume["spec"]["claimRef"] == {"namespace": namespace, "name": name}
         assert volume["spec"]["storageClassName"] == claim["spec"]["storageClassName"] == ""
@@ -74,18 +75,18 @@ def test_a_volume_is_kept_for_the_claim_that_names_it(pairs):
         assert volume["spec"]["capacity"]["storage"] == claim["spec"]["resources"]["requests"]["storage"]
 
 
-def test_a_file_system_that_grows_changes_no_claim():
-    """Kubernetes lets nobody enlarge a claim without a storage class, so a size that follows FSx would stop there."""
+def test_growing_the_file_system_changes_no_claim():
+    """A claim without a storage class cannot be enlarged, so its size must not follow the file system's."""
     lustre = ENVIRONMENT.storage.lustre.model_copy(update={"capacity_gib": 9600})
     storage = ENVIRONMENT.storage.model_copy(update={"lustre": lustre})
-    assert volumes(ENVIRONMENT.model_copy(update={"storage": storage}), DEPLOYED) == volumes(ENVIRONMENT, DEPLOYED)
+    assert volumes(replace(ENVIRONMENT, storage=storage), DEPLOYED) == volumes(ENVIRONMENT, DEPLOYED)
 
 
-def test_data_stays_when_a_volume_goes(pairs):
+def test_data_is_retained_when_a_volume_is_deleted(pairs):
     assert {volume["spec"]["persistentVolumeReclaimPolicy"] for volume, _ in pairs.values()} == {"Retain"}
 
 
-def test_every_team_mounts_the_one_file_system(pairs):
+def test_every_team_mounts_the_same_file_system(pairs):
     for team in ("c", "b-c"):
         volume, _ = pairs[team, FILE_SYSTEM_CLAIM]
         assert volume["spec"]["csi"] == {
@@ -96,23 +97,23 @@ def test_every_team_mounts_the_one_file_system(pairs):
         assert volume["spec"]["mountOptions"] == ["relatime", "flock"]
 
 
-def test_volumes_of_buckets_have_handles_of_their_own(pairs):
+def test_volumes_of_buckets_have_unique_handles(pairs):
     found = [
         volume["spec"]["csi"] for volume, _ in pairs.values() if volume["spec"]["csi"]["driver"] == "s3.csi.aws.com"
     ]
     assert len({source["volumeHandle"] for source in found}) == len(found) == 2 * len(BUCKETS)
 
 
-def test_buckets_are_read_and_written_and_nothing_in_them_is_lost(pairs):
+def test_pods_can_read_and_add_objects_but_not_delete_them(pairs):
     volume, _ = pairs["c", bucket_claim("a")]
     assert volume["spec"]["csi"]["volumeAttributes"] == {"bucketName": "test-a-bucket-1"}
     assert volume["spec"]["mountOptions"] == ["region us-east-2", "allow-other"]
 
 
-def test_a_bucket_called_like_the_claim_of_the_file_system_does_not_take_its_place(pairs):
+def test_a_bucket_named_like_the_file_systems_claim_does_not_replace_it(pairs):
     assert pairs["c", FILE_SYSTEM_CLAIM][0]["spec"]["csi"]["driver"] == "fsx.csi.aws.com"
     assert pairs["c", bucket_claim("training")][0]["spec"]["csi"]["driver"] == "s3.csi.aws.com"
 
 
 def test_without_storage_there_are_no_volumes():
-    assert volumes(eks_environment(), Deployed("test-1")) == ()
+    assert volumes(eks_environment(), DeployedResources("test-1")) == ()

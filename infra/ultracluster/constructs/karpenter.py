@@ -12,7 +12,7 @@ from ultracluster.constructs.eks import KubernetesCluster
 from ultracluster.constructs.eks_roles import EksNodeRole
 from ultracluster.constructs.names import ACCOUNT, PARTITION, REGION, own_arn
 from ultracluster.constructs.roles import PODS, managed_policy, service_role
-from ultracluster.kubernetes.operators import KARPENTER_ACCOUNT
+from ultracluster.kubernetes.karpenter import KARPENTER_ACCOUNT
 
 RETENTION_SECONDS = 300
 """Retention of messages: what they announce happens within minutes."""

@@ -1,1 +1,1 @@
-"""What goes into a Kubernetes cluster: chart values and objects, worked out from an environment. Pure, no CDK."""
+"""What runs in an EKS cluster: add-ons, Helm values and Kubernetes objects, computed from an environment. No CDK."""

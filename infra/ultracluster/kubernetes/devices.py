@@ -1,6 +1,6 @@
-"""What shows GPUs and EFA cards to Kubernetes: one set of charts for each device stack, never two on a node.
+"""Device stacks, which advertise GPUs and EFA devices to Kubernetes. Each node has exactly one.
 
-EKS's accelerated images hold NVIDIA's driver and container toolkit, so nothing here installs them.
+EKS's accelerated AMIs include NVIDIA's driver and container toolkit, so no chart here installs them.
 
 Source: EKS User Guide, "Manage NVIDIA GPU devices", "Manage EFA devices", "Use P6e-GB200 UltraServers" (2026); the
 charts' own values at the versions of `infra/ultracluster/catalog/data/software.json`.
@@ -9,11 +9,10 @@ charts' own values at the versions of `infra/ultracluster/catalog/data/software.
 from typing import Any
 
 from ultracluster.catalog.software import charts
-from ultracluster.config.eks import DeviceStack, Eks
-from ultracluster.config.environment import Environment
+from ultracluster.config.eks import DeviceStack
+from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.labels import DEVICE_STACK, GPU_TOLERATION, NODE_GROUP
 from ultracluster.kubernetes.parts import Release
-from ultracluster.kubernetes.shares import has_ultraservers
 
 Values = dict[str, Any]
 
@@ -22,13 +21,13 @@ ON, OFF = {"enabled": True}, {"enabled": False}
 GPU_OPERATOR: Values = {
     "driver": OFF,
     "toolkit": OFF,
-    # containerd of the image injects devices itself; the operator's own NRI plugin would need its toolkit
+    # the AMI's containerd injects devices itself; the operator's own NRI plugin would need its toolkit
     "cdi": {"enabled": True, "nriPluginEnabled": False},
     "nfd": ON,
     "gfd": ON,
-    # MOFED takes every RDMA device of the node, and EFA's are among them
+    # MOFED takes every RDMA device of the node, including EFA devices
     "devicePlugin": {"enabled": True, "env": [{"name": "MOFED_ENABLED", "value": "false"}]},
-    # the exporter has an engine of its own; a second one would want the port that EKS's monitoring agent listens on
+    # the exporter has its own engine; a second one would need the port of EKS's node monitoring agent
     "dcgm": OFF,
     "dcgmExporter": {"enabled": True, "serviceMonitor": OFF},
     "mig": {"strategy": "none"},
@@ -40,31 +39,31 @@ GPU_OPERATOR: Values = {
     "sandboxDevicePlugin": OFF,
     "kataSandboxDevicePlugin": OFF,
     "ccManager": OFF,
-    # the chart refuses both: GPUCluster is the operator's experimental way to dynamic resources
+    # the chart refuses both; GPUCluster is the operator's experimental support for dynamic resource allocation
     "clusterPolicy": {"deployCR": True},
     "gpuCluster": {"deployCR": False},
     "daemonsets": {"tolerations": [GPU_TOLERATION]},
     "node-feature-discovery": {"worker": {"tolerations": [GPU_TOLERATION]}},
 }
-"""Its operands stay off nodes of other stacks by the label `labels.OPERANDS`; feature discovery runs on every node."""
+"""Label `labels.OPERANDS` keeps its operands off nodes of other stacks; feature discovery runs on every node."""
 
 
-def device_releases(environment: Environment, settings: Eks) -> tuple[Release, ...]:
+def device_releases(environment: EksEnvironment) -> tuple[Release, ...]:
     """Releases for the device stacks in use, and for NVLink between the instances of UltraServers."""
-    stacks = settings.used_device_stacks
+    stacks = environment.device_stacks
     releases = []
     if "gpu_operator" in stacks:
         releases.append(_release("gpu-operator", GPU_OPERATOR))
     if "device_plugin" in stacks:
         releases.append(_release("nvidia-device-plugin", device_plugin_values()))
-    first = tuple(release.name for release in releases)
-    if "dra" in stacks:
-        values = feature_discovery_values(finds_nodes=not first)
-        releases.append(_release("nvidia-device-plugin", values, name="gpu-feature-discovery", after=first))
+    plugins = tuple(release.name for release in releases)
+    if environment.uses_dra:
+        values = feature_discovery_values(with_nfd=not plugins)
+        releases.append(_release("nvidia-device-plugin", values, name="gpu-feature-discovery", after=plugins))
         releases.append(_release("aws-dranet", on_nodes_of("dra")))
-    if "dra" in stacks or has_ultraservers(environment):
-        # the operator brings the CRDs of ComputeDomains too; which of the two comes first is settled here
-        releases.append(_release("dra-driver-nvidia-gpu", dra_driver_values(environment, settings), after=first))
+    if environment.uses_dra or environment.has_ultraservers:
+        # the operator's chart has the ComputeDomain CRDs too; `after` fixes which of the two comes first
+        releases.append(_release("dra-driver-nvidia-gpu", dra_driver_values(environment), after=plugins))
     releases += [_release("aws-efa-k8s-device-plugin", on_nodes_of(stack)) for stack in sorted(stacks - {"dra"})]
     return tuple(releases)
 
@@ -74,18 +73,18 @@ def _release(chart: str, values: Values, *, name: str | None = None, after: tupl
 
 
 def on_nodes_of(stack: DeviceStack) -> Values:
-    """Values of a chart whose DaemonSet runs on the nodes of one stack, GPU taint or not.
+    """Values of a chart whose DaemonSet runs on all nodes of one stack, with or without the GPU taint.
 
-    AWS's charts for EFA tolerate no taint by themselves.
+    AWS's EFA charts tolerate no taint by default.
     """
     return {"nodeSelector": {DEVICE_STACK: stack}, "tolerations": [GPU_TOLERATION]}
 
 
 def device_plugin_values() -> Values:
-    """NVIDIA's device plugin with feature discovery, on the nodes of its stack."""
+    """NVIDIA's device plugin with feature discovery, on the nodes of stack `device_plugin`."""
     return {
         **on_nodes_of("device_plugin"),
-        # MOFED takes EFA's RDMA devices; GDRCopy needs a module that the pinned images do not have
+        # MOFED takes EFA's RDMA devices; GDRCopy needs a kernel module that the pinned AMIs do not have
         "mofedEnabled": False,
         "gdrcopyEnabled": False,
         "gfd": ON,
@@ -93,41 +92,41 @@ def device_plugin_values() -> Values:
     }
 
 
-def feature_discovery_values(*, finds_nodes: bool) -> Values:
-    """Feature discovery alone, for nodes whose GPUs are claimed: it labels NVLink domains, among others.
+def feature_discovery_values(*, with_nfd: bool) -> Values:
+    """GPU feature discovery without a device plugin, for nodes of stack `dra`. Among others, it labels NVLink domains.
 
-    `finds_nodes` is whether it brings Node Feature Discovery, which a cluster has once.
+    `with_nfd` installs Node Feature Discovery, of which a cluster has only one.
     """
     return {
         **on_nodes_of("dra"),
         "devicePlugin": OFF,
         "gfd": ON,
-        "nfd": {"enabled": finds_nodes, "worker": {"tolerations": [GPU_TOLERATION]}},
+        "nfd": {"enabled": with_nfd, "worker": {"tolerations": [GPU_TOLERATION]}},
     }
 
 
-def dra_driver_values(environment: Environment, settings: Eks) -> Values:
-    """NVIDIA's DRA driver: GPUs of the `dra` groups, and ComputeDomains where there are UltraServers.
+def dra_driver_values(environment: EksEnvironment) -> Values:
+    """NVIDIA's DRA driver: GPUs of the groups of stack `dra`, and ComputeDomains where there are UltraServers.
 
-    On UltraServers of another stack it serves ComputeDomains alone: the device plugin has the GPUs.
+    On UltraServers of another stack it serves only ComputeDomains; the device plugin serves the GPUs.
     """
-    claimed = "dra" in settings.used_device_stacks
-    served = [
+    uses_dra = environment.uses_dra
+    groups = [
         group.name
         for group in environment.node_groups
-        if ("dra" in settings.device_stacks(group.name) if claimed else group.hardware.ultraserver_only)
+        if (environment.uses_dra_on(group) if uses_dra else group.hardware.ultraserver_only)
     ]
-    groups = {"key": NODE_GROUP, "operator": "In", "values": served}
-    nodes = {"nodeSelectorTerms": [{"matchExpressions": [groups]}]}
+    in_groups = {"key": NODE_GROUP, "operator": "In", "values": groups}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [in_groups]}]}
     return {
         "resources": {
-            "gpus": {"enabled": claimed},
-            "computeDomains": {"enabled": has_ultraservers(environment)},
+            "gpus": {"enabled": uses_dra},
+            "computeDomains": {"enabled": environment.has_ultraservers},
         },
-        # the chart's word that no device plugin serves the same nodes
-        "gpuResourcesEnabledOverride": claimed,
+        # confirms to the chart that no device plugin serves the same nodes
+        "gpuResourcesEnabledOverride": uses_dra,
         "kubeletPlugin": {
-            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": nodes}},
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
             "tolerations": [GPU_TOLERATION],
         },
     }

@@ -1,4 +1,4 @@
-"""The first multi-node job of a team: all its pods start together, on nodes near each other, and talk over EFA.
+"""A multi-node training job for a team: a gang that is scheduled on nodes close to each other and uses EFA.
 
 Source: EKS User Guide, "Run machine learning training on Amazon EKS with EFA" (2026); Kueue 0.19, JobSet 0.12,
 Volcano 1.15, KAI Scheduler 0.17, NVIDIA DRA driver 0.4, each its own reference.
@@ -11,11 +11,12 @@ from typing import Any
 from ultracluster.catalog.eks import HUGE_PAGES_REQUEST
 from ultracluster.catalog.software import mirrored_image
 from ultracluster.catalog.training import training_environment, training_image
-from ultracluster.config.eks import Eks, Team
+from ultracluster.config.eks import Scheduler, Team
 from ultracluster.config.environment import Environment
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.errors import UltraclusterError
 from ultracluster.kubernetes import kai, kueue, volcano
+from ultracluster.kubernetes.environment import EksEnvironment, NotEks
 from ultracluster.kubernetes.labels import (
     EFA,
     EFA_CLASS,
@@ -26,29 +27,27 @@ from ultracluster.kubernetes.labels import (
     HUGE_PAGES,
     NODE_GROUP,
 )
-from ultracluster.kubernetes.operators import installed
 from ultracluster.kubernetes.parts import Object
-from ultracluster.kubernetes.shares import cpus, efa_devices, fleet_gpus, memory_gib
-from ultracluster.kubernetes.topology import nearest, topology_name
+from ultracluster.kubernetes.quotas import cpus, efa_devices, fleet_gpus, memory_gib
+from ultracluster.kubernetes.topology import preferred_level, topology_name
 
 SCRIPT = "train.py"
-"""Script that the job runs: at the root of the file system, or in the image's folder where there is none."""
+"""Script that the job runs: at the root of the file system, or without one in the image's working directory."""
 
 RENDEZVOUS_PORT = 29500
 MAXIMUM_RESTARTS = 3
 
 SCRATCH = "/scratch"
-"""Where a pod finds the node's own disks: nodes keep what belongs to pods on them, when they are joined."""
+"""Where a pod mounts its `emptyDir`, which is on the node's instance store when RAID 0 joins that."""
 
 
 class JobRefused(UltraclusterError, ValueError):
-    """A job that the environment cannot run. Its text says what can be."""
+    """A job that the environment cannot run. The text says which jobs it can run."""
 
 
 @dataclass(frozen=True)
 class _Job:
-    environment: Environment
-    settings: Eks
+    environment: EksEnvironment
     team: Team
     group: NodeGroup
     gpus: int
@@ -67,8 +66,16 @@ class _Job:
         return self.gpus // self.gpus_per_node
 
     @property
-    def claims_devices(self) -> bool:
-        return "dra" in self.settings.device_stacks(self.group.name)
+    def scheduler(self) -> Scheduler:
+        return self.environment.settings.scheduler
+
+    @property
+    def uses_dra(self) -> bool:
+        return self.environment.uses_dra_on(self.group)
+
+    @property
+    def preferred_level(self) -> str | None:
+        return preferred_level(self.group.hardware)
 
     @property
     def metadata(self) -> Object:
@@ -78,35 +85,38 @@ class _Job:
 def example_job(
     environment: Environment, team: str, gpus: int, *, node_group: str | None = None, image: str | None = None
 ) -> list[Object]:
-    """Objects that make a job of `team` on `gpus` GPUs: whole nodes of one group, by default the team's first.
+    """Objects of a job of `team` on `gpus` GPUs: whole nodes of one node group, by default the team's first.
 
-    It is a JobSet where JobSets run, Volcano's own job under Volcano, and otherwise a Job with a Service. Raises
-    JobRefused when the environment has no such team or group, or the team not so many GPUs.
+    The job is a JobSet if the environment has its operator, Volcano's own job under Volcano, and otherwise a Job with a
+    Service. Raises JobRefused if the environment has no such team or group, or the team has fewer GPUs.
     """
     job = _checked(environment, team, gpus, node_group, image)
-    if job.settings.scheduler == "volcano":
+    if job.scheduler == "volcano":
         return [*_claims(job), _volcano_job(job)]
-    if "jobset" in installed(job.settings):
+    if "jobset" in job.environment.job_operators:
         return [*_claims(job), _job_set(job)]
     return [*_claims(job), _service(job), _indexed_job(job)]
 
 
 def _checked(environment: Environment, team: str, gpus: int, node_group: str | None, image: str | None) -> _Job:
-    settings = environment.control_plane
-    if not isinstance(settings, Eks):
-        raise JobRefused(f"{environment.name} runs Slurm on PCS: submit jobs with sbatch on a login node")
-    teams = {team.name: team for team in settings.teams}
+    try:
+        view = EksEnvironment.from_environment(environment)
+    except NotEks:
+        raise JobRefused(f"{environment.name} runs Slurm on PCS: submit jobs with sbatch on a login node") from None
+    teams = {team.name: team for team in view.teams}
     if team not in teams:
-        raise JobRefused(_unknown(team, f"a team of {environment.name}", list(teams)))
+        raise JobRefused(_unknown(team, f"a team of {view.name}", list(teams)))
     name = node_group or teams[team].node_groups[0]
     if name not in teams[team].node_groups:
         raise JobRefused(_unknown(name, f"a node group of {team}", list(teams[team].node_groups)))
-    group = next(group for group in environment.node_groups if group.name == name)
+    group = next(group for group in view.node_groups if group.name == name)
     _check_gpus(teams[team], group, gpus)
-    if image is None:
-        image = training_image(group.hardware)
-        image = mirrored_image(image, settings.chart_mirror) if settings.chart_mirror else image
-    return _Job(environment, settings, teams[team], group, gpus, image)
+    return _Job(view, teams[team], group, gpus, _default_image(view, group) if image is None else image)
+
+
+def _default_image(environment: EksEnvironment, group: NodeGroup) -> str:
+    image, mirror = training_image(group.hardware), environment.settings.chart_mirror
+    return mirrored_image(image, mirror) if mirror else image
 
 
 def _check_gpus(team: Team, group: NodeGroup, gpus: int) -> None:
@@ -114,11 +124,12 @@ def _check_gpus(team: Team, group: NodeGroup, gpus: int) -> None:
     if gpus < 1 or gpus % each:
         below = max(gpus // each, 0) * each
         choices = f"{below} or {below + each}" if below else str(each)
-        raise JobRefused(f"{gpus} GPUs are no whole number of {group.instance_type} with {each} each; take {choices}")
+        raise JobRefused(f"{gpus} GPUs do not fill whole nodes: {group.instance_type} has {each}; take {choices}")
     if gpus > fleet:
-        raise JobRefused(f"{gpus} GPUs; {group.name} has {fleet}")
+        raise JobRefused(f"{gpus} GPUs are too many: {group.name} has {fleet}")
     if gpus > quota and not team.may_borrow:
-        raise JobRefused(f"{gpus} GPUs; the quota of {team.name} on {group.name} is {quota}, and it may not borrow")
+        limit = f"the quota of {team.name} on {group.name} is {quota}, and the team may not borrow"
+        raise JobRefused(f"{gpus} GPUs are too many: {limit}")
 
 
 def _unknown(name: str, kind: str, known: list[str]) -> str:
@@ -127,9 +138,9 @@ def _unknown(name: str, kind: str, known: list[str]) -> str:
 
 
 def _job_set(job: _Job) -> Object:
-    """Pods restart together: when one fails, the JobSet makes all anew, and training goes on from its checkpoint."""
+    """A JobSet. When a pod fails, it restarts all pods together, and training continues from its checkpoint."""
     replicated: Object = {"spec": _job_spec(job, f"{job.name}-node-0-0.{job.name}")}
-    if job.settings.scheduler == "kueue_with_volcano":
+    if job.scheduler == "kueue_with_volcano":
         replicated["metadata"] = {"annotations": {volcano.GANG_ANNOTATION: str(job.nodes)}}
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
@@ -143,7 +154,7 @@ def _job_set(job: _Job) -> Object:
 
 
 def _indexed_job(job: _Job) -> Object:
-    """When a pod fails, the whole job does: a Job alone cannot restart its pods together."""
+    """An indexed Job. When a pod fails, the whole Job fails: a Job cannot restart its pods together."""
     spec = _job_spec(job, f"{job.name}-0.{job.name}")
     spec["template"]["spec"]["subdomain"] = job.name
     metadata = {**job.metadata, **_queue_metadata(job, gang=True)}
@@ -151,7 +162,7 @@ def _indexed_job(job: _Job) -> Object:
 
 
 def _service(job: _Job) -> Object:
-    """Gives the pods of a Job names, before they are ready."""
+    """A headless Service that gives the pods of a Job DNS names before they are ready."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -164,19 +175,19 @@ def _service(job: _Job) -> Object:
     }
 
 
-def _job_spec(job: _Job, main: str) -> Object:
+def _job_spec(job: _Job, main_address: str) -> Object:
     return {
         "completionMode": "Indexed",
         "completions": job.nodes,
         "parallelism": job.nodes,
         "backoffLimit": 0,
-        "template": _pod(job, main, rank="JOB_COMPLETION_INDEX"),
+        "template": _pod(job, main_address, rank="JOB_COMPLETION_INDEX"),
     }
 
 
 def _volcano_job(job: _Job) -> Object:
-    """Volcano's job: it starts when all pods can, and restarts as a whole."""
-    topology = {"networkTopology": {"mode": "soft"}} if nearest(job.group.hardware) else {}
+    """Volcano's job. It starts when all its pods can start, and restarts as a whole."""
+    topology = {"networkTopology": {"mode": "soft"}} if job.preferred_level else {}
     template = _pod(job, f"{job.name}-node-0.{job.name}", rank="VC_TASK_INDEX")
     return {
         "apiVersion": "batch.volcano.sh/v1alpha1",
@@ -197,65 +208,70 @@ def _volcano_job(job: _Job) -> Object:
 
 
 def _queue_metadata(job: _Job, *, gang: bool) -> Object:
-    """Labels and annotations of the job by which queues and schedulers find it.
+    """Labels and annotations of a job for its queue and its scheduler.
 
-    `gang` tells the scheduler how many pods belong together; of a JobSet KAI knows, and Volcano reads it below.
+    `gang` adds the number of pods that start together. A JobSet does not need it here: KAI reads the number from the
+    JobSet, and Volcano from the replicated job.
     """
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    if job.settings.queues_with == "kueue":
+    if job.environment.queue_manager == "kueue":
         labels[kueue.QUEUE_LABEL] = kueue.LOCAL_QUEUE
         labels[kueue.PRIORITY_LABEL] = job.team.priority
-    if job.settings.scheduler == "kai":
+    if job.scheduler == "kai":
         labels[kai.QUEUE_LABEL] = job.team.name
         labels[kai.PRIORITY_LABEL] = job.team.priority
-    if job.settings.scheduler == "kueue_with_kai":
+    if job.scheduler == "kueue_with_kai":
         labels[kai.QUEUE_LABEL] = kai.admitted_queue_name(job.environment)
-    if job.settings.places_with == "kai" and (level := nearest(job.group.hardware)):
+    scheduler = job.environment.gang_scheduler
+    if scheduler == "kai" and job.preferred_level:
         annotations[kai.TOPOLOGY_ANNOTATION] = topology_name(job.group.hardware)
-        annotations[kai.PREFERRED_TOPOLOGY] = level
-    if job.settings.places_with == "kai" and gang:
+        annotations[kai.PREFERRED_TOPOLOGY] = job.preferred_level
+    if scheduler == "kai" and gang:
         annotations[kai.GANG_ANNOTATION] = str(job.nodes)
-    if job.settings.places_with == "volcano" and gang:
+    if scheduler == "volcano" and gang:
         annotations[volcano.GANG_ANNOTATION] = str(job.nodes)
     return {"labels": labels, **({"annotations": annotations} if annotations else {})}
 
 
-def _pod(job: _Job, main: str, *, rank: str) -> Object:
-    """One pod takes a node. `main` is the address of the first, `rank` the variable that holds a pod's own number."""
-    annotations = _placement(job)
+def _pod(job: _Job, main_address: str, *, rank: str) -> Object:
+    """Template of the pods, one on each node.
+
+    `main_address` is the address of the first pod, `rank` the environment variable with a pod's own number.
+    """
+    annotations, scheduler = _pod_annotations(job), job.environment.gang_scheduler
     return {
         **({"metadata": {"annotations": annotations}} if annotations else {}),
         "spec": {
-            **({"schedulerName": _SCHEDULERS[job.settings.places_with]} if job.settings.places_with != "kueue" else {}),
+            **({"schedulerName": _SCHEDULER_NAMES[scheduler]} if scheduler in _SCHEDULER_NAMES else {}),
             "restartPolicy": "Never",
             "nodeSelector": {NODE_GROUP: job.group.name},
             "tolerations": [dict(GPU_TOLERATION)],
             **_pod_claims(job),
-            "containers": [_container(job, main, rank)],
+            "containers": [_container(job, main_address, rank)],
             "volumes": _volumes(job),
         },
     }
 
 
-_SCHEDULERS = {"volcano": volcano.SCHEDULER, "kai": kai.SCHEDULER}
+_SCHEDULER_NAMES = {"volcano": volcano.SCHEDULER, "kai": kai.SCHEDULER}
 
 
-def _placement(job: _Job) -> dict[str, str]:
-    """Near each other rather than elsewhere, elsewhere rather than not at all: Kueue tries the nearest level first."""
-    level = nearest(job.group.hardware)
-    if kueue.placed_by_kueue(job.group, job.settings):
+def _pod_annotations(job: _Job) -> dict[str, str]:
+    """Annotations that prefer nodes close to each other, but allow others. Kueue tries the closest level first."""
+    level = job.preferred_level
+    if kueue.topology_aware(job.environment, job.group):
         return {kueue.PREFERRED_TOPOLOGY: level} if level else {kueue.UNCONSTRAINED_TOPOLOGY: "true"}
-    if job.settings.scheduler == "kueue_with_volcano":
+    if job.scheduler == "kueue_with_volcano":
         topology = {volcano.TOPOLOGY_ANNOTATION: "soft"} if level else {}
         return {volcano.QUEUE_ANNOTATION: volcano.DEFAULT_QUEUE, **topology}
     return {}
 
 
-def _container(job: _Job, main: str, rank: str) -> Object:
+def _container(job: _Job, main_address: str, rank: str) -> Object:
     lustre = job.environment.storage.lustre
     script = f"{lustre.mount_path}/{SCRIPT}" if lustre else SCRIPT
-    variables = {**training_environment(job.group.hardware), "MASTER_ADDR": main}
+    variables = {**training_environment(job.group.hardware), "MASTER_ADDR": main_address}
     return {
         "name": "train",
         "image": job.image,
@@ -272,7 +288,7 @@ def _container(job: _Job, main: str, rank: str) -> Object:
         "resources": _resources(job),
         "volumeMounts": [
             *([{"name": FILE_SYSTEM_CLAIM, "mountPath": lustre.mount_path}] if lustre else []),
-            {"name": "shared-memory", "mountPath": "/dev/shm"},  # noqa: S108 - where NCCL looks for it
+            {"name": "shared-memory", "mountPath": "/dev/shm"},  # noqa: S108 - NCCL uses this path
             {"name": "scratch", "mountPath": SCRATCH},
         ],
     }
@@ -288,19 +304,19 @@ def _volumes(job: _Job) -> list[Object]:
 
 
 def _resources(job: _Job) -> Object:
-    """Every GPU and EFA device of the node; three quarters of its CPUs and memory, the rest serves the node itself."""
+    """Every GPU and EFA device of the node, and three quarters of its CPUs and memory: the node needs the rest."""
     each, devices = job.gpus_per_node, efa_devices(job.group, job.gpus_per_node)
-    fixed: dict[str, Any] = {HUGE_PAGES: HUGE_PAGES_REQUEST}
-    if not job.claims_devices:
-        fixed = {GPU: each, EFA: devices, **fixed}
-    own = {"cpu": cpus(job.group, each) * 3 // 4, "memory": f"{memory_gib(job.group, each) * 3 // 4}Gi"}
+    limits: dict[str, Any] = {HUGE_PAGES: HUGE_PAGES_REQUEST}
+    if not job.uses_dra:
+        limits = {GPU: each, EFA: devices, **limits}
+    host = {"cpu": cpus(job.group, each) * 3 // 4, "memory": f"{memory_gib(job.group, each) * 3 // 4}Gi"}
     claims = [{"name": name} for name in _claim_templates(job)]
-    return {"requests": {**own, **fixed}, "limits": dict(fixed), **({"claims": claims} if claims else {})}
+    return {"requests": {**host, **limits}, "limits": dict(limits), **({"claims": claims} if claims else {})}
 
 
 def _claim_templates(job: _Job) -> dict[str, str]:
-    """Templates of what each pod claims, by the name of the claim."""
-    devices = {"gpus": f"{job.name}-gpus", "efa": f"{job.name}-efa"} if job.claims_devices else {}
+    """Names of the ResourceClaimTemplates of each pod, by the name of the claim."""
+    devices = {"gpus": f"{job.name}-gpus", "efa": f"{job.name}-efa"} if job.uses_dra else {}
     return {**devices, **({"channel": f"{job.name}-channel"} if job.group.hardware.ultraserver_only else {})}
 
 
@@ -310,18 +326,19 @@ def _pod_claims(job: _Job) -> Object:
 
 
 def _claims(job: _Job) -> list[Object]:
-    """What pods claim from: GPUs and EFA devices where they are not requested, and NVLink between instances.
+    """Objects that pods claim from: GPUs and EFA devices under DRA, and NVLink between instances of UltraServers.
 
-    A pod takes whole nodes, so devices need no alignment; and one claim holds 32 devices, fewer than a P5 node has.
+    GPUs and EFA devices have separate claims, because a claim holds at most 32 devices and a P5 node has more. They
+    need no alignment with each other, because a pod takes a whole node.
     """
     templates, each = _claim_templates(job), job.gpus_per_node
-    made: list[Object] = []
-    if job.claims_devices:
-        made.append(_claim_template(job, templates["gpus"], GPU_CLASS, each))
-        made.append(_claim_template(job, templates["efa"], EFA_CLASS, efa_devices(job.group, each)))
+    objects: list[Object] = []
+    if job.uses_dra:
+        objects.append(_claim_template(job, templates["gpus"], GPU_CLASS, each))
+        objects.append(_claim_template(job, templates["efa"], EFA_CLASS, efa_devices(job.group, each)))
     if job.group.hardware.ultraserver_only:
-        made.append(_compute_domain(job, templates["channel"]))
-    return made
+        objects.append(_compute_domain(job, templates["channel"]))
+    return objects
 
 
 def _claim_template(job: _Job, name: str, device_class: str, count: int) -> Object:
@@ -338,7 +355,7 @@ def _claim_template(job: _Job, name: str, device_class: str, count: int) -> Obje
 
 
 def _compute_domain(job: _Job, template: str) -> Object:
-    """NVLink between the instances of the job; the driver makes the template that pods claim their channel from."""
+    """NVLink between the instances of the job. The DRA driver creates `template`, from which pods claim a channel."""
     return {
         "apiVersion": "resource.nvidia.com/v1beta1",
         "kind": "ComputeDomain",

@@ -1,7 +1,8 @@
-"""What Karpenter may launch beside the static fleet: pools of On-Demand nodes, and how their nodes are made.
+"""Karpenter: its release, and pools of On-Demand nodes that it may launch beside the static fleet.
 
-A pod gets such a node by selecting its pool with the label `labels.NODE_GROUP`, or when nothing else has room for it.
-Pools of GPUs are small, so that no queue of pending pods buys a fleet; nothing but emptiness takes their nodes away.
+A pod gets such a node by selecting its pool with the label `labels.NODE_GROUP`, or when no other node has room for it.
+GPU pools are small, so that pending pods cannot buy a whole fleet. Karpenter removes their nodes only when they are
+empty.
 
 Source: Karpenter 1.14, "NodePools", "NodeClasses", "Disruption", and its design "EFA Support For Static Capacity".
 """
@@ -11,70 +12,94 @@ from typing import Any
 
 from ultracluster.catalog import InstanceType, catalog, interface_layout
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS
-from ultracluster.config.eks import Eks
+from ultracluster.catalog.software import charts
 from ultracluster.config.eks_fleet import ELASTIC_GROUPS
-from ultracluster.config.environment import Environment
-from ultracluster.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP, OPERANDS
-from ultracluster.kubernetes.parts import Deployed, Elastic, Object, Objects
+from ultracluster.kubernetes.deployed import DeployedResources, KarpenterResources
+from ultracluster.kubernetes.environment import EksEnvironment
+from ultracluster.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP, OPERANDS, SYSTEM
+from ultracluster.kubernetes.parts import Object, Objects, Release
 from ultracluster.nodes.eks import karpenter_node_user_data
+
+KARPENTER_ACCOUNT = "karpenter"
+"""Service account of Karpenter's controller, in the namespace of its chart. Its role is bound to it."""
 
 CPU_POOL = f"{ELASTIC_GROUPS}cpu"
 CPU_CATEGORIES = ["c", "m", "r"]
 OLDER_THAN_CPU = "5"
-"""Newest generation of those categories that is left out."""
+"""Newest generation of those categories that the CPU pool excludes."""
 CPU_LIMIT = "512"
 """vCPUs of the CPU pool."""
 
 G_POOL = f"{ELASTIC_GROUPS}g"
 G_FAMILIES = ["g5", "g6", "g6e", "gr6", "g7e"]
-"""Families with GPUs for inference and for work on one GPU, without NVLink."""
+"""Families with GPUs but without NVLink, for inference and for work on a single GPU."""
 G_LIMIT = 16
 """GPUs of the pool of G families."""
 
 P_NODES = 2
-"""Nodes of each P type: as many as show whether a job runs over EFA."""
+"""Maximum number of nodes of each P type: two are enough to test a job over EFA."""
 
 IDLE = "10m"
-"""How long a node stays without pods."""
+"""How long a node without pods is kept."""
 
-UNTIL_EMPTY = {
+REMOVE_WHEN_EMPTY = {
     "consolidationPolicy": "WhenEmpty",
     "consolidateAfter": IDLE,
     "budgets": [{"nodes": "0", "reasons": ["Drifted", "Underutilized"]}],
 }
-"""A node with GPUs outlives a change of its image or its pool until its job has ended."""
+"""A GPU node stays until its job has ended, even if its AMI or its pool changes."""
 
 API = "karpenter.k8s.aws/v1"
 
 
-def elastic(environment: Environment, deployed: Deployed) -> tuple[Objects, ...]:
-    """Pools of CPU nodes, of G families, and of each P type that EC2 sells On-Demand; nothing without Karpenter.
+def karpenter_release(deployed: DeployedResources) -> Release | None:
+    """Karpenter on the system nodes, if the environment uses it. Its queue announces interruptions of nodes."""
+    if deployed.karpenter is None:
+        return None
+    values = {
+        "settings": {
+            "clusterName": deployed.cluster_name,
+            "interruptionQueue": deployed.karpenter.interruption_queue,
+        },
+        "serviceAccount": {"name": KARPENTER_ACCOUNT},
+        "replicas": 2,
+        # on a node of its own, Karpenter would disappear with that node
+        "nodeSelector": {NODE_GROUP: SYSTEM},
+        "controller": {
+            "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
+        },
+    }
+    return Release("karpenter", charts["karpenter"], values)
 
-    UltraServers are not among them: they come in capacity blocks alone, and Karpenter knows no ComputeDomains.
+
+def karpenter_pools(environment: EksEnvironment, deployed: DeployedResources) -> tuple[Objects, ...]:
+    """Pools of CPU nodes, of G families, and of each P type that EC2 sells On-Demand; empty without Karpenter.
+
+    There is no pool of UltraServers: AWS sells them only as capacity blocks, and Karpenter does not support
+    ComputeDomains.
     """
-    settings, place = environment.control_plane, deployed.elastic
-    if not isinstance(settings, Eks) or place is None:
+    resources = deployed.karpenter
+    if resources is None:
         return ()
-    items: list[Object] = [*_cpu_pool(environment, settings, place), *_g_pool(environment, settings, place)]
+    items: list[Object] = [*_cpu_pool(environment, resources), *_g_pool(environment, resources)]
     for hardware in catalog.values():
         if "on-demand" in hardware.usage_classes:
-            items += _p_pool(environment, settings, place, hardware)
+            items += _p_pool(environment, resources, hardware)
     return (Objects("elastic", tuple(items), after=("karpenter",)),)
 
 
 def pool_name(hardware: InstanceType) -> str:
-    """Pool of one P type, and NODE_GROUP of its nodes."""
+    """Name of the pool of one P type, and value of NODE_GROUP on its nodes."""
     return f"{ELASTIC_GROUPS}{hardware.name.replace('.', '-')}"
 
 
-def _cpu_pool(environment: Environment, settings: Eks, place: Elastic) -> tuple[Object, Object]:
+def _cpu_pool(environment: EksEnvironment, resources: KarpenterResources) -> tuple[Object, Object]:
     node_class = _node_class(
         environment,
-        settings,
-        place,
+        resources,
         name=CPU_POOL,
-        subnets=place.cpu_subnet_ids,
-        groups=(place.cluster_security_group_id,),
+        subnets=resources.cpu_subnet_ids,
+        security_groups=(resources.cluster_security_group_id,),
         root_volume_gib=100,
     )
     requirements = [
@@ -89,25 +114,26 @@ def _cpu_pool(environment: Environment, settings: Eks, place: Elastic) -> tuple[
     return node_class, _pool(CPU_POOL, spec)
 
 
-def _g_pool(environment: Environment, settings: Eks, place: Elastic) -> tuple[Object, Object]:
-    """One plain interface, so that a pod which asks for EFA does not come here."""
+def _g_pool(environment: EksEnvironment, resources: KarpenterResources) -> tuple[Object, Object]:
+    """Nodes have one interface without EFA, so that pods that request EFA do not use this pool."""
     node_class = _node_class(
         environment,
-        settings,
-        place,
+        resources,
         name=G_POOL,
-        subnets=(place.node_subnet_id,),
-        groups=(place.cluster_security_group_id,),
+        subnets=(resources.node_subnet_id,),
+        security_groups=(resources.cluster_security_group_id,),
         root_volume_gib=300,
         instanceStorePolicy="RAID0",
         networkInterfaces=[{"networkCardIndex": 0, "deviceIndex": 0, "interfaceType": "interface"}],
     )
     requirements = [_one_of("karpenter.k8s.aws/instance-family", *G_FAMILIES)]
-    return node_class, _gpu_pool(environment, settings, G_POOL, requirements, gpus=G_LIMIT, weight=100)
+    return node_class, _gpu_pool(environment, G_POOL, requirements, gpus=G_LIMIT, weight=100)
 
 
-def _p_pool(environment: Environment, settings: Eks, place: Elastic, hardware: InstanceType) -> tuple[Object, Object]:
-    """Pods with few GPUs take the type with the fewest: the weight falls with the GPUs of a node."""
+def _p_pool(
+    environment: EksEnvironment, resources: KarpenterResources, hardware: InstanceType
+) -> tuple[Object, Object]:
+    """The fewer GPUs a node has, the higher its weight, so that pods with few GPUs use the smallest type."""
     name = pool_name(hardware)
     interfaces = [
         {"networkCardIndex": interface.card, "deviceIndex": interface.device, "interfaceType": interface.kind}
@@ -115,11 +141,10 @@ def _p_pool(environment: Environment, settings: Eks, place: Elastic, hardware: I
     ]
     node_class = _node_class(
         environment,
-        settings,
-        place,
+        resources,
         name=name,
-        subnets=(place.node_subnet_id,),
-        groups=(place.efa_security_group_id, place.cluster_security_group_id),
+        subnets=(resources.node_subnet_id,),
+        security_groups=(resources.efa_security_group_id, resources.cluster_security_group_id),
         root_volume_gib=300,
         hardware=hardware,
         instanceStorePolicy="RAID0",
@@ -127,35 +152,34 @@ def _p_pool(environment: Environment, settings: Eks, place: Elastic, hardware: I
     )
     requirements = [_one_of("node.kubernetes.io/instance-type", hardware.name)]
     gpus, weight = P_NODES * hardware.gpu_count, 16 // hardware.gpu_count
-    return node_class, _gpu_pool(environment, settings, name, requirements, gpus=gpus, weight=weight)
+    return node_class, _gpu_pool(environment, name, requirements, gpus=gpus, weight=weight)
 
 
 def _gpu_pool(
-    environment: Environment, settings: Eks, name: str, requirements: Sequence[Object], *, gpus: int, weight: int
+    environment: EksEnvironment, name: str, requirements: Sequence[Object], *, gpus: int, weight: int
 ) -> Object:
-    # one of two at most: a cluster has one device plugin, and Karpenter does not go with claimed GPUs
-    [stack] = settings.used_device_stacks
+    # exactly one: a cluster has one device plugin, and Karpenter does not support DRA
+    [stack] = environment.device_stacks
     labels = {DEVICE_STACK: stack, **({} if stack == "gpu_operator" else {OPERANDS: "false"})}
     in_zone = [*requirements, _one_of("topology.kubernetes.io/zone", environment.availability_zone)]
     template = _template(name, labels, in_zone)
     template["spec"] |= {"expireAfter": "Never", "taints": [GPU_TAINT]}
-    spec = {"disruption": UNTIL_EMPTY, "limits": {GPU: str(gpus)}, "template": template, "weight": weight}
+    spec = {"disruption": REMOVE_WHEN_EMPTY, "limits": {GPU: str(gpus)}, "template": template, "weight": weight}
     return _pool(name, spec)
 
 
 def _node_class(
-    environment: Environment,
-    settings: Eks,
-    place: Elastic,
+    environment: EksEnvironment,
+    resources: KarpenterResources,
     *,
     name: str,
     subnets: Sequence[str],
-    groups: Sequence[str],
+    security_groups: Sequence[str],
     root_volume_gib: int,
     hardware: InstanceType | None = None,
     **more: Any,
 ) -> Object:
-    """How nodes of a pool are made; `hardware` where they have EFA. Karpenter knows which image of a release fits."""
+    """The EC2NodeClass of a pool. `hardware` is for types with EFA. Karpenter chooses the AMI variant of a release."""
     volume = {
         "volumeSize": f"{root_volume_gib}Gi",
         "volumeType": "gp3",
@@ -163,12 +187,12 @@ def _node_class(
         "deleteOnTermination": True,
     }
     spec = {
-        "amiSelectorTerms": [{"alias": f"al2023@{_release(settings.kubernetes_version)}"}],
+        "amiSelectorTerms": [{"alias": f"al2023@{_ami_release(environment.kubernetes_version)}"}],
         "blockDeviceMappings": [{"deviceName": "/dev/xvda", "ebs": volume}],
-        # two hops, as for the static fleet: pods read what their node is
+        # hop limit 2, as for the static fleet: pods read instance metadata
         "metadataOptions": {"httpEndpoint": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 2},
-        "role": place.node_role_name,
-        "securityGroupSelectorTerms": [{"id": group} for group in groups],
+        "role": resources.node_role_name,
+        "securityGroupSelectorTerms": [{"id": group} for group in security_groups],
         "subnetSelectorTerms": [{"id": subnet} for subnet in subnets],
         "tags": {
             "Name": f"{environment.name}-{name}",
@@ -183,7 +207,7 @@ def _node_class(
 
 
 def _template(name: str, labels: Mapping[str, str], requirements: Sequence[Object]) -> Object:
-    everywhere = [
+    common = [
         _one_of("karpenter.sh/capacity-type", "on-demand"),
         _one_of("kubernetes.io/arch", "amd64"),
         _one_of("kubernetes.io/os", "linux"),
@@ -192,7 +216,7 @@ def _template(name: str, labels: Mapping[str, str], requirements: Sequence[Objec
         "metadata": {"labels": {NODE_GROUP: name, **labels}},
         "spec": {
             "nodeClassRef": {"group": API.partition("/")[0], "kind": "EC2NodeClass", "name": name},
-            "requirements": [*everywhere, *requirements],
+            "requirements": [*common, *requirements],
         },
     }
 
@@ -205,7 +229,7 @@ def _one_of(key: str, *values: str) -> Object:
     return {"key": key, "operator": "In", "values": list(values)}
 
 
-def _release(kubernetes_version: str) -> str:
-    """Release of the images as Karpenter calls it: v20260714; its newest for a version newer than the catalogue."""
+def _ami_release(kubernetes_version: str) -> str:
+    """AMI release in Karpenter's form, such as v20260714; `latest` for a version newer than the catalogue."""
     known = KUBERNETES_VERSIONS.get(kubernetes_version)
     return f"v{known.image_release.rpartition('-')[2]}" if known else "latest"

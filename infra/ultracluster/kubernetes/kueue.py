@@ -1,7 +1,7 @@
-"""Kueue: who may run how much where, and when it starts.
+"""Kueue's objects: flavors, cohorts, queues with quotas, topologies and priority classes.
 
-Every node group is a flavor. Every team has a cluster queue with its quotas, in a cohort of its own; all cohorts stand
-under that of the fleet, which holds what no team claims.
+Each node group is a ResourceFlavor. Each team has a ClusterQueue with its quotas, in a Cohort of its own. The fleet's
+Cohort is the parent of all and holds the quota that no team claims.
 
 Source: Kueue 0.19 documentation and source (2026); https://kueue.sigs.k8s.io.
 """
@@ -9,9 +9,9 @@ Source: Kueue 0.19 documentation and source (2026); https://kueue.sigs.k8s.io.
 from collections.abc import Iterable
 from typing import Any
 
-from ultracluster.config.eks import Eks, Team
-from ultracluster.config.environment import Environment
+from ultracluster.config.eks import Team
 from ultracluster.config.node_groups import NodeGroup
+from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.labels import (
     CHANNEL_CLASS,
     EFA,
@@ -24,19 +24,8 @@ from ultracluster.kubernetes.labels import (
     TEAM,
 )
 from ultracluster.kubernetes.parts import Object
-from ultracluster.kubernetes.shares import (
-    PRIORITIES,
-    WEIGHTS,
-    cpus,
-    efa_devices,
-    fleet_name,
-    has_ultraservers,
-    memory_gib,
-    nodes,
-    quotas,
-    unclaimed_gpus,
-)
-from ultracluster.kubernetes.topology import topologies, topology_name
+from ultracluster.kubernetes.quotas import PRIORITIES, WEIGHTS, cpus, efa_devices, memory_gib, nodes
+from ultracluster.kubernetes.topology import topology_name, topology_objects
 
 API = "kueue.x-k8s.io/v1beta2"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -45,41 +34,33 @@ PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
 UNCONSTRAINED_TOPOLOGY = "kueue.x-k8s.io/podset-unconstrained-topology"
 
 LOCAL_QUEUE = "default"
-"""Queue in a team's namespace. Kueue puts jobs that name no queue into the one of this name, so none runs beside it."""
+"""LocalQueue of a team's namespace. Kueue uses the one of this name for jobs without a queue, so none bypasses it."""
 
 CHANNEL = "resource.nvidia.com/channel"
-"""Kueue's name for the NVLink channel that a pod on an UltraServer claims; a node has one."""
+"""Resource under which Kueue counts the NVLink channels that pods on UltraServers claim; a node has one."""
 
 
-def device_class_mappings(environment: Environment) -> list[dict[str, Any]]:
-    """`resources.deviceClassMappings` of Kueue's configuration: under which name it counts what pods claim.
+def device_class_mappings(environment: EksEnvironment) -> list[dict[str, Any]]:
+    """`resources.deviceClassMappings` of Kueue's configuration: the resource under which it counts a device class.
 
-    Kueue admits no job with a claim of a class that is not among them.
+    Kueue does not admit jobs that claim from a class without a mapping.
     """
     mappings = []
-    if isinstance(environment.control_plane, Eks) and "dra" in environment.control_plane.used_device_stacks:
+    if environment.uses_dra:
         mappings.append({"name": GPU, "deviceClassNames": [GPU_CLASS]})
         mappings.append({"name": EFA, "deviceClassNames": [EFA_CLASS]})
-    if has_ultraservers(environment):
+    if environment.has_ultraservers:
         mappings.append({"name": CHANNEL, "deviceClassNames": [CHANNEL_CLASS]})
     return mappings
 
 
-def kueue_topologies(environment: Environment) -> tuple[Object, ...]:
+def kueue_topologies(environment: EksEnvironment) -> tuple[Object, ...]:
     """A Topology for each list of levels in the fleet."""
-    return tuple(
-        {
-            "apiVersion": API,
-            "kind": "Topology",
-            "metadata": {"name": name},
-            "spec": {"levels": [{"nodeLabel": label} for label in labels]},
-        }
-        for name, labels in topologies(environment).items()
-    )
+    return topology_objects(environment, API)
 
 
 def priority_classes() -> tuple[Object, ...]:
-    """The classes that order the jobs of a queue."""
+    """WorkloadPriorityClasses, which order the jobs of a queue."""
     return tuple(
         {
             "apiVersion": API,
@@ -92,49 +73,52 @@ def priority_classes() -> tuple[Object, ...]:
     )
 
 
-def placed_by_kueue(group: NodeGroup, settings: Eks) -> bool:
-    """Whether Kueue chooses the nodes of jobs on `group`: not for claimed GPUs, which it does not see on nodes."""
-    return settings.places_with == "kueue" and "dra" not in settings.device_stacks(group.name)
+def topology_aware(environment: EksEnvironment, group: NodeGroup) -> bool:
+    """Whether Kueue's Topology Aware Scheduling chooses the nodes of jobs on `group`.
+
+    It cannot where pods claim GPUs through DRA, because it does not see these GPUs on the nodes.
+    """
+    return environment.gang_scheduler == "kueue" and not environment.uses_dra_on(group)
 
 
-def flavor_name(group: NodeGroup, settings: Eks) -> str:
-    """Name of the flavor of `group`. A flavor's topology cannot change, so another one is another flavor."""
-    return f"{group.name}.{topology_name(group.hardware)}" if placed_by_kueue(group, settings) else group.name
+def flavor_name(environment: EksEnvironment, group: NodeGroup) -> str:
+    """Name of the flavor of `group`. It contains the topology, which Kueue does not let a flavor change."""
+    return f"{group.name}.{topology_name(group.hardware)}" if topology_aware(environment, group) else group.name
 
 
-def resource_flavor(group: NodeGroup, settings: Eks) -> Object:
-    """The nodes of `group`, with the toleration that jobs on them are given."""
+def resource_flavor(environment: EksEnvironment, group: NodeGroup) -> Object:
+    """The nodes of `group`, with the toleration that Kueue adds to jobs on them."""
     spec: Object = {
         "nodeLabels": {NODE_GROUP: group.name},
         "nodeTaints": [GPU_TAINT],
         "tolerations": [GPU_TOLERATION],
     }
-    if placed_by_kueue(group, settings):
+    if topology_aware(environment, group):
         spec["topologyName"] = topology_name(group.hardware)
     return {
         "apiVersion": API,
         "kind": "ResourceFlavor",
-        "metadata": {"name": flavor_name(group, settings)},
+        "metadata": {"name": flavor_name(environment, group)},
         "spec": spec,
     }
 
 
-def fleet_cohort(environment: Environment, settings: Eks) -> Object:
-    """The cohort above all teams, with the quota that no team claims."""
-    rest = [(group, unclaimed_gpus(group, settings.teams)) for group in environment.node_groups]
+def fleet_cohort(environment: EksEnvironment) -> Object:
+    """The parent of all teams' cohorts, with the quota that no team claims."""
+    unclaimed = [(group, environment.unclaimed_gpus(group)) for group in environment.node_groups]
     return {
         "apiVersion": API,
         "kind": "Cohort",
-        "metadata": {"name": fleet_name(environment)},
-        "spec": {"resourceGroups": _resource_groups(environment, settings, rest, may_borrow=True)},
+        "metadata": {"name": environment.fleet_name},
+        "spec": {"resourceGroups": _resource_groups(environment, unclaimed, may_borrow=True)},
     }
 
 
-def team_queues(environment: Environment, team: Team, settings: Eks) -> tuple[Object, ...]:
-    """The team's cohort with its weight, its cluster queue with its quotas, and the queue in its namespace.
+def team_queues(environment: EksEnvironment, team: Team) -> tuple[Object, ...]:
+    """The team's Cohort with its weight, its ClusterQueue with its quotas, and the LocalQueue in its namespace.
 
-    A job starts when all its pods can. One that waits lets smaller ones pass, so that no GPU idles; once it would fit
-    in their place it takes it from those that came later. So a big job is not passed over for good.
+    A job starts when all its pods can. While it waits, smaller jobs may start, so that no GPU idles. Once it would fit
+    in the place of jobs that came later, it preempts them, so that a big job does not wait for ever.
     """
     return (
         {
@@ -142,7 +126,7 @@ def team_queues(environment: Environment, team: Team, settings: Eks) -> tuple[Ob
             "kind": "Cohort",
             "metadata": {"name": team.name},
             "spec": {
-                "parentName": fleet_name(environment),
+                "parentName": environment.fleet_name,
                 "fairSharing": {"weight": str(WEIGHTS[team.priority])},
             },
         },
@@ -155,9 +139,7 @@ def team_queues(environment: Environment, team: Team, settings: Eks) -> tuple[Ob
                 "namespaceSelector": {"matchLabels": {TEAM: team.name}},
                 "queueingStrategy": "BestEffortFIFO",
                 "preemption": {"withinClusterQueue": "LowerOrNewerEqualPriority", "reclaimWithinCohort": "Any"},
-                "resourceGroups": _resource_groups(
-                    environment, settings, quotas(environment, team), may_borrow=team.may_borrow
-                ),
+                "resourceGroups": _resource_groups(environment, environment.quotas(team), may_borrow=team.may_borrow),
             },
         },
         {
@@ -170,20 +152,23 @@ def team_queues(environment: Environment, team: Team, settings: Eks) -> tuple[Ob
 
 
 def _resource_groups(
-    environment: Environment, settings: Eks, shares: Iterable[tuple[NodeGroup, int]], *, may_borrow: bool
+    environment: EksEnvironment, quotas: Iterable[tuple[NodeGroup, int]], *, may_borrow: bool
 ) -> list[Object]:
-    """Quotas by flavor. CPUs and memory are counted too: where Kueue places, it takes no pod that asks for nothing."""
+    """Quotas by flavor, from GPUs by node group.
+
+    CPUs and memory have quotas too: with topology-aware scheduling, Kueue refuses pods that request neither.
+    """
     flavors = []
-    for group, gpus in shares:
+    for group, gpus in quotas:
         amounts: dict[str, int | str] = {
             "cpu": cpus(group, gpus),
             "memory": f"{memory_gib(group, gpus)}Gi",
             GPU: gpus,
             EFA: efa_devices(group, gpus),
         }
-        if has_ultraservers(environment):
+        if environment.has_ultraservers:
             amounts[CHANNEL] = nodes(group, gpus) if group.hardware.ultraserver_only else 0
-        flavors.append((flavor_name(group, settings), amounts))
+        flavors.append((flavor_name(environment, group), amounts))
     limit = {} if may_borrow else {"borrowingLimit": 0}
     return [
         {

@@ -1,19 +1,19 @@
-"""Names that nodes, queues and jobs agree on: labels, the taint of GPU nodes, and resources."""
+"""Names that nodes, queues and jobs share: labels, resources, device classes, and the taint of GPU nodes."""
 
 from ultracluster.config.eks import Eks
 from ultracluster.config.eks_fleet import SYSTEM_GROUP
 
 NODE_GROUP = "ultracluster/node-group"
-"""Label of a node: the group in the environment file, for UltraServers without the block's number."""
+"""Label of a node: its group in the environment file, for UltraServers without the number of the block."""
 
 DEVICE_STACK = "ultracluster/device-stack"
-"""Label of a GPU node: what shows its GPUs to Kubernetes."""
+"""Label of a GPU node: the device stack that serves it."""
 
 TEAM = "ultracluster/team"
-"""Label of a team's namespace, with its name."""
+"""Label of a team's namespace: the team's name."""
 
 SYSTEM = SYSTEM_GROUP
-"""NODE_GROUP of the CPU nodes that serve the cluster."""
+"""Value of NODE_GROUP on system nodes, the CPU nodes for the cluster's own software."""
 
 GPU = "nvidia.com/gpu"
 EFA = "vpc.amazonaws.com/efa"
@@ -21,15 +21,15 @@ HUGE_PAGES = "hugepages-2Mi"
 
 HOSTNAME = "kubernetes.io/hostname"
 CLIQUE = "nvidia.com/gpu.clique"
-"""Label that NVIDIA's feature discovery gives the nodes of one NVLink domain."""
+"""Label of the nodes of one NVLink domain, set by NVIDIA's GPU feature discovery."""
 
 OPERANDS = "nvidia.com/gpu.deploy.operands"
-"""Label of a node: `false` keeps all that the GPU Operator deploys off it."""
+"""Label of a node: `false` keeps all operands of the GPU Operator off it."""
 
 GPU_CLASS = "gpu.nvidia.com"
 EFA_CLASS = "efa.networking.k8s.aws"
 CHANNEL_CLASS = "compute-domain-default-channel.nvidia.com"
-"""Device classes that pods claim from: GPUs, EFA cards, and channels of a ComputeDomain, NVLink between instances."""
+"""Device classes that pods claim from: GPUs, EFA devices and channels of a ComputeDomain, NVLink between instances."""
 
 FILE_SYSTEM_CLAIM = "training"
 """Claim of the environment's file system in each team's namespace."""
@@ -39,17 +39,17 @@ GPU_TOLERATION = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
 
 
 def network_layer(number: int) -> str:
-    """Label that AWS's cloud provider gives nodes: the switch of layer `number`, 1 the farthest from the instance."""
+    """Label of a node that AWS's cloud provider sets: its switch in layer `number`, 1 the farthest from the node."""
     return f"topology.k8s.aws/network-node-layer-{number}"
 
 
 def team_group(team: str) -> str:
-    """Kubernetes group of a team's members: access entries put them into it, a RoleBinding says what it may do."""
+    """Kubernetes group of a team's members. Access entries add them to it; a RoleBinding grants it access."""
     return f"team:{team}"
 
 
 def node_labels(name: str, settings: Eks) -> dict[str, str]:
-    """Labels of the nodes of the group that the file calls `name`."""
+    """Labels of the nodes of group `name` of the environment file."""
     stack = settings.device_stacks(name)[0]
     other = {} if stack == "gpu_operator" else {OPERANDS: "false"}
     return {NODE_GROUP: name, DEVICE_STACK: stack, **other}

@@ -1,6 +1,6 @@
-"""What runs distributed jobs, and what adds nodes: the values of the job operators and of Karpenter.
+"""Operators for distributed jobs: the values of their charts, and the MPI operator, which has none.
 
-All of them make their webhooks' certificates themselves, so none takes cert-manager.
+All of them create the certificates of their webhooks themselves, so none needs cert-manager.
 
 Source: the projects at the versions of `infra/ultracluster/catalog/data/software.json`.
 """
@@ -9,14 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ultracluster.catalog.software import charts, manifests
-from ultracluster.config.eks import Eks, JobOperator
-from ultracluster.kubernetes.labels import NODE_GROUP, SYSTEM
-from ultracluster.kubernetes.parts import Deployed, Object, Objects, Release
+from ultracluster.config.eks import JobOperator
+from ultracluster.kubernetes.environment import REQUIRED_OPERATORS, EksEnvironment
+from ultracluster.kubernetes.parts import Object, Objects, Release
 
 Values = dict[str, Any]
-
-NEEDS: Mapping[JobOperator, tuple[JobOperator, ...]] = {"trainer": ("jobset",)}
-"""Operators that others run their jobs by."""
 
 CHARTS: Mapping[JobOperator, str] = {
     "jobset": "jobset",
@@ -24,79 +21,53 @@ CHARTS: Mapping[JobOperator, str] = {
     "leader_worker_set": "lws",
     "ray": "kuberay-operator",
 }
-"""Charts of the operators, each behind what it needs. Volcano's jobs come with Volcano; MPI's operator has no chart."""
+"""Charts of the operators, each behind those it requires. Volcano brings its own jobs; MPI's operator has no chart."""
 
 BATCH_SCHEDULERS = {"volcano": "volcano", "kai": "kai-scheduler"}
-"""What KubeRay calls the schedulers that place its gangs; Kueue admits Ray's kinds without its help."""
-
-KARPENTER_ACCOUNT = "karpenter"
-"""Service account that Karpenter's role is bound to, in the namespace of its chart."""
+"""KubeRay's names of the schedulers that place its gangs. Kueue admits Ray's kinds without a setting in KubeRay."""
 
 MPI = manifests["mpi-operator"]
 MPI_ROLES = ["mpi-operator", "kubeflow-mpijobs-admin", "kubeflow-mpijobs-edit", "kubeflow-mpijobs-view"]
-"""Cluster roles in the manifest of MPI's operator."""
+"""Cluster roles in the manifest of the MPI operator."""
 INSTALLER = "mpi-operator-installer"
 NOBODY = 65532
-KEPT_SECONDS = 3600
+"""User and group of the installer."""
+TTL_SECONDS = 3600
+"""How long the installer's Job is kept after it finished."""
 
 
-def installed(settings: Eks) -> tuple[JobOperator, ...]:
-    """The operators of the file and those that they need, which come first."""
-    needed = (name for job in settings.jobs for name in (*NEEDS.get(job, ()), job))
-    return tuple(dict.fromkeys(needed))
-
-
-def operator_parts(settings: Eks, *, after: tuple[str, ...]) -> tuple[Release | Objects, ...]:
-    """Job operators of the file, behind the releases `after`, whose kinds they look for when they start."""
-    jobs = installed(settings)
+def operator_parts(environment: EksEnvironment, *, after: tuple[str, ...]) -> tuple[Release | Objects, ...]:
+    """Job operators of the environment. They start after the releases in `after`, whose CRDs they look for."""
+    jobs = environment.job_operators
     parts: list[Release | Objects] = []
     for operator, chart in CHARTS.items():
         if operator in jobs:
-            before = (*after, *(CHARTS[name] for name in NEEDS.get(operator, ())))
-            parts.append(Release(chart, charts[chart], operator_values(operator, settings), before))
+            required = (CHARTS[name] for name in REQUIRED_OPERATORS.get(operator, ()))
+            parts.append(Release(chart, charts[chart], operator_values(environment, operator), (*after, *required)))
     if "mpi" in jobs:
-        parts.append(mpi_objects(settings.kubernetes_version))
+        parts.append(mpi_objects(environment.kubernetes_version))
     return tuple(parts)
 
 
-def operator_values(operator: JobOperator, settings: Eks) -> Values:
+def operator_values(environment: EksEnvironment, operator: JobOperator) -> Values:
     """Values of one operator's chart."""
-    placed_by = settings.places_with
+    scheduler = environment.gang_scheduler
     if operator == "trainer":
-        # its own JobSet would be a second one beside ours
+        # JobSet has a release of its own
         return {"jobset": {"install": False}, "dataCache": {"enabled": False, "lws": {"install": False}}}
-    if operator == "leader_worker_set" and placed_by == "volcano":
+    if operator == "leader_worker_set" and scheduler == "volcano":
         return {"gangSchedulingManagement": {"schedulerProvider": "volcano"}}
-    if operator == "ray" and placed_by in BATCH_SCHEDULERS:
-        return {"batchScheduler": {"name": BATCH_SCHEDULERS[placed_by]}}
+    if operator == "ray" and scheduler in BATCH_SCHEDULERS:
+        return {"batchScheduler": {"name": BATCH_SCHEDULERS[scheduler]}}
     return {}
 
 
-def karpenter_release(deployed: Deployed) -> Release | None:
-    """Karpenter on the system nodes, if the environment takes it. It hears of interruptions from its queue."""
-    if deployed.elastic is None:
-        return None
-    values = {
-        "settings": {
-            "clusterName": deployed.cluster_name,
-            "interruptionQueue": deployed.elastic.interruption_queue,
-        },
-        "serviceAccount": {"name": KARPENTER_ACCOUNT},
-        "replicas": 2,
-        # nodes of its own would go with it
-        "nodeSelector": {NODE_GROUP: SYSTEM},
-        "controller": {
-            "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
-        },
-    }
-    return Release("karpenter", charts["karpenter"], values)
-
-
 def mpi_objects(kubernetes_version: str) -> Objects:
-    """MPI's operator: a Job in the cluster that applies its pinned manifest, whose CRD client-side apply cannot hold.
+    """The MPI operator: a Job in the cluster that applies its pinned manifest on the server side.
 
-    The Job's role reaches what the manifest holds and nothing else. Its name changes with what it applies, because the
-    pods of a Job cannot. What it applied stays in the cluster when this goes, but for what lies in the namespace.
+    The manifest's CRD is too large for client-side apply. The Job's roles cover the objects of the manifest and nothing
+    else. The Job's name contains the versions that it applies, because the pod template of a Job is immutable. When
+    the operator leaves the file, the objects that the Job applied stay in the cluster, except those in the namespace.
     """
     namespace, version = MPI.namespace, f"{MPI.version}-kubectl-{kubernetes_version}".replace(".", "-")
     account = {"kind": "ServiceAccount", "name": INSTALLER, "namespace": namespace}
@@ -106,7 +77,7 @@ def mpi_objects(kubernetes_version: str) -> Objects:
         "metadata": {"name": f"install-{version}", "namespace": namespace},
         "spec": {
             "backoffLimit": 6,
-            "ttlSecondsAfterFinished": KEPT_SECONDS,
+            "ttlSecondsAfterFinished": TTL_SECONDS,
             "template": {"spec": _installer_pod(kubernetes_version)},
         },
     }
@@ -117,7 +88,9 @@ def mpi_objects(kubernetes_version: str) -> Objects:
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": INSTALLER, "namespace": namespace}},
             _rbac("ClusterRole", rules=_cluster_rules()),
             _rbac("ClusterRoleBinding", roleRef=_reference("ClusterRole"), subjects=[account]),
-            _rbac("Role", namespace, rules=[*_applies("", "serviceaccounts"), *_applies("apps", "deployments")]),
+            _rbac(
+                "Role", namespace, rules=[*_apply_rules("", "serviceaccounts"), *_apply_rules("apps", "deployments")]
+            ),
             _rbac("RoleBinding", namespace, roleRef=_reference("Role"), subjects=[account]),
             job,
         ),
@@ -125,13 +98,13 @@ def mpi_objects(kubernetes_version: str) -> Objects:
 
 
 def _cluster_rules() -> list[Values]:
-    """`escalate` and `bind` let it give the operator rights that it lacks itself, in roles of these names only."""
+    """`escalate` and `bind` let it grant the operator permissions that it lacks itself, in the named roles only."""
     group = "rbac.authorization.k8s.io"
     return [
-        *_applies("", "namespaces", [MPI.namespace]),
-        *_applies("apiextensions.k8s.io", "customresourcedefinitions", ["mpijobs.kubeflow.org"]),
-        *_applies(group, "clusterrolebindings", ["mpi-operator"]),
-        *_applies(group, "clusterroles", MPI_ROLES),
+        *_apply_rules("", "namespaces", [MPI.namespace]),
+        *_apply_rules("apiextensions.k8s.io", "customresourcedefinitions", ["mpijobs.kubeflow.org"]),
+        *_apply_rules(group, "clusterrolebindings", ["mpi-operator"]),
+        *_apply_rules(group, "clusterroles", MPI_ROLES),
         {
             "apiGroups": [group],
             "resources": ["clusterroles"],
@@ -141,11 +114,11 @@ def _cluster_rules() -> list[Values]:
     ]
 
 
-def _applies(group: str, resource: str, names: list[str] | None = None) -> list[Values]:
-    """What server-side apply needs. Kubernetes bounds no creation by name."""
+def _apply_rules(group: str, resource: str, names: list[str] | None = None) -> list[Values]:
+    """Rules that server-side apply needs. RBAC cannot restrict `create` by name."""
     rule = {"apiGroups": [group], "resources": [resource]}
-    bounds = {"resourceNames": names} if names else {}
-    return [{**rule, "verbs": ["create"]}, {**rule, "verbs": ["get", "patch"], **bounds}]
+    only = {"resourceNames": names} if names else {}
+    return [{**rule, "verbs": ["create"]}, {**rule, "verbs": ["get", "patch"], **only}]
 
 
 def _rbac(kind: str, namespace: str | None = None, **fields: Any) -> Object:
@@ -158,7 +131,7 @@ def _reference(kind: str) -> Values:
 
 
 def _installer_pod(kubernetes_version: str) -> Object:
-    """The kubectl of the cluster's own minor version, as nobody, on a node without taints."""
+    """A pod with kubectl of the cluster's minor version. It runs without root, on a node without taints."""
     repository = MPI.installer_image.rpartition(":")[0]
     return {
         "serviceAccountName": INSTALLER,
@@ -180,7 +153,7 @@ def _installer_pod(kubernetes_version: str) -> Object:
                     "--field-manager=ultracluster",
                     f"--filename={MPI.url}",
                 ],
-                # where kubectl keeps what it discovers
+                # kubectl caches API discovery there
                 "env": [{"name": "HOME", "value": "/home"}],
                 "volumeMounts": [{"name": "home", "mountPath": "/home"}],
                 "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},

@@ -1,25 +1,23 @@
-"""A team in a cluster: its namespace, and what its members may do there.
+"""A team in the cluster: its namespace, and the access of its members.
 
-Source: Kubernetes, "Pod Security Standards" (2026); roles of each API from its own reference.
+Source: Kubernetes, "Pod Security Standards" (2026); the reference of each API for its kinds.
 """
 
-from ultracluster.config.eks import Eks, JobOperator, Team
-from ultracluster.config.environment import Environment
+from ultracluster.config.eks import JobOperator, Team
+from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.labels import TEAM, team_group
-from ultracluster.kubernetes.operators import installed
 from ultracluster.kubernetes.parts import Object
-from ultracluster.kubernetes.shares import has_ultraservers
 
 READ = ["get", "list", "watch"]
 WRITE = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"]
 
 MEMBER = "team-member"
-"""Role in a team's namespace, for its members."""
+"""Role of a team's members in its namespace."""
 
 FLEET_VIEW = "fleet-view"
-"""ClusterRole for every team: the nodes and the queues, to see why a job waits."""
+"""ClusterRole of every team: read nodes and queues, to see why a job waits."""
 
-_SHARED_KINDS: dict[str, tuple[str, list[str]]] = {
+_CLUSTER_KINDS: dict[str, tuple[str, list[str]]] = {
     "kueue": (
         "kueue.x-k8s.io",
         ["clusterqueues", "cohorts", "resourceflavors", "topologies", "workloadpriorityclasses"],
@@ -27,14 +25,14 @@ _SHARED_KINDS: dict[str, tuple[str, list[str]]] = {
     "volcano": ("scheduling.volcano.sh", ["queues"]),
     "kai": ("scheduling.run.ai", ["queues"]),
 }
-"""What of each queue manager the whole cluster shares."""
+"""Cluster-scoped kinds of each queue manager."""
 
-_QUEUE_KINDS: dict[str, tuple[str, list[str]]] = {
+_NAMESPACE_KINDS: dict[str, tuple[str, list[str]]] = {
     "kueue": ("kueue.x-k8s.io", ["localqueues", "workloads"]),
     "volcano": ("scheduling.volcano.sh", ["podgroups"]),
     "kai": ("scheduling.run.ai", ["podgroups"]),
 }
-"""What each queue manager or scheduler keeps in a namespace."""
+"""Namespaced kinds of each queue manager or scheduler."""
 
 _JOB_KINDS: dict[JobOperator, tuple[str, list[str]]] = {
     "trainer": ("trainer.kubeflow.org", ["trainjobs", "trainingruntimes"]),
@@ -44,30 +42,29 @@ _JOB_KINDS: dict[JobOperator, tuple[str, list[str]]] = {
     "ray": ("ray.io", ["rayjobs", "rayclusters", "rayservices"]),
     "volcano": ("batch.volcano.sh", ["jobs"]),
 }
-"""What the members of a team make with each job operator."""
+"""Kinds that a team's members create with each job operator."""
 
 
 def namespace(team: Team) -> Object:
-    """The team's namespace. Pods over EFA pass `baseline`: they need neither capabilities nor the host's folders."""
+    """The team's namespace. It enforces `baseline`: pods that use EFA need neither capabilities nor host paths."""
     labels = {TEAM: team.name, "pod-security.kubernetes.io/enforce": "baseline"}
     labels["pod-security.kubernetes.io/audit"] = "restricted"
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team.name, "labels": labels}}
 
 
-def fleet_view(settings: Eks) -> Object:
-    """What every team may read in the whole cluster."""
-    metadata = {"name": FLEET_VIEW}
-    shared = [_rule(*_SHARED_KINDS[name], READ) for name in _queue_software(settings)]
-    rules = [_rule("", ["nodes", "namespaces"], READ), _rule("scheduling.k8s.io", ["priorityclasses"], READ), *shared]
-    return {"apiVersion": _RBAC, "kind": "ClusterRole", "metadata": metadata, "rules": rules}
+def fleet_view(environment: EksEnvironment) -> Object:
+    """The ClusterRole that lets every team read the nodes and the queues of the cluster."""
+    queues = [_rule(*_CLUSTER_KINDS[name], READ) for name in _queue_software(environment)]
+    rules = [_rule("", ["nodes", "namespaces"], READ), _rule("scheduling.k8s.io", ["priorityclasses"], READ), *queues]
+    return {"apiVersion": _RBAC, "kind": "ClusterRole", "metadata": {"name": FLEET_VIEW}, "rules": rules}
 
 
-def access(environment: Environment, team: Team, settings: Eks) -> tuple[Object, ...]:
-    """What the members of a team may do: run jobs in their namespace, and look at the fleet."""
+def access(environment: EksEnvironment, team: Team) -> tuple[Object, ...]:
+    """Roles and bindings of a team's members: run jobs in the team's namespace, and view the fleet."""
     in_namespace = {"name": MEMBER, "namespace": team.name}
     subjects = [{"apiGroup": _RBAC_GROUP, "kind": "Group", "name": team_group(team.name)}]
     return (
-        {"apiVersion": _RBAC, "kind": "Role", "metadata": in_namespace, "rules": _rules(environment, settings)},
+        {"apiVersion": _RBAC, "kind": "Role", "metadata": in_namespace, "rules": _member_rules(environment)},
         {
             "apiVersion": _RBAC,
             "kind": "RoleBinding",
@@ -89,37 +86,37 @@ _RBAC_GROUP = "rbac.authorization.k8s.io"
 _RBAC = f"{_RBAC_GROUP}/v1"
 
 
-def _rules(environment: Environment, settings: Eks) -> list[Object]:
+def _member_rules(environment: EksEnvironment) -> list[Object]:
     return [
         _rule("", ["pods", "services", "configmaps", "secrets"], WRITE),
         _rule("", ["pods/log", "events", "serviceaccounts", "persistentvolumeclaims"], READ),
         _rule("", ["pods/exec", "pods/attach", "pods/portforward"], ["get", "create"]),
         _rule("batch", ["jobs", "cronjobs"], WRITE),
-        *_job_rules(settings),
-        *_claim_rules(environment, settings),
-        *(_rule(*_QUEUE_KINDS[name], READ) for name in _queue_software(settings)),
+        *_job_rules(environment),
+        *_claim_rules(environment),
+        *(_rule(*_NAMESPACE_KINDS[name], READ) for name in _queue_software(environment)),
     ]
 
 
-def _job_rules(settings: Eks) -> list[Object]:
-    """Rules of the job operators; Volcano's jobs come with Volcano, asked for or not."""
-    operators: dict[JobOperator, None] = dict.fromkeys(installed(settings))
-    if settings.scheduler == "volcano":
+def _job_rules(environment: EksEnvironment) -> list[Object]:
+    """Rules for the kinds of the job operators. Volcano always brings its own job kind."""
+    operators: dict[JobOperator, None] = dict.fromkeys(environment.job_operators)
+    if environment.settings.scheduler == "volcano":
         operators["volcano"] = None
     return [_rule(*_JOB_KINDS[operator], WRITE) for operator in operators]
 
 
-def _claim_rules(environment: Environment, settings: Eks) -> list[Object]:
+def _claim_rules(environment: EksEnvironment) -> list[Object]:
     rules = []
-    if "dra" in settings.used_device_stacks or has_ultraservers(environment):
+    if environment.uses_dra or environment.has_ultraservers:
         rules.append(_rule("resource.k8s.io", ["resourceclaimtemplates", "resourceclaims"], WRITE))
-    if has_ultraservers(environment):
+    if environment.has_ultraservers:
         rules.append(_rule("resource.nvidia.com", ["computedomains"], WRITE))
     return rules
 
 
-def _queue_software(settings: Eks) -> list[str]:
-    return sorted({settings.queues_with, settings.places_with})
+def _queue_software(environment: EksEnvironment) -> list[str]:
+    return sorted({environment.queue_manager, environment.gang_scheduler})
 
 
 def _rule(group: str, resources: list[str], verbs: list[str]) -> Object:

@@ -1,37 +1,36 @@
-"""Volcano: a queue for each team. What is near what it finds out itself, from the labels of the nodes.
+"""Volcano's queues, one for each team. Volcano discovers the network topology itself, from node labels.
 
 Source: Volcano 1.15 documentation and source, capacity plugin (2026).
 """
 
-from ultracluster.config.eks import Eks, Team
-from ultracluster.config.environment import Environment
+from ultracluster.config.eks import Team
+from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.labels import EFA, EFA_CLASS, GPU, GPU_CLASS
 from ultracluster.kubernetes.parts import Object
-from ultracluster.kubernetes.shares import WEIGHTS, efa_devices, quotas
+from ultracluster.kubernetes.quotas import WEIGHTS, efa_devices
 
 SCHEDULER = "volcano"
 DEFAULT_QUEUE = "default"
-"""Volcano's own queue, without limits: for jobs that Kueue has admitted."""
+"""Volcano's own queue, which has no limits: for jobs that Kueue has admitted."""
 
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 GANG_ANNOTATION = "scheduling.volcano.sh/group-min-member"
 TOPOLOGY_ANNOTATION = "volcano.sh/network-topology-mode"
 
-CLAIMED = {GPU: f"deviceclass/{GPU_CLASS}", EFA: f"deviceclass/{EFA_CLASS}"}
-"""How Volcano counts GPUs and EFA devices that pods claim instead of requesting."""
+DRA_RESOURCES = {GPU: f"deviceclass/{GPU_CLASS}", EFA: f"deviceclass/{EFA_CLASS}"}
+"""Names under which Volcano counts GPUs and EFA devices that pods claim through DRA."""
 
 
-def volcano_queue(environment: Environment, team: Team, settings: Eks) -> Object:
-    """The team's queue. Its share is lent while idle and taken back; without `may_borrow` it is the limit as well.
+def volcano_queue(environment: EksEnvironment, team: Team) -> Object:
+    """The team's queue. Others may use its quota while it is idle, and Volcano reclaims it.
 
-    Volcano counts GPUs wherever they are, so the quotas of several node groups are added up.
+    Without `may_borrow` the quota is also the limit. Volcano counts GPUs across node groups, so quotas are added up.
     """
-    share: dict[str, int] = {}
-    for group, gpus in quotas(environment, team):
-        claimed = "dra" in settings.device_stacks(group.name)
+    quota: dict[str, int] = {}
+    for group, gpus in environment.quotas(team):
         for resource, amount in ((GPU, gpus), (EFA, efa_devices(group, gpus))):
-            name = CLAIMED[resource] if claimed else resource
-            share[name] = share.get(name, 0) + amount
+            name = DRA_RESOURCES[resource] if environment.uses_dra_on(group) else resource
+            quota[name] = quota.get(name, 0) + amount
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "Queue",
@@ -39,8 +38,8 @@ def volcano_queue(environment: Environment, team: Team, settings: Eks) -> Object
         "spec": {
             "parent": "root",
             "reclaimable": True,
-            "deserved": share,
+            "deserved": quota,
             "priority": WEIGHTS[team.priority],
-            **({} if team.may_borrow else {"capability": share}),
+            **({} if team.may_borrow else {"capability": quota}),
         },
     }

@@ -48,7 +48,7 @@ class EksControlPlaneStack(EnvironmentStack):
             log_group=LogGroup(self, "Logs", name=f"/aws/eks/{name}/cluster", pattern=pattern, key=self.key),
         )
         self.node_role = EksNodeRole(self, "Nodes")
-        for addon in cluster_addons(environment):
+        for addon in cluster_addons(environment.storage):
             if addon.before_nodes:
                 self._add(addon)
         CfnOutput(self, "Kubeconfig", value=f"aws eks update-kubeconfig --name {self.cluster.cluster_name}")

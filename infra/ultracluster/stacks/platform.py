@@ -15,8 +15,10 @@ from ultracluster.constructs.references import Role
 from ultracluster.constructs.roles import PODS, managed_policy, service_role
 from ultracluster.kubernetes import labels
 from ultracluster.kubernetes.addons import ClusterAddon, cluster_addons
-from ultracluster.kubernetes.parts import Deployed, Elastic, FileSystem, Objects, Release
-from ultracluster.kubernetes.platform import platform
+from ultracluster.kubernetes.deployed import DeployedResources, FileSystem, KarpenterResources
+from ultracluster.kubernetes.environment import EksEnvironment
+from ultracluster.kubernetes.order import ordered_parts
+from ultracluster.kubernetes.parts import Objects, Release
 from ultracluster.stacks.base import EnvironmentStack, node_tags
 from ultracluster.stacks.eks_control_plane import EksControlPlaneStack
 from ultracluster.stacks.storage import StorageStack
@@ -60,7 +62,9 @@ class PlatformStack(EnvironmentStack):
             scope=self,
         )
         addons = {
-            found.addon.name: self._addon(found) for found in cluster_addons(environment) if not found.before_nodes
+            found.addon.name: self._addon(found)
+            for found in cluster_addons(environment.storage)
+            if not found.before_nodes
         }
         for addon in addons.values():
             addon.node.add_dependency(nodes)
@@ -75,7 +79,7 @@ class PlatformStack(EnvironmentStack):
         )
         self._karpenter = Karpenter(self, "Karpenter", cluster=self._cluster) if settings.karpenter else None
         made: dict[str, HelmRelease | KubernetesObjects] = {}
-        for part in platform(environment, self._deployed()):
+        for part in ordered_parts(EksEnvironment.from_environment(environment), self._deployed()):
             before: list[IDependable] = [made[name].resource for name in part.after]
             made[part.name] = self._deploy(part, before or [self._provider.access, addons[DNS_ADDON]])
         if self._karpenter:
@@ -111,19 +115,19 @@ class PlatformStack(EnvironmentStack):
             after=after,
         )
 
-    def _deployed(self) -> Deployed:
+    def _deployed(self) -> DeployedResources:
         storage, made = self._storage, self._storage.file_system
         file_system = FileSystem(made.file_system_id, made.dns_name, made.mount_name) if made else None
-        return Deployed(
+        return DeployedResources(
             cluster_name=self._cluster.cluster_name,
             file_system=file_system,
             buckets={name: bucket.bucket_name for name, bucket in storage.buckets.items()},
-            elastic=self._elastic(self._karpenter) if self._karpenter else None,
+            karpenter=self._karpenter_resources(self._karpenter) if self._karpenter else None,
         )
 
-    def _elastic(self, karpenter: Karpenter) -> Elastic:
+    def _karpenter_resources(self, karpenter: Karpenter) -> KarpenterResources:
         network = self._network
-        return Elastic(
+        return KarpenterResources(
             interruption_queue=karpenter.interruption_queue_name,
             node_role_name=karpenter.node_role_name,
             node_subnet_id=network.node_subnet_id,

@@ -1,4 +1,4 @@
-"""A machine that stands in a folder: runs a boot script with its absolute paths moved there and fake commands."""
+"""A fake machine in a folder: runs a boot script with fake commands, and its absolute paths inside the folder."""
 
 import os
 import re
@@ -16,7 +16,7 @@ EFA_CLIENT = lustre.EFA_CLIENT_PACKAGE.rpartition("/")[2]
 
 _ABSOLUTE = re.compile(r"(?<![\w./-])/(?=(?:dev|etc|fsx|opt|root|scratch|sys)\b)")
 _REAL = ("awk", "bash", "cat", "chmod", "grep", "mkdir", "seq")
-"""Commands that scripts may take from the real machine. Any other one must be faked, or bash does not find it."""
+"""Real commands that scripts may run. bash finds no other command that is not faked."""
 
 _EFA_UNIT = f"""
 case "$*" in
@@ -44,11 +44,11 @@ echo "$target" >> "$ROOT/mounts"
     "dnf": ': > "$ROOT/lustre-client-installed"',
     "systemd-tmpfiles": "exit 0",
 }
-"""What each command does when nothing fails. `$ROOT` is the folder of the machine."""
+"""Fake commands, with their bodies when nothing fails. `$ROOT` is the folder of the machine."""
 
 
 class Machine:
-    """A machine whose files are under `root`. `efa` is whether AWS's client script manages to set EFA up.
+    """A machine whose files are under `root`. `efa` is whether AWS's client script sets EFA up.
 
     `instance_store` is the number of its NVMe instance store volumes.
     """
@@ -63,7 +63,7 @@ class Machine:
         root_volume = f"{root}/dev/nvme{instance_store}n1 Amazon Elastic Block Store"
         self.write("disks", "".join(f"{line}\n" for line in (*volumes, root_volume)))
         with zipfile.ZipFile(root / f"{EFA_CLIENT}.zip", "w") as archive:
-            # AWS's script ends with 0 when it has failed, and may end with 1 when it has not
+            # its exit status does not tell whether it worked: the script under test must look at the unit
             setup = ': > "$ROOT/efa-active"; exit 1\n' if efa else "exit 0\n"
             archive.writestr(f"{EFA_CLIENT}/setup.sh", setup)
         for name in _REAL:
@@ -82,7 +82,7 @@ class Machine:
         return (self.root / path).read_text()
 
     def run(self, script: str, **failing: str) -> subprocess.CompletedProcess[str]:
-        """Runs a script. `failing` gives commands, with _ for -, another body than when nothing fails."""
+        """Runs a script. `failing` replaces bodies of fake commands, with _ for - in names."""
         replaced = {name.replace("_", "-"): body for name, body in failing.items()}
         for name, body in {**_FAKES, **replaced}.items():
             self._command(name, body)

@@ -19,7 +19,7 @@ def test_first_boot_joins_formats_and_mounts_all_volumes(machine):
     assert (machine.root / "scratch").stat().st_mode & 0o7777 == 0o1777
 
 
-def test_the_root_volume_is_left_alone(machine):
+def test_the_root_volume_is_not_used(machine):
     machine.run(SCRIPT)
     assert "nvme2n1" in machine.read("disks")
     assert not any("nvme2n1" in command for command in machine.commands())
@@ -48,7 +48,7 @@ def test_one_volume_needs_no_array(tmp_path):
     ]
 
 
-def test_what_the_image_has_mounted_is_bound_and_not_formatted(machine):
+def test_an_instance_store_that_the_ami_mounted_is_bind_mounted_and_not_formatted(machine):
     machine.write("mounts", f"{machine.root}/opt/dlami/nvme\n")
     assert machine.run(SCRIPT).returncode == 0
     assert machine.commands("mdadm", "mkfs.xfs", "mount") == ["mount --bind /opt/dlami/nvme /scratch"]

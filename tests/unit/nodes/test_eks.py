@@ -36,7 +36,7 @@ PODS_BY_TYPE = {
     "p6-b300.48xlarge": None,
     "p6e-gb200.36xlarge": None,
 }
-"""Pods with an address where EFA sits on card 0 (VPC CNI's eni-max-pods.txt, one interface less); else EKS's count."""
+"""maxPods where EFA uses card 0 (eni-max-pods.txt of the VPC CNI, one interface less); None for EKS's own figure."""
 
 
 def group(instance_type="p5en.48xlarge", **settings):
@@ -79,17 +79,17 @@ def schema():
         pytest.skip("the CRD of nodeadm is not beside the project")
     crd = yaml.safe_load(CRD.read_text("utf-8"))
     found = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    # the CRD has an object for each value of a kubelet setting, which nodeadm reads as whatever it is
+    # the CRD types every value of a kubelet setting as an object, but nodeadm accepts any type
     found["properties"]["spec"]["properties"]["kubelet"]["properties"]["config"] = {"type": "object"}
     return closed(found)
 
 
 @pytest.mark.parametrize("text", EVERY_DOCUMENT.values(), ids=EVERY_DOCUMENT)
-def test_every_node_config_is_one_that_nodeadm_reads(text, schema):
+def test_every_node_config_follows_the_schema_of_nodeadm(text, schema):
     jsonschema.validate(node_config(text), schema)
 
 
-def test_the_schema_would_see_a_setting_at_the_wrong_place(schema):
+def test_the_schema_refuses_a_misplaced_setting(schema):
     config = node_config(EVERY_DOCUMENT["system"])
     config["spec"]["kubelet"]["maxPods"] = 5
     with pytest.raises(jsonschema.ValidationError):
@@ -97,7 +97,7 @@ def test_the_schema_would_see_a_setting_at_the_wrong_place(schema):
 
 
 @pytest.mark.parametrize("text", EVERY_DOCUMENT.values(), ids=EVERY_DOCUMENT)
-def test_half_of_the_16_kib_that_ec2_takes_is_left_to_eks(text):
+def test_user_data_uses_at_most_half_of_the_16_kib_limit_of_ec2(text):
     assert len(text.encode()) < 8 * 1024
 
 
@@ -107,17 +107,17 @@ def test_every_script_is_valid_bash_that_stops_at_the_first_failure(text):
     assert syntax_errors(scripts(text)) == []
 
 
-def test_local_disks_are_joined_where_the_group_asks_for_it():
+def test_the_instance_store_is_raid0_if_the_group_asks_for_it():
     assert node_config(EVERY_DOCUMENT["p5en.48xlarge"])["spec"]["instance"] == {"localStorage": {"strategy": "RAID0"}}
     assert "instance" not in node_config(EVERY_DOCUMENT["no disks"])["spec"]
 
 
 @pytest.mark.parametrize(("name", "pods"), PODS_BY_TYPE.items())
-def test_a_node_takes_no_more_pods_than_card_0_has_addresses_for(name, pods):
+def test_max_pods_is_limited_by_the_addresses_of_card_0(name, pods):
     assert node_config(EVERY_DOCUMENT[name])["spec"]["kubelet"]["config"].get("maxPods") == pods
 
 
-def test_an_image_of_ones_own_is_told_the_cluster_and_registers_with_taint_and_labels():
+def test_a_custom_ami_gets_the_cluster_and_registers_with_taint_and_labels():
     spec = node_config(EVERY_DOCUMENT["custom image"])["spec"]
     assert spec["cluster"] == {
         "name": "prod-1",
@@ -131,13 +131,13 @@ def test_an_image_of_ones_own_is_told_the_cluster_and_registers_with_taint_and_l
     ]
 
 
-def test_eks_tells_its_own_image_the_cluster_taints_and_labels():
+def test_an_ami_of_eks_gets_cluster_taint_and_labels_from_eks():
     spec = node_config(EVERY_DOCUMENT["p5en.48xlarge"])["spec"]
     assert "cluster" not in spec
     assert "flags" not in spec["kubelet"]
 
 
-def test_only_nodes_with_efa_set_memory_aside():
+def test_only_nodes_with_efa_have_huge_pages_and_unlimited_locked_memory():
     def sets_aside(text):
         return "hugepages-2048kB" in text, "LimitMEMLOCK=infinity" in text
 
@@ -155,7 +155,7 @@ PAGES = "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 
 
 @pytest.mark.parametrize(("found", "warns"), [(5128, False), (4000, True)])
-def test_huge_pages_are_set_at_every_boot_and_missed_ones_are_told(machine, found, warns):
+def test_huge_pages_are_set_at_every_boot_and_a_shortage_is_reported(machine, found, warns):
     machine.write(PAGES, f"{found}\n")
     ran = machine.run(huge_pages())
     assert ran.returncode == 0
@@ -168,7 +168,7 @@ def test_huge_pages_that_cannot_be_set_fail_their_script(machine):
     assert machine.run(huge_pages(), systemd_tmpfiles="exit 73").returncode == 73
 
 
-def test_containers_may_lock_all_memory(machine):
+def test_locked_memory_of_containers_is_unlimited(machine):
     assert machine.run(locked_memory()).returncode == 0
     drop_in = machine.read("etc/systemd/system/containerd.service.d/locked-memory.conf")
     assert drop_in == "[Service]\nLimitMEMLOCK=infinity\n"

@@ -37,7 +37,7 @@ def test_every_script_can_run_twice(machine, script):
 # PCS
 
 
-def test_lustre_mounts_at_every_boot_with_relatime_flock_and_netdev(machine):
+def test_fstab_mounts_lustre_with_relatime_flock_and_netdev(machine):
     assert machine.run(mount_lustre(OVER_TCP, None)).returncode == 0
     (entry,) = machine.fstab
     device, path, kind, options, *_ = entry.split()
@@ -46,7 +46,7 @@ def test_lustre_mounts_at_every_boot_with_relatime_flock_and_netdev(machine):
     assert machine.mounts == ["/fsx"]
 
 
-def test_efa_clients_mount_after_their_efa_unit_and_check_it():
+def test_the_mount_over_efa_waits_for_the_efa_unit_and_checks_it():
     script = mount_lustre(OVER_EFA, P5EN)
     assert f"x-systemd.after={EFA_UNIT}" in script
     assert f"systemctl is-active --quiet {EFA_UNIT}" in script
@@ -54,7 +54,7 @@ def test_efa_clients_mount_after_their_efa_unit_and_check_it():
 
 
 @pytest.mark.parametrize(("mount", "hardware"), [(OVER_TCP, P5EN), (OVER_EFA, None)])
-def test_without_efa_on_both_sides_nothing_of_efa_is_set_up(machine, mount, hardware):
+def test_efa_is_set_up_only_if_node_and_file_system_have_it(machine, mount, hardware):
     script = mount_lustre(mount, hardware)
     assert "efa-" not in script
     assert "lnetctl" not in script
@@ -62,7 +62,7 @@ def test_without_efa_on_both_sides_nothing_of_efa_is_set_up(machine, mount, hard
     assert machine.commands("curl", "lnetctl") == []
 
 
-def test_the_client_is_tuned_by_its_memory_and_vcpus():
+def test_tuning_depends_on_memory_and_vcpus():
     large, small = mount_lustre(OVER_TCP, P5EN), mount_lustre(OVER_TCP, P5_SMALL)
     assert "ldlm.namespaces.*.lru_size=19200" in large
     assert "ptlrpcd_per_cpt_max=32" in large
@@ -116,13 +116,13 @@ def test_on_pcs_a_failed_download_stops_the_script(machine):
     assert machine.commands("python3", "mount") == []
 
 
-def test_on_pcs_a_mount_without_an_efa_interface_is_a_failure(machine):
+def test_on_pcs_a_mount_without_an_efa_interface_fails_the_script(machine):
     ran = machine.run(mount_lustre(OVER_EFA, P5EN), lnetctl="echo 'status: down'")
     assert ran.returncode != 0
     assert machine.commands("systemctl")[-1] == "systemctl daemon-reload"
 
 
-def test_a_file_system_that_is_not_there_yet_is_tried_again(machine):
+def test_a_failed_mount_is_retried(machine):
     third = """
 [ "$(grep -c "^mount " "$ROOT/log")" -ge 3 ] || exit 1
 echo "$1" >> "$ROOT/mounts"
@@ -131,7 +131,7 @@ echo "$1" >> "$ROOT/mounts"
     assert len(machine.commands("mount")) == 3
 
 
-def test_a_file_system_that_never_mounts_fails_the_script(machine):
+def test_a_mount_that_never_succeeds_fails_the_script(machine):
     assert machine.run(mount_lustre(OVER_TCP, P5EN), mount="exit 1").returncode != 0
     assert len(machine.commands("mount")) == 30
     assert not (machine.root / "etc/systemd/system/lustre-tuning.service").exists()
@@ -140,38 +140,38 @@ def test_a_file_system_that_never_mounts_fails_the_script(machine):
 # EKS
 
 
-def test_a_node_whose_efa_client_does_not_start_says_so_and_mounts_over_tcp(without_efa):
+def test_on_eks_a_node_without_efa_reports_it_and_uses_tcp(without_efa):
     ran = without_efa.run(prepare_lustre_client(P5EN, efa=True))
     assert ran.returncode == 0
     assert "Lustre runs over TCP" in ran.stderr
     assert (without_efa.root / "etc/systemd/system/lustre-tuning.timer").exists()
 
 
-def test_a_node_that_cannot_download_the_efa_client_says_so_too(machine):
+def test_on_eks_a_failed_download_is_reported_too(machine):
     ran = machine.run(prepare_lustre_client(P5EN, efa=True), curl="exit 22")
     assert ran.returncode == 0
     assert "Lustre runs over TCP" in ran.stderr
 
 
-def test_a_node_whose_efa_client_starts_says_nothing(machine):
+def test_on_eks_a_node_with_efa_reports_nothing(machine):
     ran = machine.run(prepare_lustre_client(P5EN, efa=True))
     assert (ran.returncode, ran.stderr) == (0, "")
     assert len(machine.commands("curl")) == 1
 
 
-def test_a_client_that_cannot_be_installed_fails_its_script_alone(machine):
+def test_a_client_that_cannot_be_installed_fails_the_script(machine):
     ran = machine.run(prepare_lustre_client(None, efa=False), rpm="exit 1", dnf="exit 1")
     assert ran.returncode != 0
     assert len(machine.commands("dnf")) == 5
 
 
-def test_a_client_that_the_image_has_is_not_installed_again(machine):
+def test_a_client_in_the_ami_is_not_installed_again(machine):
     machine.write("lustre-client-installed", "")
     assert machine.run(prepare_lustre_client(P5EN, efa=False)).returncode == 0
     assert machine.commands("dnf", "curl") == []
 
 
-def test_large_clients_are_tuned_after_every_mount(machine):
+def test_on_eks_large_clients_are_tuned_every_minute(machine):
     machine.run(prepare_lustre_client(P5EN, efa=False))
     service = machine.read("etc/systemd/system/lustre-tuning.service")
     assert "ExecStart=-/usr/sbin/lctl set_param ldlm.namespaces.*.lru_size=19200\n" in service

@@ -1,18 +1,20 @@
+"""All Helm releases of an environment, and the chart mirror."""
+
 import json
 from itertools import product
 
 import pytest
 
 from tests.kubernetes.environments import GB200, OPERATORS, P5, SCHEDULERS, STACKS, eks_environment
-from tests.synthesis import FILES
 from ultracluster.catalog.eks import older
 from ultracluster.catalog.software import charts, manifests, mirrored_image
-from ultracluster.config.loader import load
-from ultracluster.kubernetes.parts import Deployed, Elastic, Objects, Release
-from ultracluster.kubernetes.software import merged, releases
+from ultracluster.kubernetes.deployed import DeployedResources, KarpenterResources
+from ultracluster.kubernetes.parts import Objects, Release
+from ultracluster.kubernetes.releases import merged, releases
 
-DEPLOYED = Deployed("cluster")
-ELASTIC = Deployed("cluster", elastic=Elastic("queue", "role", "subnet-1", ("subnet-2",), "sg-1", "sg-2"))
+DEPLOYED = DeployedResources("cluster")
+RESOURCES = KarpenterResources("queue", "role", "subnet-1", ("subnet-2",), "sg-1", "sg-2")
+WITH_KARPENTER = DeployedResources("cluster", karpenter=RESOURCES)
 MIRROR = "oci://mirror.example/copies"
 PAIRS = tuple(product(STACKS, SCHEDULERS))
 
@@ -28,7 +30,7 @@ def ordered(parts: tuple[Release | Objects, ...]) -> bool:
 
 @pytest.mark.parametrize(("stack", "scheduler"), PAIRS)
 @pytest.mark.parametrize("groups", [P5, GB200], ids=["p5", "gb200"])
-def test_every_stack_goes_with_every_scheduler_in_an_order_that_can_be(stack, scheduler, groups):
+def test_every_stack_with_every_scheduler_has_an_order(stack, scheduler, groups):
     environment = eks_environment(groups, device_stack=stack, scheduler=scheduler, jobs=OPERATORS)
     assert ordered(releases(environment, DEPLOYED))
 
@@ -40,8 +42,8 @@ def test_two_stacks_in_a_cluster_have_an_order(plugin):
 
 
 @pytest.mark.parametrize(("stack", "scheduler"), PAIRS)
-def test_releases_bring_nothing_that_others_bring(stack, scheduler):
-    """The GPU Operator's chart holds feature discovery and ComputeDomains as well; Helm keeps those that are there."""
+def test_no_two_releases_install_the_same_crds(stack, scheduler):
+    """The GPU Operator's chart also has CRDs of feature discovery and ComputeDomains; Helm keeps existing CRDs."""
     environment = eks_environment(device_stack=stack, scheduler=scheduler, jobs=OPERATORS)
     shared = {"resource.nvidia.com", "nfd.k8s-sigs.io"}
     made = [part for part in releases(environment, DEPLOYED) if isinstance(part, Release)]
@@ -55,13 +57,13 @@ def test_every_chart_of_the_catalogue_is_used():
         for stack, scheduler in PAIRS
         for part in releases(
             eks_environment(device_stack=stack, scheduler=scheduler, jobs=OPERATORS, karpenter=stack != "dra"),
-            DEPLOYED if stack == "dra" else ELASTIC,
+            DEPLOYED if stack == "dra" else WITH_KARPENTER,
         )
     }
     assert used == {*charts, *manifests}
 
 
-def test_every_chart_takes_the_oldest_kubernetes_that_its_environment_may_have():
+def test_every_chart_supports_the_oldest_allowed_kubernetes_version():
     for stack, scheduler in PAIRS:
         version = "1.34" if stack == "dra" else "1.33"
         environment = eks_environment(
@@ -73,7 +75,7 @@ def test_every_chart_takes_the_oldest_kubernetes_that_its_environment_may_have()
 
 
 def test_values_are_json_without_nulls():
-    """Templates hold them as JSON, and CDK drops what is None."""
+    """Templates contain them as JSON, and the CDK drops None."""
     for stack, scheduler in PAIRS:
         environment = eks_environment(device_stack=stack, scheduler=scheduler, jobs=OPERATORS)
         for part in releases(environment, DEPLOYED):
@@ -88,7 +90,7 @@ def test_without_a_mirror_images_are_the_charts_own():
             assert "mirror" not in json.dumps(part.values)
 
 
-def test_a_mirror_holds_every_image_of_every_chart():
+def test_every_image_of_every_chart_comes_from_the_mirror():
     for stack, scheduler in PAIRS:
         environment = eks_environment(
             device_stack=stack, scheduler=scheduler, jobs=["trainer", "ray"], chart_mirror=MIRROR
@@ -102,18 +104,13 @@ def test_a_mirror_holds_every_image_of_every_chart():
                 assert value == mirrored_image(original, MIRROR)
 
 
-def test_a_mirror_leaves_the_other_values_as_they_are():
+def test_a_mirror_changes_only_images():
     plain = {p.name: p for p in releases(eks_environment(), DEPLOYED) if isinstance(p, Release)}
     for part in releases(eks_environment(chart_mirror=MIRROR), DEPLOYED):
         assert isinstance(part, Release)
         assert merged(part.values, plain[part.name].values) == part.values
 
 
-def test_merging_goes_into_mappings_and_replaces_lists():
+def test_merging_recurses_into_mappings_and_replaces_lists():
     base = {"a": {"x": 1, "y": [1, 2]}, "b": 1}
     assert merged(base, {"a": {"y": [3]}, "c": 2}) == {"a": {"x": 1, "y": [3]}, "b": 1, "c": 2}
-
-
-def test_no_release_without_eks():
-    with pytest.raises(TypeError, match="no EKS control plane"):
-        releases(load(FILES["dev"]), DEPLOYED)

@@ -1,6 +1,6 @@
-"""What queues jobs and places them: the values of Kueue, Volcano and KAI.
+"""Charts of the queue managers and gang schedulers Kueue, Volcano and KAI, with their values.
 
-In the combined modes Kueue alone holds quotas, and the other chooses nodes out of one queue without limits.
+In the combined modes only Kueue holds quotas; the other one has a single queue without limits and chooses nodes.
 
 Source: the projects at the versions of `infra/ultracluster/catalog/data/software.json`: Kueue's Configuration v1beta2,
 Volcano's scheduler plugins and label discovery, KAI's chart.
@@ -11,11 +11,10 @@ from typing import Any
 import yaml
 
 from ultracluster.catalog.software import charts
-from ultracluster.config.eks import Eks, JobOperator
-from ultracluster.config.environment import Environment
+from ultracluster.config.eks import JobOperator
+from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.kueue import device_class_mappings
 from ultracluster.kubernetes.labels import CLIQUE, GPU, HOSTNAME, TEAM, network_layer
-from ultracluster.kubernetes.operators import installed
 from ultracluster.kubernetes.parts import Release
 
 Values = dict[str, Any]
@@ -27,63 +26,64 @@ FRAMEWORKS: dict[JobOperator, tuple[str, ...]] = {
     "mpi": ("kubeflow.org/mpijob",),
     "ray": ("ray.io/rayjob", "ray.io/raycluster", "ray.io/rayservice"),
 }
-"""Kinds of jobs that Kueue admits, by the operator that runs them."""
+"""Job kinds that Kueue admits, by their operator."""
 
 KUBERNETES_FRAMEWORKS = ("batch/job", "pod", "deployment", "statefulset")
-"""Kubernetes's own kinds; a pod that Kueue did not know would take GPUs beside every quota."""
+"""Kubernetes' own kinds that Kueue admits. Without `pod`, a plain pod would use GPUs outside every quota."""
 
-UNCOUNTED = ["ephemeral-storage", "hugepages-"]
-"""Beginnings of the names of resources that no cluster queue has a quota of."""
+RESOURCES_WITHOUT_QUOTA = ["ephemeral-storage", "hugepages-"]
+"""Prefixes of resources that no ClusterQueue has a quota of."""
 
 READY_WITHIN = "30m"
-"""How long an admitted job may take until all its pods run: images of 20 GB and more are pulled on every node."""
+"""Time for all pods of an admitted job to run: every node pulls images of 20 GB and more."""
 
 RECOVERED_WITHIN = "15m"
-"""How long a running job may miss a pod. Repair of a node takes longer, and the other nodes should not idle."""
+"""Time that a running job may miss a pod. A node repair takes longer, and the other nodes should not idle."""
 
 TOPOLOGY_NAME = "network"
 
 RELEASES = {"kueue": "kueue", "volcano": "volcano", "kai": "kai-scheduler"}
-"""Chart, and name of the release, of each scheduler."""
+"""Name of the chart and of the release of each queue manager or scheduler."""
 
 
-def placing_release(settings: Eks) -> tuple[str, ...]:
-    """The release that places gangs, where that is not Kueue. Job operators look for its PodGroups when they start."""
-    return () if settings.places_with == "kueue" else (RELEASES[settings.places_with],)
+def gang_scheduler_release(environment: EksEnvironment) -> tuple[str, ...]:
+    """Name of the gang scheduler's release, if it is not Kueue. Job operators look for its PodGroup CRD at start."""
+    return () if environment.gang_scheduler == "kueue" else (RELEASES[environment.gang_scheduler],)
 
 
-def scheduler_releases(environment: Environment, settings: Eks) -> tuple[Release, ...]:
-    """Releases of what holds the quotas and of what places jobs."""
+def scheduler_releases(environment: EksEnvironment) -> tuple[Release, ...]:
+    """Releases of the queue manager and of the gang scheduler, which may be the same."""
     values = {
-        "kueue": lambda: kueue_values(environment, settings),
-        "volcano": lambda: volcano_values(environment, settings),
+        "kueue": lambda: kueue_values(environment),
+        "volcano": lambda: volcano_values(environment),
         "kai": kai_values,
     }
-    wanted = dict.fromkeys((settings.queues_with, settings.places_with))
+    wanted = dict.fromkeys((environment.queue_manager, environment.gang_scheduler))
     return tuple(Release(RELEASES[name], charts[RELEASES[name]], values[name]()) for name in wanted)
 
 
-def kueue_values(environment: Environment, settings: Eks) -> Values:
-    """Kueue with two replicas: its webhooks stand before every job and pod of a team.
+def kueue_values(environment: EksEnvironment) -> Values:
+    """Kueue with two replicas, because its webhooks are called for every job and pod of a team.
 
-    Certificates are its own, so it takes no cert-manager.
+    It creates its own certificates and does not need cert-manager.
     """
     return {
         "controllerManager": {
             "replicas": 2,
             "podDisruptionBudget": {"enabled": True, "minAvailable": 1},
-            # with pods among its jobs it caches those of the whole cluster
+            # because it manages pods, it caches all pods of the cluster
             "manager": {"resources": {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"memory": "4Gi"}}},
         },
         "managerConfig": {
-            "controllerManagerConfigYaml": yaml.safe_dump(kueue_configuration(environment, settings), sort_keys=False)
+            "controllerManagerConfigYaml": yaml.safe_dump(kueue_configuration(environment), sort_keys=False)
         },
     }
 
 
-def kueue_configuration(environment: Environment, settings: Eks) -> Values:
-    """Kueue's own configuration, whole: the chart merges nothing into it but certificates."""
-    frameworks = [*KUBERNETES_FRAMEWORKS, *(kind for job in installed(settings) for kind in FRAMEWORKS.get(job, ()))]
+def kueue_configuration(environment: EksEnvironment) -> Values:
+    """Kueue's complete configuration: the chart merges only certificates into it."""
+    job_kinds = (kind for job in environment.job_operators for kind in FRAMEWORKS.get(job, ()))
+    frameworks = [*KUBERNETES_FRAMEWORKS, *job_kinds]
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -102,14 +102,14 @@ def kueue_configuration(environment: Environment, settings: Eks) -> Values:
             }
         },
         "clientConnection": {"qps": 300, "burst": 500},
-        # jobs without a queue's name wait for one, in the namespaces of teams and nowhere else
+        # jobs without a queue name wait for one, but only in namespaces of teams
         "manageJobsWithoutQueueName": True,
         "managedJobsNamespaceSelector": {"matchExpressions": [{"key": TEAM, "operator": "Exists"}]},
         "waitForPodsReady": {
             "timeout": READY_WITHIN,
             "recoveryTimeout": RECOVERED_WITHIN,
             "blockAdmission": False,
-            # five attempts, a minute to half an hour apart; then the job waits for its owner
+            # five attempts, 1 to 30 minutes apart; then the job waits for its owner to act
             "requeuingStrategy": {
                 "timestamp": "Eviction",
                 "backoffLimitCount": 5,
@@ -120,23 +120,23 @@ def kueue_configuration(environment: Environment, settings: Eks) -> Values:
         "integrations": {"frameworks": frameworks},
         "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
         "resources": {
-            "excludeResourcePrefixes": UNCOUNTED,
+            "excludeResourcePrefixes": RESOURCES_WITHOUT_QUOTA,
             "deviceClassMappings": device_class_mappings(environment),
         },
     }
 
 
-def volcano_values(environment: Environment, settings: Eks) -> Values:
-    """Volcano with two replicas of each part, one of them leading.
+def volcano_values(environment: EksEnvironment) -> Values:
+    """Volcano with two replicas of each component and leader election.
 
-    The chart takes the scheduler's configuration as text and the controller's as a mapping: text it would quote.
+    The chart takes the scheduler's configuration as text, but the controller's as a mapping: it would quote text.
     """
     custom: Values = {
         "scheduler_replicas": 2,
         "controller_replicas": 2,
         "admission_replicas": 2,
         "leader_elect_enable": True,
-        "scheduler_config_override": yaml.safe_dump(volcano_configuration(settings), sort_keys=False),
+        "scheduler_config_override": yaml.safe_dump(volcano_configuration(environment), sort_keys=False),
     }
     levels = volcano_levels(environment)
     if levels:
@@ -148,22 +148,22 @@ def volcano_values(environment: Environment, settings: Eks) -> Values:
     return {"basic": {"image_pull_policy": "IfNotPresent"}, "custom": custom}
 
 
-def volcano_configuration(settings: Eks) -> Values:
-    """Volcano's scheduler: gangs, priorities, and full nodes and switches first.
+def volcano_configuration(environment: EksEnvironment) -> Values:
+    """Configuration of Volcano's scheduler: gangs, priorities, and bin packing of nodes and switches.
 
-    Where it holds the quotas, a queue takes back what it deserves from whole gangs: evicting single tasks stops at the
-    size that a gang needs, so what was borrowed would never come back. Filters of victims have to stand in one tier.
-    Claims of dynamic resources are placed by default.
+    Where Volcano holds the quotas, a queue reclaims its deserved resources from whole gangs. Evicting single tasks
+    would stop at the minimum size of a gang, so borrowed resources would never come back. Plugins that filter victims
+    must be in one tier. Volcano schedules DRA claims by default.
     """
     first: list[Values] = [{"name": "priority"}, {"name": "gang", "enablePreemptable": False}, {"name": "conformance"}]
     actions = ["enqueue", "allocate", "backfill"]
-    if settings.queues_with == "volcano":
-        arguments = {"capacity.DynamicResourceAllocationEnable": "dra" in settings.used_device_stacks}
+    if environment.queue_manager == "volcano":
+        arguments = {"capacity.DynamicResourceAllocationEnable": environment.uses_dra}
         first.append({"name": "capacity", "arguments": arguments})
         actions += ["gangreclaim", "gangpreempt"]
     second: list[Values] = [
         {"name": "predicates"},
-        # its default spreads pods, against the next plugin
+        # its default spreads pods, which works against binpack
         {"name": "nodeorder", "arguments": {"leastrequested.weight": 0}},
         {"name": "binpack", "arguments": _packed("binpack", weight_key="binpack.weight")},
         {"name": "network-topology-aware", "arguments": _packed("hypernode.binpack", weight_key="weight")},
@@ -172,7 +172,7 @@ def volcano_configuration(settings: Eks) -> Values:
 
 
 def _packed(prefix: str, *, weight_key: str) -> Values:
-    """Arguments that pack by GPUs above all."""
+    """Plugin arguments that weigh GPUs most when packing."""
     return {
         weight_key: 10,
         f"{prefix}.cpu": 1,
@@ -182,11 +182,11 @@ def _packed(prefix: str, *, weight_key: str) -> Values:
     }
 
 
-def volcano_levels(environment: Environment) -> tuple[str, ...]:
-    """Labels that Volcano makes HyperNodes of, the farthest from the instance first; none where AWS names no layers.
+def volcano_levels(environment: EksEnvironment) -> tuple[str, ...]:
+    """Labels that Volcano builds HyperNodes from, the farthest switch first; none where AWS documents no layers.
 
-    Volcano mixes tiers when topologies share labels, so there is one: the layers that every type of the fleet has, or
-    the NVLink domain where all are UltraServers.
+    Volcano mixes up tiers when topologies share labels, so there is a single topology: the network layers that every
+    type of the fleet has, or the NVLink domain if all are UltraServers.
     """
     types = [group.hardware for group in environment.node_groups]
     if all(hardware.ultraserver_only for hardware in types):
@@ -196,9 +196,9 @@ def volcano_levels(environment: Environment) -> tuple[str, ...]:
 
 
 def kai_values() -> Values:
-    """KAI, packing GPUs and CPUs, two replicas of each part.
+    """KAI with bin packing of GPUs and CPUs, two replicas of each component and leader election.
 
-    Its queues are objects of ours: those of its chart have no limits. So are its topologies.
+    The chart creates neither queues, which would have no limits, nor topologies: `kai.py` has both.
     """
     return {
         "global": {"leaderElection": True},

@@ -8,17 +8,14 @@ import pytest
 from tests.kubernetes.fleet import SCHEDULERS, STACKS, TEAMS, fleet
 from tests.kubernetes.schemas import check
 from ultracluster.catalog.software import charts
-from ultracluster.config.environment import Environment
-from ultracluster.kubernetes.scheduling import scheduling
+from ultracluster.kubernetes.queues import team_and_queue_objects
 
 DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 LABEL_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
-PCS = {"type": "pcs", "slurm_version": "25.11", "queues": [{"name": "train", "node_groups": ["train"]}]}
-
 
 def names(environment):
-    return {part.name for part in scheduling(environment)}
+    return {part.name for part in team_and_queue_objects(environment)}
 
 
 def identity(obj):
@@ -27,17 +24,17 @@ def identity(obj):
 
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_kubernetes_takes_every_object(scheduler, stack):
-    for part in scheduling(fleet(scheduler=scheduler, device_stack=stack, jobs=["trainer", "ray"])):
+def test_every_object_follows_its_schema(scheduler, stack):
+    for part in team_and_queue_objects(fleet(scheduler=scheduler, device_stack=stack, jobs=["trainer", "ray"])):
         for obj in part.items:
             check(obj)
             assert DNS_NAME.fullmatch(obj["metadata"]["name"])
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_each_set_waits_only_for_what_is_there(scheduler):
+def test_each_set_waits_only_for_sets_before_it(scheduler):
     before = set(charts)
-    for part in scheduling(fleet(scheduler=scheduler)):
+    for part in team_and_queue_objects(fleet(scheduler=scheduler)):
         assert LABEL_NAME.fullmatch(part.name)
         assert part.name not in before
         assert set(part.after) <= before
@@ -46,7 +43,7 @@ def test_each_set_waits_only_for_what_is_there(scheduler):
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_no_object_is_in_two_sets(scheduler):
-    found = [identity(obj) for part in scheduling(fleet(scheduler=scheduler)) for obj in part.items]
+    found = [identity(obj) for part in team_and_queue_objects(fleet(scheduler=scheduler)) for obj in part.items]
     assert len(found) == len(set(found))
 
 
@@ -55,7 +52,7 @@ def test_objects_of_a_scheduler_wait_for_it(scheduler):
     releases = {"kueue.x-k8s.io": "kueue", "scheduling.volcano.sh": "volcano"}
     releases |= {"scheduling.run.ai": "kai-scheduler", "kai.scheduler": "kai-scheduler"}
     behind: dict[str, set[str]] = {}
-    for part in scheduling(fleet(scheduler=scheduler)):
+    for part in team_and_queue_objects(fleet(scheduler=scheduler)):
         behind[part.name] = set(part.after).union(*(behind.get(name, set()) for name in part.after))
         for obj in part.items:
             release = releases.get(obj["apiVersion"].partition("/")[0])
@@ -63,15 +60,15 @@ def test_objects_of_a_scheduler_wait_for_it(scheduler):
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_what_is_in_a_namespace_waits_for_it(scheduler):
-    for part in scheduling(fleet(scheduler=scheduler)):
+def test_objects_in_a_namespace_wait_for_it(scheduler):
+    for part in team_and_queue_objects(fleet(scheduler=scheduler)):
         for obj in part.items:
             namespace = obj["metadata"].get("namespace")
             assert namespace is None or f"namespace-{namespace}" in part.after
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_a_team_that_leaves_takes_its_sets_and_no_other(scheduler):
+def test_removing_a_team_removes_its_sets_and_no_others(scheduler):
     alone = fleet(teams=TEAMS[:1], scheduler=scheduler)
     gone = names(fleet(scheduler=scheduler)) - names(alone)
     queue = f"{scheduler.partition('_')[0]}-queue-research"
@@ -79,7 +76,7 @@ def test_a_team_that_leaves_takes_its_sets_and_no_other(scheduler):
     assert names(alone) <= names(fleet(scheduler=scheduler))
 
 
-def test_another_scheduler_takes_the_queues_of_the_last_one_away():
+def test_another_scheduler_replaces_all_queues():
     queues = [
         {part for part in names(fleet(scheduler=scheduler)) if "queue-" in part}
         for scheduler in ("kueue", "volcano", "kai")
@@ -87,24 +84,24 @@ def test_another_scheduler_takes_the_queues_of_the_last_one_away():
     assert all(one.isdisjoint(other) for one, other in combinations(queues, 2))
 
 
-def test_namespaces_alone_are_retained():
-    for part in scheduling(fleet()):
+def test_only_namespaces_are_retained():
+    for part in team_and_queue_objects(fleet()):
         assert part.retained == (part.name.startswith("namespace-"))
         assert part.retained == ([obj["kind"] for obj in part.items] == ["Namespace"])
 
 
-def test_a_queue_lets_go_of_its_flavors_before_they_are_deleted():
-    """Kueue keeps a flavor that a queue names, and a topology that a flavor names; what waits is deleted first."""
-    parts = {part.name: part for part in scheduling(fleet())}
+def test_queues_are_deleted_before_their_flavors():
+    """Kueue keeps a flavor that a queue uses, and a topology that a flavor uses. Dependents are deleted first."""
+    parts = {part.name: part for part in team_and_queue_objects(fleet())}
     (flavor,) = [name for name in parts if name.startswith("flavor-")]
     assert flavor in parts["kueue-queue-pretrain"].after
     assert flavor in parts["fleet-cohort"].after
     assert "fleet-kueue" in parts[flavor].after
 
 
-def test_each_scheduler_has_its_own_kinds_and_no_other():
+def test_each_scheduler_has_only_its_own_kinds():
     def kinds(scheduler):
-        parts = scheduling(fleet(scheduler=scheduler))
+        parts = team_and_queue_objects(fleet(scheduler=scheduler))
         found = {(obj["apiVersion"].partition("/")[0], obj["kind"]) for part in parts for obj in part.items}
         return {kind for kind in found if kind[0].endswith((".sh", ".ai", ".scheduler")) or "kueue" in kind[0]}
 
@@ -118,13 +115,7 @@ def test_each_scheduler_has_its_own_kinds_and_no_other():
 
 
 def test_under_kueue_the_other_scheduler_has_one_queue_without_limits():
-    parts = scheduling(fleet(scheduler="kueue_with_kai"))
+    parts = team_and_queue_objects(fleet(scheduler="kueue_with_kai"))
     queues = [obj for part in parts for obj in part.items if obj["apiVersion"] == "scheduling.run.ai/v2"]
     (leaf,) = [queue for queue in queues if "parentQueue" in queue["spec"]]
     assert leaf["spec"]["resources"]["gpu"]["limit"] == -1
-
-
-def test_without_eks_there_is_nothing():
-    eks = fleet()
-    data = eks.model_dump(exclude={"control_plane"}, exclude_none=True, mode="json")
-    assert scheduling(Environment.model_validate({**data, "control_plane": PCS})) == ()

@@ -1,0 +1,109 @@
+"""The typed view of an EKS environment that every module of this package takes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from ultracluster.config.eks import DeviceStack, Eks, JobOperator, Team
+from ultracluster.config.environment import Environment
+from ultracluster.config.node_groups import NodeGroup
+from ultracluster.config.storage import Storage
+from ultracluster.errors import UltraclusterError
+from ultracluster.kubernetes.quotas import fleet_gpus
+
+QueueSoftware = Literal["kueue", "volcano", "kai"]
+
+REQUIRED_OPERATORS: Mapping[JobOperator, tuple[JobOperator, ...]] = {"trainer": ("jobset",)}
+"""Job operators that another operator needs to run its jobs."""
+
+
+class NotEks(UltraclusterError, TypeError):
+    """The environment has another control plane than EKS."""
+
+
+@dataclass(frozen=True)
+class EksEnvironment:
+    """An environment whose control plane is EKS. `settings` is its section `control_plane`."""
+
+    name: str
+    region: str
+    availability_zone: str
+    tags: Mapping[str, str]
+    storage: Storage
+    node_groups: tuple[NodeGroup, ...]
+    settings: Eks
+
+    @classmethod
+    def from_environment(cls, environment: Environment) -> Self:
+        """The view of `environment`. Raises NotEks if its control plane is not EKS."""
+        settings = environment.control_plane
+        if not isinstance(settings, Eks):
+            raise NotEks(f"{environment.name} has no EKS control plane: its control_plane.type is {settings.type}")
+        return cls(
+            name=environment.name,
+            region=environment.region,
+            availability_zone=environment.availability_zone,
+            tags=environment.tags,
+            storage=environment.storage,
+            node_groups=environment.node_groups,
+            settings=settings,
+        )
+
+    @property
+    def teams(self) -> tuple[Team, ...]:
+        """Teams that share the fleet."""
+        return self.settings.teams
+
+    @property
+    def kubernetes_version(self) -> str:
+        """Minor version of Kubernetes, such as 1.35."""
+        return self.settings.kubernetes_version
+
+    @property
+    def queue_manager(self) -> QueueSoftware:
+        """The software that holds the teams' quotas and queues their jobs."""
+        return self.settings.queues_with
+
+    @property
+    def gang_scheduler(self) -> QueueSoftware:
+        """The software that chooses nodes for jobs: Kueue's Topology Aware Scheduling, Volcano or KAI."""
+        return self.settings.places_with
+
+    @property
+    def job_operators(self) -> tuple[JobOperator, ...]:
+        """Job operators of the file and those that they require, required ones first."""
+        names = (name for job in self.settings.jobs for name in (*REQUIRED_OPERATORS.get(job, ()), job))
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def device_stacks(self) -> frozenset[DeviceStack]:
+        """Device stacks that serve any node group."""
+        return self.settings.used_device_stacks
+
+    @property
+    def uses_dra(self) -> bool:
+        """Whether pods claim the devices of any node group through dynamic resource allocation (DRA)."""
+        return "dra" in self.device_stacks
+
+    def uses_dra_on(self, group: NodeGroup) -> bool:
+        """Whether pods claim the devices of `group` through DRA."""
+        return "dra" in self.settings.device_stacks(group.name)
+
+    @property
+    def has_ultraservers(self) -> bool:
+        """Whether any node group is of UltraServers, whose jobs claim NVLink by a ComputeDomain."""
+        return any(group.hardware.ultraserver_only for group in self.node_groups)
+
+    @property
+    def fleet_name(self) -> str:
+        """Name of the parent of all teams' queues. It has a dot, so no team can have the same name."""
+        return f"{self.name}.fleet"
+
+    def quotas(self, team: Team) -> list[tuple[NodeGroup, int]]:
+        """Node groups of `team` in its order, each with the GPUs guaranteed to the team."""
+        groups = {group.name: group for group in self.node_groups}
+        return [(groups[name], team.quotas.get(name, 0)) for name in team.node_groups]
+
+    def unclaimed_gpus(self, group: NodeGroup) -> int:
+        """GPUs of `group` that are not guaranteed to any team."""
+        return fleet_gpus(group) - sum(team.quotas.get(group.name, 0) for team in self.teams)

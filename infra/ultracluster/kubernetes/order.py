@@ -1,0 +1,35 @@
+"""Everything that is installed into a cluster, in an order that satisfies every `after`."""
+
+from ultracluster.kubernetes.deployed import DeployedResources
+from ultracluster.kubernetes.environment import EksEnvironment
+from ultracluster.kubernetes.karpenter import karpenter_pools
+from ultracluster.kubernetes.parts import Objects, Release
+from ultracluster.kubernetes.queues import team_and_queue_objects
+from ultracluster.kubernetes.releases import releases
+from ultracluster.kubernetes.volumes import volumes
+
+
+def ordered_parts(environment: EksEnvironment, deployed: DeployedResources) -> tuple[Release | Objects, ...]:
+    """Releases and objects of an environment, each behind the parts that its `after` names.
+
+    Raises ValueError if two parts have the same name, a part waits for one that does not exist, or parts wait for
+    each other.
+    """
+    parts = (
+        *releases(environment, deployed),
+        *team_and_queue_objects(environment),
+        *volumes(environment, deployed),
+        *karpenter_pools(environment, deployed),
+    )
+    ordered: dict[str, Release | Objects] = {}
+    waiting = {part.name: part for part in parts}
+    if len(waiting) < len(parts):
+        raise ValueError("two parts have the same name")
+    while waiting:
+        ready = [part for part in waiting.values() if all(name in ordered for name in part.after)]
+        if not ready:
+            missing = {name: part.after for name, part in waiting.items()}
+            raise ValueError(f"these parts wait for each other or for a part that does not exist: {missing}")
+        for part in ready:
+            ordered[part.name] = waiting.pop(part.name)
+    return tuple(ordered.values())

@@ -1,0 +1,98 @@
+"""Namespaces, access and queues of teams, as sets of objects that come and go with a team or a node group."""
+
+from ultracluster.config.eks import Team
+from ultracluster.config.node_groups import NodeGroup
+from ultracluster.kubernetes import kai, kueue, volcano
+from ultracluster.kubernetes.environment import EksEnvironment
+from ultracluster.kubernetes.parts import Object, Objects
+from ultracluster.kubernetes.quotas import PRIORITIES
+from ultracluster.kubernetes.scheduler_charts import RELEASES
+from ultracluster.kubernetes.teams import access, fleet_view, namespace
+
+
+def team_and_queue_objects(environment: EksEnvironment) -> tuple[Objects, ...]:
+    """Namespaces, access and queues of the environment's teams.
+
+    A namespace is retained when its team leaves the file, because it may hold volumes. All other objects are deleted.
+    """
+    flavors = _flavors(environment)
+    return (
+        Objects("fleet-view", (fleet_view(environment),)),
+        *_fleet(environment),
+        *flavors,
+        *_cohort(environment, flavors),
+        *(part for team in environment.teams for part in _team(environment, team, flavors)),
+    )
+
+
+def _fleet(environment: EksEnvironment) -> tuple[Objects, ...]:
+    """Objects of each scheduler for the whole fleet: topologies, priority classes and the parent queue."""
+    items: dict[str, tuple[Object, ...]] = {}
+    if environment.queue_manager == "kueue":
+        topologies = kueue.kueue_topologies(environment) if environment.gang_scheduler == "kueue" else ()
+        items["kueue"] = (*topologies, *kueue.priority_classes())
+    else:
+        items[environment.queue_manager] = _priority_classes()
+    if environment.gang_scheduler == "kai":
+        admitted = (kai.admitted_queue(environment),) if environment.queue_manager == "kueue" else ()
+        queues = (kai.fleet_queue(environment), *admitted)
+        items["kai"] = (*items.get("kai", ()), *kai.kai_topologies(environment), *queues)
+    return tuple(Objects(f"fleet-{name}", objects, after=(RELEASES[name],)) for name, objects in items.items())
+
+
+def _flavors(environment: EksEnvironment) -> tuple[Objects, ...]:
+    if environment.queue_manager != "kueue":
+        return ()
+    return tuple(_flavor(environment, group) for group in environment.node_groups)
+
+
+def _flavor(environment: EksEnvironment, group: NodeGroup) -> Objects:
+    flavor = kueue.resource_flavor(environment, group)
+    return Objects(f"flavor-{flavor['metadata']['name']}".replace(".", "-"), (flavor,), after=("fleet-kueue",))
+
+
+def _cohort(environment: EksEnvironment, flavors: tuple[Objects, ...]) -> tuple[Objects, ...]:
+    """The fleet's cohort, after its flavors: it must stop using a flavor before the flavor is deleted."""
+    if environment.queue_manager != "kueue":
+        return ()
+    after = tuple(flavor.name for flavor in flavors)
+    return (Objects("fleet-cohort", (kueue.fleet_cohort(environment),), after=after),)
+
+
+def _team(environment: EksEnvironment, team: Team, flavors: tuple[Objects, ...]) -> tuple[Objects, Objects, Objects]:
+    namespace_set, queue_set = f"namespace-{team.name}", f"{environment.queue_manager}-queue-{team.name}"
+    after_queue = (namespace_set, *_before_queues(environment, flavors))
+    return (
+        Objects(namespace_set, (namespace(team),), retained=True),
+        Objects(f"access-{team.name}", access(environment, team), after=(namespace_set, "fleet-view")),
+        Objects(queue_set, _queues(environment, team), after=after_queue),
+    )
+
+
+def _before_queues(environment: EksEnvironment, flavors: tuple[Objects, ...]) -> tuple[str, ...]:
+    """Sets that a team's queue needs. It needs all flavors, since Kueue keeps a flavor as long as a queue names it."""
+    if environment.queue_manager == "kueue":
+        return (*(flavor.name for flavor in flavors), "fleet-cohort")
+    return (f"fleet-{environment.queue_manager}",)
+
+
+def _queues(environment: EksEnvironment, team: Team) -> tuple[Object, ...]:
+    if environment.queue_manager == "kueue":
+        return kueue.team_queues(environment, team)
+    if environment.queue_manager == "volcano":
+        return (volcano.volcano_queue(environment, team),)
+    return (kai.team_queue(environment, team),)
+
+
+def _priority_classes() -> tuple[Object, ...]:
+    """Kubernetes' own PriorityClasses, where Kueue does not order the jobs."""
+    return tuple(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+            "description": f"Jobs of {name} priority within their team",
+        }
+        for name, value in PRIORITIES.items()
+    )
