@@ -39,7 +39,7 @@ class Cli:
 
     def __post_init__(self) -> None:
         kept = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
-        own = server.environment(self.running.port, self.region)
+        own = self.running.environment(self.region)
         self.variables = {**kept, **own, "CDK_VALIDATION": "false", "CI": "true"}
 
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:

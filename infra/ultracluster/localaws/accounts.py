@@ -4,7 +4,7 @@ import functools
 import re
 
 PREFIX = "LOCALAWS"
-SECRET = "local"  # noqa: S105 - nothing checks it
+SECRET = "local"  # noqa: S105 - for clients in this process, where nothing checks it; a server has one of its own
 DEFAULT = "123456789012"
 
 
@@ -13,6 +13,11 @@ def access_key(account: str) -> str:
     if not re.fullmatch(r"\d{12}", account):
         raise ValueError(f"an AWS account has 12 digits, not {account!r}")
     return PREFIX + account
+
+
+def is_access_key(key: str) -> bool:
+    """Whether `access_key` made this key."""
+    return re.fullmatch(PREFIX + r"\d{12}", key) is not None
 
 
 def activate() -> None:

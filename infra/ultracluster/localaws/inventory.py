@@ -1,8 +1,9 @@
 """What exists in the embedded AWS, read back through boto3 from each service."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import boto3
@@ -29,7 +30,9 @@ def inventory(region: str, connection: Mapping[str, Any]) -> list[Found]:
         name: boto3.client(name, region_name=region, **connection)
         for name in ("ec2", "s3", "fsx", "pcs", "eks", "amp", "grafana")
     }
-    readers = (_network, _placement, _launch_templates, _buckets, _file_systems, _pcs, _eks, _workspaces)
+    contents = partial(kubernetes, connection["endpoint_url"], connection["aws_secret_access_key"])
+    eks = partial(_eks, contents=contents)
+    readers = (_network, _placement, _launch_templates, _buckets, _file_systems, _pcs, eks, _workspaces)
     return [Found(region, *row) for reader in readers for row in reader(clients)]
 
 
@@ -125,7 +128,7 @@ def _pcs(clients: Clients) -> Iterator[Row]:
             yield "Queue", queue["name"], f"{count} node group{'s' if count > 1 else ''}"
 
 
-def _eks(clients: Clients) -> Iterator[Row]:
+def _eks(clients: Clients, contents: Callable[[str], dict[str, Any]]) -> Iterator[Row]:
     eks = clients["eks"]
     for name in eks.list_clusters()["clusters"]:
         cluster = eks.describe_cluster(name=name)["cluster"]
@@ -144,7 +147,7 @@ def _eks(clients: Clients) -> Iterator[Row]:
             policies = eks.list_associated_access_policies(**place)["associatedAccessPolicies"]
             held = [policy["policyArn"].rpartition("/")[2] for policy in policies]
             yield "Access entry", principal, ", ".join(held) or kind
-        yield from _kubernetes(kubernetes(eks.meta.endpoint_url, cluster["arn"]))
+        yield from _kubernetes(contents(cluster["arn"]))
 
 
 def _nodes(clients: Clients, answer: dict[str, Any]) -> str:

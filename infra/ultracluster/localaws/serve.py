@@ -16,67 +16,85 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from werkzeug.serving import make_server
 from werkzeug.wrappers import Request, Response
 
-from ultracluster.localaws import activate, faults
+from ultracluster.localaws import activate, callers, faults
 from ultracluster.localaws.api import CloudFormation
-from ultracluster.localaws.server import HOST
+from ultracluster.localaws.server import HOST, SECRET_LENGTH, write_private
 from ultracluster.localaws.services.capacity import seed_reservation
 from ultracluster.localaws.services.kubernetes import contents
 from ultracluster.localaws.stacks import stack_backends
 
 PATIENCE_SECONDS = 8.0
+MOTO_PATHS = ("/moto-api", "/favicon.ico")  # moto's own interface, which can reset and record
+XML_SERVICES = ("", "cloudfront", "route53", "s3")  # besides those with the query protocol
+UNKNOWN_KEY = ("InvalidClientTokenId", "UnrecognizedClientException")
+MALFORMED = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
+NOT_IMPLEMENTED = ("NotImplemented", "NotImplemented")
 
 Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
 def main(folder: Path) -> None:
-    """Serve until SIGTERM; write `port` and `pid` once requests are answered."""
+    """Serve the callers that know the secret in `folder` until SIGTERM; write `port` and `pid` once that is ready."""
+    os.umask(0o077)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("botocore").setLevel(logging.WARNING)
     activate()
     CloudFormation.patience = PATIENCE_SECONDS
     # Handlers' boto3 clients are answered in this process, by the same services that the server shows.
     with mock_aws(config={"iam": {"load_aws_managed_policies": True}}):
-        server = make_server(HOST, 0, application(), threaded=True, request_handler=MotoRequestHandler)
+        served = application((folder / "secret").read_text())
+        server = make_server(HOST, 0, served, threaded=True, request_handler=MotoRequestHandler)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        (folder / "port").write_text(str(server.port))
-        (folder / "pid").write_text(str(os.getpid()))
+        write_private(folder / "port", str(server.port))
+        write_private(folder / "pid", str(os.getpid()))
         server.serve_forever()
 
 
-def application() -> Wsgi:
-    """AWS for local callers, and `/_localaws/` for its own affairs."""
+def application(secret: str) -> Wsgi:
+    """AWS for callers that know the secret, and `/_localaws/` for the server's own affairs."""
+    if len(secret) < SECRET_LENGTH:
+        raise ValueError("the secret of this server is missing or too short")
     aws = DomainDispatcherApplication(create_backend_app)
 
     def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         request = Request(environ)
-        if not is_local(request.host):
-            return Response("the embedded AWS answers to localhost only\n", 403)(environ, start_response)
-        if request.path.startswith("/_localaws/"):
-            return _own(request)(environ, start_response)
+        own = request.path.startswith("/_localaws/")
+        try:
+            callers.check_origin(request)
+            if request.path.lower().startswith(MOTO_PATHS):
+                return Response("Not found\n", 404)(environ, start_response)
+            if own:
+                callers.check_secret(request, secret)
+                return _own(request)(environ, start_response)
+            callers.check_signature(request, secret)
+        except callers.NotServed as error:
+            refusal = _json({"error": str(error)}, 403) if own else _aws_error(request, 403, UNKNOWN_KEY, str(error))
+            return refusal(environ, start_response)
         try:
             answered: Iterable[bytes] = aws(environ, start_response)
         except NotImplementedError as error:
             logging.getLogger(__name__).warning("%s", error)
-            return _unknown_action(request, str(error))(environ, start_response)
+            # 501, because AWS's clients send a request again after a 500
+            return _aws_error(request, 501, NOT_IMPLEMENTED, str(error))(environ, start_response)
         return answered
 
     return answer
 
 
-def is_local(host: str) -> bool:
-    """Whether a Host header names this machine: a web page that points its own name at 127.0.0.1 does not."""
-    name = host.rsplit(":", 1)[0]
-    return name in ("localhost", HOST) or name.endswith(".localhost")
-
-
-def _unknown_action(request: Request, message: str) -> Response:
-    """501, which AWS's clients do not try again, as they would a 500."""
-    if "json" in (request.content_type or ""):
-        return _json({"__type": "NotImplemented", "message": message}, 501)
-    error = (
-        f"<ErrorResponse><Error><Code>NotImplemented</Code><Message>{escape(message)}</Message></Error></ErrorResponse>"
-    )
-    return Response(error, 501, content_type="text/xml")
+def _aws_error(request: Request, status: int, codes: tuple[str, str], message: str) -> Response:
+    """An error in the protocol of the service that the request is for. `codes` are the XML and the JSON protocols'."""
+    service, content_type = callers.service(request), request.content_type or ""
+    query = "form-urlencoded" in content_type or "Action" in request.args
+    if "json" in content_type or not (query or service in XML_SERVICES):
+        answer = _json({"__type": codes[1], "message": message}, status)
+        answer.headers["x-amzn-ErrorType"] = codes[1]
+        return answer
+    error = f"<Error><Code>{codes[0]}</Code><Message>{escape(message)}</Message></Error>"
+    if service == "ec2":
+        error = f"<Response><Errors>{error}</Errors></Response>"
+    elif service != "s3":
+        error = f"<ErrorResponse>{error}</ErrorResponse>"
+    return Response(error, status, content_type="text/xml")
 
 
 def _own(request: Request) -> Response:
@@ -97,7 +115,7 @@ def _own(request: Request) -> Response:
         case "reservations", "POST":
             try:
                 seed_reservation(**json.loads(request.get_data()))
-            except (ValueError, TypeError) as error:
+            except MALFORMED as error:
                 return _json({"error": str(error)}, 400)
             return _json({}, 201)
         case "faults", "GET":
@@ -107,7 +125,7 @@ def _own(request: Request) -> Response:
                 fault = json.loads(request.get_data())
                 operations = tuple(fault.get("operations", ("create", "update")))
                 faults.inject(fault["name"], fault["on"], times=fault.get("times", 1), operations=operations)
-            except (ValueError, KeyError, TypeError) as error:
+            except MALFORMED as error:
                 return _json({"error": str(error)}, 400)
             return _json({}, 201)
         case "faults", "DELETE":

@@ -1,11 +1,13 @@
 """The embedded AWS as a background process on loopback: start it, ask for it, stop it.
 
-Its folder holds `env` (shell exports for any AWS client), `pid`, `port` and `log`.
+Its folder holds `env` (shell exports for any AWS client), `secret`, `pid`, `port`, `log` and `lock`. Each start makes a
+new secret, and the server answers only requests that are signed with it: only the owner can read the folder.
 """
 
 import fcntl
 import json
 import os
+import secrets
 import shlex
 import signal
 import sys
@@ -14,7 +16,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -23,6 +25,8 @@ from ultracluster.localaws import accounts
 
 FOLDER = Path(".localaws")
 HOST = "127.0.0.1"  # never another
+SECRET_HEADER = "X-Localaws-Secret"  # noqa: S105 - the header's name
+SECRET_LENGTH = 40  # as AWS's secret access keys
 START_SECONDS = 60
 STOP_SECONDS = 10
 
@@ -46,6 +50,7 @@ class Server:
     folder: Path
     pid: int
     port: int
+    secret: str = field(repr=False)
 
     @property
     def url(self) -> str:
@@ -54,45 +59,63 @@ class Server:
 
     def places(self) -> list[Place]:
         """Where stacks are or were."""
-        return [Place(account, region, tuple(stacks)) for account, region, stacks in _ask(self.port, "places")]
+        return [
+            Place(account, region, tuple(stacks)) for account, region, stacks in _ask(self.port, self.secret, "places")
+        ]
 
     def seed(self, reservation: Mapping[str, Any], account: str) -> None:
         """Let a capacity reservation exist; the keys are the arguments of `services.capacity.seed_reservation`."""
-        _ask(self.port, "reservations", "POST", {**reservation, "account": account})
+        _ask(self.port, self.secret, "reservations", "POST", {**reservation, "account": account})
 
     def kubernetes(self, cluster_arn: str) -> dict[str, Any]:
         """What was put into the Kubernetes of an EKS cluster: `namespaces`, `releases` and `objects`, whole.
 
         Raises ServerError for an unknown cluster.
         """
-        return kubernetes(self.url, cluster_arn)
+        return kubernetes(self.url, self.secret, cluster_arn)
 
     def connection(self, account: str) -> dict[str, str]:
         """Arguments that lead a boto3 client to the server, as a caller of `account`."""
         return {
             "endpoint_url": self.url,
             "aws_access_key_id": accounts.access_key(account),
-            "aws_secret_access_key": accounts.SECRET,
+            "aws_secret_access_key": self.secret,
+        }
+
+    def environment(self, region: str, account: str = accounts.DEFAULT) -> dict[str, str]:
+        """Environment variables that lead any AWS client of this machine to the server, and nowhere else."""
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": accounts.access_key(account),
+            "AWS_SECRET_ACCESS_KEY": self.secret,
+            "AWS_REGION": region,
+            "AWS_DEFAULT_REGION": region,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "CDK_DEFAULT_ACCOUNT": account,
+            "CDK_DEFAULT_REGION": region,
+            "CDK_DISABLE_CLI_TELEMETRY": "true",
         }
 
     def inject(self, name: str, on: str, *, times: int = 1, operations: Sequence[str] = ("create", "update")) -> None:
         """Let the next operations on a resource type or logical id fail, as `faults.inject` does in process."""
         fault = {"name": name, "on": on, "times": times, "operations": list(operations)}
-        _ask(self.port, "faults", "POST", fault)
+        _ask(self.port, self.secret, "faults", "POST", fault)
 
     def faults(self) -> list[dict[str, Any]]:
         """The faults that have not struck yet."""
-        waiting: list[dict[str, Any]] = _ask(self.port, "faults")
+        waiting: list[dict[str, Any]] = _ask(self.port, self.secret, "faults")
         return waiting
 
     def clear_faults(self) -> None:
         """Forget every fault."""
-        _ask(self.port, "faults", "DELETE")
+        _ask(self.port, self.secret, "faults", "DELETE")
 
 
-def kubernetes(url: str, cluster_arn: str) -> dict[str, Any]:
+def kubernetes(url: str, secret: str, cluster_arn: str) -> dict[str, Any]:
     """What was put into the Kubernetes of an EKS cluster of the server at `url`."""
-    found: dict[str, Any] = _ask(urlsplit(url).port or 80, f"kubernetes/{cluster_arn}")
+    found: dict[str, Any] = _ask(urlsplit(url).port or 80, secret, f"kubernetes/{cluster_arn}")
     return found
 
 
@@ -101,12 +124,16 @@ def start(region: str, account: str = accounts.DEFAULT, folder: Path = FOLDER) -
 
     Raises ServerError when it does not come up.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+    except OSError as error:
+        raise ServerError(f"the embedded AWS needs a folder of its own: {error}") from error
     with _locked(folder):
         server = status(folder) or _launch(folder)
-        exports = environment(server.port, region, account)
+        exports = server.environment(region, account)
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in exports.items()]
-        (folder / "env").write_text("".join(lines))
+        write_private(folder / "env", "".join(lines))
         return server
 
 
@@ -114,13 +141,12 @@ def status(folder: Path = FOLDER) -> Server | None:
     """The running server of `folder`, if one runs."""
     try:
         pid, port = (int((folder / name).read_text()) for name in ("pid", "port"))
-    except (FileNotFoundError, ValueError):
+        secret = (folder / "secret").read_text()
+        os.kill(pid, 0)  # before another's process on that port is told the secret
+        running: int = _ask(port, secret, "health")["pid"]
+    except (OSError, ValueError, ServerError):
         return None
-    try:
-        running: int = _ask(port, "health")["pid"]
-    except ServerError:
-        return None
-    return Server(folder, pid, port) if running == pid else None  # the port may be another's by now
+    return Server(folder, pid, port, secret) if running == pid else None  # the port may be another's by now
 
 
 def stop(folder: Path = FOLDER) -> bool:
@@ -130,31 +156,22 @@ def stop(folder: Path = FOLDER) -> bool:
         os.kill(server.pid, signal.SIGTERM)
         if not any(_ended(server.pid) for _ in _ticks(STOP_SECONDS)):
             raise ServerError(f"the embedded AWS (process {server.pid}) does not stop")
-    for name in ("env", "pid", "port"):
+    for name in ("env", "pid", "port", "secret"):
         (folder / name).unlink(missing_ok=True)
     return server is not None
 
 
-def environment(port: int, region: str, account: str = accounts.DEFAULT) -> dict[str, str]:
-    """Environment variables that lead any AWS client of this machine to the server, and nowhere else."""
-    return {
-        "AWS_ENDPOINT_URL": f"http://localhost:{port}",
-        "AWS_ACCESS_KEY_ID": accounts.access_key(account),
-        "AWS_SECRET_ACCESS_KEY": accounts.SECRET,
-        "AWS_REGION": region,
-        "AWS_DEFAULT_REGION": region,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        "CDK_DEFAULT_ACCOUNT": account,
-        "CDK_DEFAULT_REGION": region,
-        "CDK_DISABLE_CLI_TELEMETRY": "true",
-    }
+def write_private(file: Path, text: str) -> None:
+    """Write a file anew that only its owner may read."""
+    file.unlink(missing_ok=True)
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+        opened.write(text)
 
 
 def _launch(folder: Path) -> Server:
-    for name in ("pid", "port"):
+    for name in ("pid", "port", "log"):
         (folder / name).unlink(missing_ok=True)
+    write_private(folder / "secret", secrets.token_hex(SECRET_LENGTH // 2))
     log = str(folder / "log")
     pid = os.posix_spawn(
         sys.executable,
@@ -162,7 +179,7 @@ def _launch(folder: Path) -> Server:
         _clean(os.environ),
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644),
+            (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
         setsid=True,  # it outlives the terminal that started it
@@ -193,14 +210,17 @@ def _clean(variables: Mapping[str, str]) -> dict[str, str]:
     """The environment without anything of the user's AWS configuration."""
     kept = {name: value for name, value in variables.items() if not name.startswith(("AWS_", "MOTO_"))}
     nowhere = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
-    return {**kept, **nowhere, "AWS_EC2_METADATA_DISABLED": "true", "PYTHONUNBUFFERED": "1"}
+    # moto's CORS would let any web page read answers; moto reads the variable when it is imported.
+    moto = {"MOTO_DISABLE_GLOBAL_CORS": "true"}
+    return {**kept, **nowhere, **moto, "AWS_EC2_METADATA_DISABLED": "true", "PYTHONUNBUFFERED": "1"}
 
 
-def _ask(port: int, what: str, method: str = "GET", body: Any = None) -> Any:
+def _ask(port: int, secret: str, what: str, method: str = "GET", body: Any = None) -> Any:
     request = urllib.request.Request(
         f"http://{HOST}:{port}/_localaws/{what}",
         method=method,
         data=None if body is None else json.dumps(body).encode(),
+        headers={SECRET_HEADER: secret},
     )
     try:
         # No proxy: this call stays on the machine whatever the user's environment says.
@@ -216,7 +236,8 @@ def _ask(port: int, what: str, method: str = "GET", body: Any = None) -> Any:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """One start at a time in a folder."""
-    with (folder / "lock").open("w") as lock:
+    with open(os.open(folder / "lock", os.O_WRONLY | os.O_CREAT, 0o600), "w") as lock:
+        os.fchmod(lock.fileno(), 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -20,6 +20,9 @@ from ultracluster.localaws.schemas import text
 
 Body = dict[str, Any]
 
+MAX_DEPTH = 100
+"""Levels of lists and mappings in a template. CloudFormation documents no limit; the CDK's templates have up to 16."""
+TOO_DEEP = f"Nesting is deeper than {MAX_DEPTH} levels"
 SECTIONS = frozenset(
     {
         "AWSTemplateFormatVersion",
@@ -88,7 +91,7 @@ class Declaration:
 def parse(source: str) -> Body:
     """The template as a mapping, its structure checked. JSON or YAML. Raises TemplateError."""
     try:
-        body = json.loads(source) if source.lstrip().startswith("{") else yaml.load(source, _Loader)  # noqa: S506
+        body = _json(source) if source.lstrip().startswith("{") else _yaml(source)
     except (ValueError, yaml.YAMLError) as error:
         raise TemplateError(f"Template format error: unsupported structure. {error}") from error
     if not isinstance(body, dict) or not isinstance(body.get("Resources"), dict) or not body["Resources"]:
@@ -196,6 +199,32 @@ def required_capabilities(body: Body) -> list[str]:
     if any(IAM_NAMES & about.get("Properties", {}).keys() for about in iam):
         return ["CAPABILITY_NAMED_IAM"]
     return ["CAPABILITY_IAM"] if iam else []
+
+
+def _json(source: str) -> Any:
+    try:
+        body = json.loads(source)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    level = [body]
+    for _ in range(MAX_DEPTH):
+        collections = (value for value in level if isinstance(value, dict | list))
+        level = [inner for value in collections for inner in (value.values() if isinstance(value, dict) else value)]
+    if any(isinstance(value, dict | list) for value in level):
+        raise ValueError(TOO_DEEP)
+    return body
+
+
+def _yaml(source: str) -> Any:
+    """YAML, once its events show that it is safe: the C composer recurses without a limit and would end the process."""
+    depth = 0
+    for event in yaml.parse(source, _Loader):
+        if isinstance(event, yaml.AliasEvent):  # a few lines of them make gigabytes
+            raise ValueError("YAML aliases are not allowed in CloudFormation templates")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise ValueError(TOO_DEEP)
+    return yaml.load(source, _Loader)  # noqa: S506 - a safe loader
 
 
 def _check_resource(logical_id: str, about: Any) -> None:

@@ -112,7 +112,7 @@ def test_unprotect_lets_the_stack_of_a_protected_cluster_go(
     cloudformation = client(running, "cloudformation")
     cloudformation.update_termination_protection(StackName="platform", EnableTerminationProtection=True)
     command = [sys.executable, str(ROOT / "scripts/unprotect.py"), str(tmp_path)]
-    variables = {**os.environ, **server.environment(running.port, REGION)}
+    variables = {**os.environ, **running.environment(REGION)}
     ran = subprocess.run(command, capture_output=True, text=True, env=variables)
     assert ran.returncode == 0, ran.stderr
     cloudformation.delete_stack(StackName="platform")

@@ -14,7 +14,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from ultracluster.localaws import accounts, serve, server
+from ultracluster.localaws import accounts, callers, server
 from ultracluster.localaws.faults import Fault
 
 REGION = "us-east-2"
@@ -32,13 +32,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[server.Server]
 
 
 def client(running: server.Server, service: str, region: str = REGION, account: str = accounts.DEFAULT) -> Any:
-    return boto3.client(
-        service,
-        region_name=region,
-        endpoint_url=running.url,
-        aws_access_key_id=accounts.access_key(account),
-        aws_secret_access_key=accounts.SECRET,
-    )
+    return boto3.client(service, region_name=region, **running.connection(account))
 
 
 def deploy(running: server.Server, name: str, **properties: Any) -> str:
@@ -113,7 +107,7 @@ def test_it_answers_no_other_name(running: server.Server, host: str) -> None:
 
 @pytest.mark.parametrize("host", ["localhost:1", "127.0.0.1:1", "bucket.localhost:1"])
 def test_names_of_this_machine(host: str) -> None:
-    assert serve.is_local(host)
+    assert callers.is_local(host)
 
 
 def test_fault_is_injected_listed_and_cleared_over_http(running: server.Server) -> None:
@@ -149,12 +143,14 @@ def test_stop_ends_it_and_forgets_it(tmp_path: Path) -> None:
 def test_left_over_state_of_a_dead_server_is_no_server(tmp_path: Path) -> None:
     (tmp_path / "pid").write_text(str(os.getpid()))
     (tmp_path / "port").write_text("9")
+    (tmp_path / "secret").write_text("s" * 40)
     assert server.status(tmp_path) is None
 
 
 def test_port_that_is_another_server_by_now_is_no_server(running: server.Server, tmp_path: Path) -> None:
     (tmp_path / "pid").write_text(str(os.getpid()))
     (tmp_path / "port").write_text(str(running.port))
+    (tmp_path / "secret").write_text(running.secret)
     assert server.status(tmp_path) is None
 
 

@@ -1,0 +1,183 @@
+"""Who is served: programs that sign their requests with a secret of this server. Web pages are not.
+
+The server runs code for its callers (custom resources), so every request must show that it comes from its owner.
+Signature Version 4 in a header or a presigned URL is checked; so is the older signature of presigned S3 URLs, which
+boto3 still makes.
+"""
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Callable
+from functools import reduce
+from io import BytesIO
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from botocore.auth import HmacV1Auth
+from botocore.utils import normalize_url_path
+from werkzeug.wrappers import Request
+
+from ultracluster.localaws import accounts
+from ultracluster.localaws.server import HOST, SECRET_HEADER
+
+LARGEST_HASHED_BODY = 64 * 1024 * 1024
+
+_AUTHORIZATION = re.compile(
+    r"AWS4-HMAC-SHA256 +Credential=(?P<credential>[^, ]+) *, *SignedHeaders=(?P<headers>[^, ]+) *, *"
+    r"Signature=(?P<signature>[0-9a-f]{64})"
+)
+_ADVICE = "Run `. .localaws/env` in this shell"
+
+
+class NotServed(Exception):
+    """The server does not answer this request; the message says why."""
+
+
+def check_origin(request: Request) -> None:
+    """Raise NotServed for requests that a web page or another machine's name leads here.
+
+    Browsers send Origin or Sec-Fetch-Site with whatever a page asks for; programs send neither. The Host header is
+    checked because a page can let a name of its own point to 127.0.0.1.
+    """
+    host = request.environ.get("HTTP_HOST", "")
+    if not is_local(host):
+        raise NotServed("The embedded AWS answers requests for localhost only")
+    own = [f"http://{name}:{request.environ['SERVER_PORT']}" for name in ("localhost", HOST)]
+    own_origin = request.headers.get("Origin", own[0]) in own
+    if not own_origin or request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        raise NotServed("The embedded AWS does not answer web pages")
+
+
+def is_local(host: str) -> bool:
+    """Whether a Host header names this machine."""
+    name = host.rsplit(":", 1)[0]
+    return name in ("localhost", HOST) or name.endswith(".localhost")
+
+
+def check_secret(request: Request, secret: str) -> None:
+    """Raise NotServed unless the request carries the server's secret in a header of its own."""
+    given = request.headers.get(SECRET_HEADER, "")
+    if not hmac.compare_digest(given.encode(), secret.encode()):
+        raise NotServed(f"{SECRET_HEADER} is not the secret of this server; it is in the file .localaws/secret")
+
+
+def check_signature(request: Request, secret: str) -> None:
+    """Raise NotServed unless the request is signed with the server's secret or with a key that the server issued.
+
+    `secret` is the secret access key of every account; roles that were assumed and IAM users have keys of their own.
+    """
+    if "Authorization" in request.headers:
+        check: Callable[[Request, str], None] = _check_header
+    elif "X-Amz-Signature" in request.args:
+        check = _check_presigned
+    elif "AWSAccessKeyId" in request.args:
+        check = _check_presigned_s3
+    else:
+        raise NotServed(f"The request is not signed. {_ADVICE}")
+    check(request, secret)
+
+
+def service(request: Request) -> str:
+    """The service that a request is signed for, or nothing when it is not signed for any."""
+    found = _AUTHORIZATION.match(request.headers.get("Authorization", ""))
+    credential = found["credential"] if found else request.args.get("X-Amz-Credential", "")
+    return str([*credential.split("/"), "", "", "", ""][3])
+
+
+def _check_header(request: Request, secret: str) -> None:
+    found = _AUTHORIZATION.fullmatch(request.headers["Authorization"].strip())
+    if not found:
+        raise NotServed(f"The request is not signed with AWS Signature Version 4. {_ADVICE}")
+    date = request.headers.get("X-Amz-Date", "")
+    payload = request.headers.get("X-Amz-Content-Sha256") or _body_hash(request)
+    _check_version_4(request, secret, found["credential"], found["headers"], found["signature"], date, payload)
+
+
+def _check_presigned(request: Request, secret: str) -> None:
+    args = request.args
+    payload = "UNSIGNED-PAYLOAD" if service(request) == "s3" else _body_hash(request)
+    _check_version_4(
+        request,
+        secret,
+        args.get("X-Amz-Credential", ""),
+        args.get("X-Amz-SignedHeaders", ""),
+        args["X-Amz-Signature"],
+        args.get("X-Amz-Date", ""),
+        args.get("X-Amz-Content-Sha256") or payload,
+    )
+
+
+def _check_version_4(
+    request: Request, secret: str, credential: str, signed_headers: str, signature: str, date: str, payload: str
+) -> None:
+    """IAM User Guide, "Create a signed AWS API request"."""
+    access_key, _, scope = credential.partition("/")
+    path, _, query = request.environ["REQUEST_URI"].partition("?")
+    if service(request) != "s3":
+        path = quote(normalize_url_path(path), safe="/~")
+    values = (" ".join(request.headers.get(name, "").split()) for name in signed_headers.split(";"))
+    headers = [f"{name}:{value}\n" for name, value in zip(signed_headers.split(";"), values, strict=True)]
+    parameters = sorted(part.partition("=")[::2] for part in query.split("&") if part)
+    canonical = [
+        request.method,
+        path,
+        "&".join(f"{name}={value}" for name, value in parameters if name != "X-Amz-Signature"),
+        "".join(headers),
+        signed_headers,
+        payload,
+    ]
+    to_sign = "\n".join(["AWS4-HMAC-SHA256", date, scope, _sha256("\n".join(canonical).encode())])
+    start = f"AWS4{_secret_access_key(access_key, secret)}".encode()
+    expected = reduce(_hmac, [*scope.split("/"), to_sign], start).hex()
+    _check_equal(signature, expected)
+
+
+def _check_presigned_s3(request: Request, secret: str) -> None:
+    """Amazon S3 User Guide, "Authenticating requests (AWS signature version 2)", query string authentication."""
+    path, _, query = request.environ["REQUEST_URI"].partition("?")
+    given = {name.lower(): value for name, value in [*request.headers.items(), *parse_qsl(query)]}
+    amazon = [f"{name}:{value.strip()}" for name, value in sorted(given.items()) if name.startswith("x-amz-")]
+    resource = HmacV1Auth(None).canonical_resource(urlsplit(f"http://{HOST}{path}?{query}"))
+    to_sign = [request.method, *(given.get(name, "") for name in ("content-md5", "content-type", "expires")), *amazon]
+    secret_access_key = _secret_access_key(request.args["AWSAccessKeyId"], secret)
+    made = hmac.digest(secret_access_key.encode(), "\n".join([*to_sign, resource]).encode(), "sha1")
+    _check_equal(given.get("signature", ""), base64.b64encode(made).decode())
+
+
+def _secret_access_key(access_key: str, secret: str) -> str:
+    """The secret access key of an access key. NotServed for access keys that this server does not know."""
+    from moto.iam.models import iam_backends
+
+    if accounts.is_access_key(access_key):
+        return secret
+    for partitions in list(iam_backends.values()):
+        for backend in list(partitions.values()):
+            if access_key in backend.access_keys:
+                return str(backend.access_keys[access_key].secret_access_key)
+    raise NotServed(f"The access key {access_key} is not one of this server. {_ADVICE}")
+
+
+def _check_equal(given: str, expected: str) -> None:
+    if not hmac.compare_digest(given.encode(), expected.encode()):
+        raise NotServed(
+            f"The request is not signed with the secret of this server; each start makes a new one. {_ADVICE}"
+        )
+
+
+def _body_hash(request: Request) -> str:
+    """The hash of the body, which can be read again afterwards."""
+    body = request.stream.read(LARGEST_HASHED_BODY + 1)
+    if len(body) > LARGEST_HASHED_BODY:
+        raise NotServed(f"The body is longer than {LARGEST_HASHED_BODY} bytes")
+    request.environ["wsgi.input"] = BytesIO(body)
+    request.environ["CONTENT_LENGTH"] = str(len(body))
+    return _sha256(body)
+
+
+def _hmac(key: bytes, text: str) -> bytes:
+    return hmac.digest(key, text.encode(), "sha256")
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
