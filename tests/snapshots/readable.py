@@ -24,7 +24,7 @@ JSON_STYLES: tuple[tuple[str, str], ...] = ((",", ":"), (", ", ": "))
 def readable(value: Any) -> Any:
     """A part of a template with its keys sorted, `Type` first, its texts unfolded and the hashes of assets masked."""
     match value:
-        case {"Fn::Join": ["", list(parts)]} if (text := _substitution(parts)) is not None:
+        case {"Fn::Join": ["", list(parts)], **others} if not others and (text := _substitution(parts)) is not None:
             return {"Fn::Sub": _unfolded(text)}
         case dict():
             return {key: readable(value[key]) for key in sorted(value, key=lambda key: (key != "Type", key))}
@@ -37,20 +37,23 @@ def readable(value: Any) -> Any:
 
 def _substitution(parts: list[Any]) -> str | None:
     """Text of the `Fn::Sub` that joins `parts`; None where a part is more than a reference."""
-    text = ""
-    for part in parts:
-        match part:
-            case str():
-                text += part.replace("${", "${!")
-            case {"Ref": str(name)}:
-                text += f"${{{name}}}"
-            case {"Fn::GetAtt": [str(name), str(attribute)]}:
-                text += f"${{{name}.{attribute}}}"
-            case {"Fn::ImportValue": str(name)}:
-                text += f"${{Fn::ImportValue {name}}}"
-            case _:
-                return None
-    return text
+    texts = [_part(part) for part in parts]
+    return None if None in texts else "".join(text for text in texts if text)
+
+
+def _part(part: Any) -> str | None:
+    match part:
+        case str():
+            return part.replace("${", "${!")
+        case dict() if len(part) != 1:
+            return None
+        case {"Ref": str(name)}:
+            return f"${{{name}}}"
+        case {"Fn::GetAtt": [str(name), str(attribute)]}:
+            return f"${{{name}.{attribute}}}"
+        case {"Fn::ImportValue": str(name)}:
+            return f"${{Fn::ImportValue {name}}}"
+    return None
 
 
 def _unfolded(text: str) -> Any:
