@@ -1,1 +1,144 @@
-"""GPU UltraClusters on AWS from one typed environment file."""
+"""GPU UltraClusters on AWS from one typed environment file.
+
+Everything public is imported from here: `from ultracluster import ClusterNetwork, TrainingFileSystem, load, build_app`.
+A name is loaded when it is first used, so that reading a file loads neither the CDK nor boto3.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ultracluster.catalog.instance_types import UnknownInstanceType as UnknownInstanceType
+    from ultracluster.config.eks import DeviceStacks as DeviceStacks
+    from ultracluster.config.eks import Eks as Eks
+    from ultracluster.config.eks import EksControlPlane as EksControlPlane
+    from ultracluster.config.eks import NodeRepair as NodeRepair
+    from ultracluster.config.eks import SystemNodes as SystemNodes
+    from ultracluster.config.eks import Team as Team
+    from ultracluster.config.environment import Environment as Environment
+    from ultracluster.config.findings import Finding as Finding
+    from ultracluster.config.findings import Reading as Reading
+    from ultracluster.config.loader import RefusedEnvironment as RefusedEnvironment
+    from ultracluster.config.loader import load as load
+    from ultracluster.config.loader import validate as validate
+    from ultracluster.config.network import CreateNetwork as CreateNetwork
+    from ultracluster.config.network import ExistingNetwork as ExistingNetwork
+    from ultracluster.config.network import Network as Network
+    from ultracluster.config.node_groups import NodeGroup as NodeGroup
+    from ultracluster.config.node_groups import Scale as Scale
+    from ultracluster.config.observability import Grafana as Grafana
+    from ultracluster.config.observability import Observability as Observability
+    from ultracluster.config.pcs import Login as Login
+    from ultracluster.config.pcs import Pcs as Pcs
+    from ultracluster.config.pcs import PcsControlPlane as PcsControlPlane
+    from ultracluster.config.pcs import Queue as Queue
+    from ultracluster.config.problems import InvalidSettings as InvalidSettings
+    from ultracluster.config.problems import Problem as Problem
+    from ultracluster.config.purchase import ExistingPlacementGroup as ExistingPlacementGroup
+    from ultracluster.config.purchase import Purchase as Purchase
+    from ultracluster.config.storage import Bucket as Bucket
+    from ultracluster.config.storage import Lifecycle as Lifecycle
+    from ultracluster.config.storage import Lustre as Lustre
+    from ultracluster.config.storage import S3Link as S3Link
+    from ultracluster.config.storage import Storage as Storage
+    from ultracluster.constructs.bucket_access import BucketAccess as BucketAccess
+    from ultracluster.constructs.buckets import TrainingBucket as TrainingBucket
+    from ultracluster.constructs.eks import EksAddon as EksAddon
+    from ultracluster.constructs.eks import EksCluster as EksCluster
+    from ultracluster.constructs.eks import KubernetesCluster as KubernetesCluster
+    from ultracluster.constructs.eks import UnknownAddon as UnknownAddon
+    from ultracluster.constructs.eks_nodes import EksNodeGroup as EksNodeGroup
+    from ultracluster.constructs.eks_nodes import SystemNodeGroup as SystemNodeGroup
+    from ultracluster.constructs.eks_roles import EksNodeRole as EksNodeRole
+    from ultracluster.constructs.endpoints import InterfaceEndpoints as InterfaceEndpoints
+    from ultracluster.constructs.endpoints import S3Endpoint as S3Endpoint
+    from ultracluster.constructs.grafana import GrafanaWorkspace as GrafanaWorkspace
+    from ultracluster.constructs.karpenter import Karpenter as Karpenter
+    from ultracluster.constructs.keys import DataKey as DataKey
+    from ultracluster.constructs.kubectl import HelmRelease as HelmRelease
+    from ultracluster.constructs.kubectl import KubectlProvider as KubectlProvider
+    from ultracluster.constructs.kubectl import KubernetesObjects as KubernetesObjects
+    from ultracluster.constructs.kubectl import UnknownChart as UnknownChart
+    from ultracluster.constructs.launch_templates import AcceleratedLaunchTemplate as AcceleratedLaunchTemplate
+    from ultracluster.constructs.launch_templates import CpuLaunchTemplate as CpuLaunchTemplate
+    from ultracluster.constructs.launch_templates import NodeLaunchTemplate as NodeLaunchTemplate
+    from ultracluster.constructs.links import S3Links as S3Links
+    from ultracluster.constructs.log_groups import LogGroup as LogGroup
+    from ultracluster.constructs.lustre import LustreFileSystem as LustreFileSystem
+    from ultracluster.constructs.lustre import TrainingFileSystem as TrainingFileSystem
+    from ultracluster.constructs.metrics import MetricsWorkspace as MetricsWorkspace
+    from ultracluster.constructs.metrics import PrometheusWorkspace as PrometheusWorkspace
+    from ultracluster.constructs.network import ClusterNetwork as ClusterNetwork
+    from ultracluster.constructs.network import NodeNetwork as NodeNetwork
+    from ultracluster.constructs.pcs import PcsCluster as PcsCluster
+    from ultracluster.constructs.pcs import PcsNodeGroup as PcsNodeGroup
+    from ultracluster.constructs.pcs import PcsQueue as PcsQueue
+    from ultracluster.constructs.pcs import SlurmCluster as SlurmCluster
+    from ultracluster.constructs.pcs_role import PcsNodeRole as PcsNodeRole
+    from ultracluster.constructs.references import WrongReference as WrongReference
+    from ultracluster.constructs.root_squash import RootSquash as RootSquash
+    from ultracluster.constructs.vpc import ClusterVpc as ClusterVpc
+    from ultracluster.errors import InvalidArgument as InvalidArgument
+    from ultracluster.errors import MissingExtra as MissingExtra
+    from ultracluster.errors import UltraclusterError as UltraclusterError
+    from ultracluster.kubernetes.environment import NotEks as NotEks
+    from ultracluster.kubernetes.jobs import JobRefused as JobRefused
+    from ultracluster.kubernetes.jobs import example_job as example_job
+    from ultracluster.stacks.app import build_app as build_app
+
+_MODULES = {
+    "errors": ("InvalidArgument", "MissingExtra", "UltraclusterError"),
+    "catalog.instance_types": ("UnknownInstanceType",),
+    "config.eks": ("DeviceStacks", "Eks", "EksControlPlane", "NodeRepair", "SystemNodes", "Team"),
+    "config.environment": ("Environment",),
+    "config.findings": ("Finding", "Reading"),
+    "config.loader": ("RefusedEnvironment", "load", "validate"),
+    "config.network": ("CreateNetwork", "ExistingNetwork", "Network"),
+    "config.node_groups": ("NodeGroup", "Scale"),
+    "config.observability": ("Grafana", "Observability"),
+    "config.pcs": ("Login", "Pcs", "PcsControlPlane", "Queue"),
+    "config.problems": ("InvalidSettings", "Problem"),
+    "config.purchase": ("ExistingPlacementGroup", "Purchase"),
+    "config.storage": ("Bucket", "Lifecycle", "Lustre", "S3Link", "Storage"),
+    "kubernetes.environment": ("NotEks",),
+    "kubernetes.jobs": ("JobRefused", "example_job"),
+    "constructs.bucket_access": ("BucketAccess",),
+    "constructs.buckets": ("TrainingBucket",),
+    "constructs.eks": ("EksAddon", "EksCluster", "KubernetesCluster", "UnknownAddon"),
+    "constructs.eks_nodes": ("EksNodeGroup", "SystemNodeGroup"),
+    "constructs.eks_roles": ("EksNodeRole",),
+    "constructs.endpoints": ("InterfaceEndpoints", "S3Endpoint"),
+    "constructs.grafana": ("GrafanaWorkspace",),
+    "constructs.karpenter": ("Karpenter",),
+    "constructs.keys": ("DataKey",),
+    "constructs.kubectl": ("HelmRelease", "KubectlProvider", "KubernetesObjects", "UnknownChart"),
+    "constructs.launch_templates": ("AcceleratedLaunchTemplate", "CpuLaunchTemplate", "NodeLaunchTemplate"),
+    "constructs.links": ("S3Links",),
+    "constructs.log_groups": ("LogGroup",),
+    "constructs.lustre": ("LustreFileSystem", "TrainingFileSystem"),
+    "constructs.metrics": ("MetricsWorkspace", "PrometheusWorkspace"),
+    "constructs.network": ("ClusterNetwork", "NodeNetwork"),
+    "constructs.pcs": ("PcsCluster", "PcsNodeGroup", "PcsQueue", "SlurmCluster"),
+    "constructs.pcs_role": ("PcsNodeRole",),
+    "constructs.references": ("WrongReference",),
+    "constructs.root_squash": ("RootSquash",),
+    "constructs.vpc": ("ClusterVpc",),
+    "stacks.app": ("build_app",),
+}
+"""Public names by the module that defines them."""
+
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [*sorted(_HOMES)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

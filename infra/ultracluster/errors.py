@@ -14,3 +14,7 @@ class MissingExtra(UltraclusterError, ImportError):
     def __init__(self, extra: str, feature: str) -> None:
         self.extra, self.feature = extra, feature
         super().__init__(f"{feature} needs the extra {extra!r}. Install it: pip install 'ultracluster[{extra}]'")
+
+
+class InvalidArgument(UltraclusterError, ValueError):
+    """An argument of a construct has a value, or is missing, so that nothing can be deployed."""

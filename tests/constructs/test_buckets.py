@@ -2,11 +2,16 @@
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Match, Template
 
 from ultracluster.config.storage import Bucket, Lifecycle
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.keys import DataKey
+from ultracluster.constructs.pcs_role import PcsNodeRole
+from ultracluster.errors import InvalidArgument
 
 BUCKETS = {
     "datasets": Bucket(),
@@ -25,7 +30,10 @@ def template(synth, made):
     def fill(stack):
         key = DataKey(stack, "Key", description="Data")
         made.update(
-            {name: TrainingBucket(stack, name, settings=settings, key=key) for name, settings in BUCKETS.items()}
+            {
+                name: TrainingBucket(stack, name, settings=settings, key=None if settings.existing else key)
+                for name, settings in BUCKETS.items()
+            }
         )
 
     return synth(fill)
@@ -115,3 +123,75 @@ def test_an_app_without_feature_flags_of_its_own_can_make_buckets():
     template.resource_count_is("AWS::S3::Bucket", 3)
     (policy,) = [each for each in template.find_resources("AWS::S3::BucketPolicy") if each.startswith("AccessLogs")]
     assert "logging.s3.amazonaws.com" in str(template.to_json()["Resources"][policy])
+
+
+# plugging into other CDK code
+
+
+def role(stack):
+    return iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
+
+
+def granted(template):
+    return {
+        action
+        for policy in template.find_resources("AWS::IAM::Policy").values()
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+    }
+
+
+@pytest.mark.parametrize(
+    ("grant", "allowed", "refused"),
+    [
+        ("grant_read", {"s3:GetObject", "s3:ListBucket", "kms:Decrypt"}, {"s3:PutObject", "kms:GenerateDataKey*"}),
+        ("grant_read_write", {"s3:GetObject", "s3:PutObject", "kms:GenerateDataKey*"}, {"s3:DeleteObject"}),
+        ("grant_delete", {"s3:DeleteObject"}, {"s3:GetObject", "s3:PutObject", "kms:Decrypt"}),
+    ],
+)
+def test_a_grant_allows_nothing_but_what_it_says(synth, grant, allowed, refused):
+    def fill(stack):
+        bucket = TrainingBucket(stack, "data", settings=Bucket(), key=DataKey(stack, "Key", description="Data"))
+        getattr(bucket, grant)(role(stack)).assert_success()
+
+    actions = granted(synth(fill))
+    assert allowed <= actions
+    assert not refused & actions
+
+
+def test_a_node_role_can_be_granted_access(synth):
+    def fill(stack):
+        bucket = TrainingBucket(stack, "data", settings=Bucket(), key=DataKey(stack, "Key", description="Data"))
+        bucket.grant_read(PcsNodeRole(stack, "Nodes"))
+
+    template = synth(fill)
+    (policy,) = template.find_resources("AWS::IAM::Policy").values()
+    (node_role,) = template.find_resources("AWS::IAM::Role")
+    assert policy["Properties"]["Roles"] == [{"Ref": node_role}]
+
+
+def test_the_statement_that_the_owner_of_an_existing_bucket_must_add_is_returned():
+    stack = cdk.Stack(cdk.App(), "stack")
+    bucket = TrainingBucket(stack, "theirs", settings=Bucket(existing="their-bucket"))
+    bucket.grant_read(role(stack)).assert_success()
+    (statement,) = (stack.resolve(each.to_statement_json()) for each in bucket.bucket_policy_statements)
+    assert statement["Action"] == ["s3:GetObject", "s3:GetObjectVersion", "s3:ListBucket"]
+    assert "their-bucket" in str(statement["Resource"])
+    assert statement["Principal"]["AWS"]
+
+
+def test_cdk_constructs_take_a_bucket_as_it_is(synth):
+    def fill(stack):
+        bucket = TrainingBucket(stack, "data", settings=Bucket(), key=DataKey(stack, "Key", description="Data"))
+        s3.CfnBucketPolicy(stack, "Policy", bucket=bucket, policy_document={})
+        bucket.bucket.grant_read(role(stack))
+        cloudwatch.Alarm(stack, "Alarm", metric=bucket.metric_bucket_size_bytes(), threshold=1e15, evaluation_periods=1)
+
+    template = synth(fill)
+    assert "kms:Decrypt" in granted(template)
+    template.has_resource_properties("AWS::CloudWatch::Alarm", {"Namespace": "AWS/S3", "MetricName": "BucketSizeBytes"})
+
+
+def test_a_new_bucket_needs_a_key():
+    with pytest.raises(InvalidArgument, match="key is missing"):
+        TrainingBucket(cdk.Stack(cdk.App(), "stack"), "data", settings=Bucket())

@@ -1,8 +1,11 @@
 """KMS keys, and the log groups that they encrypt."""
 
+import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk.assertions import Match
+from aws_cdk import aws_s3 as s3
+from aws_cdk.assertions import Annotations, Match
 
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.log_groups import log_group
@@ -64,3 +67,54 @@ def test_a_statement_that_is_added_twice_stands_in_the_policy_once(synth):
 
     (key,) = synth(fill).find_resources("AWS::KMS::Key").values()
     assert [each["Action"] for each in key["Properties"]["KeyPolicy"]["Statement"]] == ["kms:*", "kms:Decrypt"]
+
+
+# plugging into other CDK code
+
+
+def statements(template, kind="AWS::IAM::Policy"):
+    return [
+        statement
+        for policy in template.find_resources(kind).values()
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+    ]
+
+
+def test_cdk_constructs_take_a_data_key_as_it_is(synth):
+    def fill(stack):
+        key = DataKey(stack, "Key", description="Data")
+        kms.CfnAlias(stack, "Alias", alias_name="alias/data", target_key_id=key)
+        s3.Bucket(stack, "Bucket", encryption_key=key.key)
+
+    template = synth(fill)
+    (key,) = template.find_resources("AWS::KMS::Key")
+    template.has_resource_properties("AWS::KMS::Alias", {"TargetKeyId": {"Fn::GetAtt": [key, "Arn"]}})
+    template.has_resource_properties("AWS::S3::Bucket", {"BucketEncryption": Match.any_value()})
+
+
+def test_a_grant_allows_nothing_but_what_it_says(synth):
+    def fill(stack):
+        key = DataKey(stack, "Key", description="Data")
+        role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
+        key.grant_decrypt(role).assert_success()
+
+    template = synth(fill)
+    (key,) = template.find_resources("AWS::KMS::Key")
+    expected = {"Action": "kms:Decrypt", "Effect": "Allow", "Resource": {"Fn::GetAtt": [key, "Arn"]}}
+    assert statements(template) == [expected]
+
+
+def test_the_statement_for_a_key_that_is_not_managed_here_is_returned_and_warned_of():
+    stack = cdk.Stack(cdk.App(), "stack", env=cdk.Environment(account="111122223333", region="us-east-2"))
+    key = kms.Key.from_key_arn(stack, "Key", "arn:aws:kms:us-east-2:111122223333:key/1")
+    group = log_group(stack, "Logs", name="/aws/fsx/lustre", key=key)
+    (statement,) = group.key_policy_statements
+    assert stack.resolve(statement.to_statement_json())["Principal"]["Service"]
+    warnings = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("Its owner must add"))
+    assert len(warnings) == 1
+
+
+def test_nothing_is_left_to_the_owner_of_a_key_that_this_app_manages():
+    stack = cdk.Stack(cdk.App(), "stack")
+    for key in (DataKey(stack, "Ours", description="Data"), kms.Key(stack, "L2")):
+        assert log_group(stack, f"Logs-{key.node.id}", name="/aws/fsx/lustre", key=key).key_policy_statements == ()

@@ -1,6 +1,11 @@
 """FSx for Lustre: its settings, its links to S3, and who may talk to it."""
 
+import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Match
 
 from ultracluster.config.storage import Bucket, Lustre, S3Link
@@ -8,6 +13,7 @@ from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.links import S3Links, _association
 from ultracluster.constructs.lustre import TrainingFileSystem, _properties
+from ultracluster.errors import InvalidArgument
 
 SSD = {"capacity_gib": 9600, "throughput_mbps_per_tib": 500}
 DATASETS = S3Link(path="/datasets", bucket="datasets", prefix="raw/v1", import_events=("new", "changed", "deleted"))
@@ -273,3 +279,114 @@ def test_the_file_system_waits_for_the_rules_that_fsx_looks_at(template):
     }
     assert rules
     assert rules <= set(system["DependsOn"])
+
+
+# plugging into other CDK code
+
+
+def vpc_of(stack):
+    return ec2.Vpc(stack, "Vpc", max_azs=2)
+
+
+def in_vpc(stack, **settings):
+    vpc = vpc_of(stack)
+    key = DataKey(stack, "Key", description="Data")
+    lustre = Lustre(**SSD, **settings)
+    made = TrainingFileSystem(stack, "Lustre", settings=lustre, vpc=vpc, subnet=vpc.private_subnets[0], key=key)
+    return made, ec2.SecurityGroup(stack, "Nodes", vpc=vpc)
+
+
+def ports_of_nodes(template, kind, key):
+    return {
+        (rule["Properties"]["IpProtocol"], rule["Properties"].get("FromPort"), rule["Properties"].get("ToPort"))
+        for rule in template.find_resources(f"AWS::EC2::SecurityGroup{kind}").values()
+        if "Nodes" in str(rule["Properties"].get(key))
+    }
+
+
+@pytest.mark.parametrize("over_efa", [False, True])
+def test_clients_that_are_granted_to_mount_reach_the_servers_and_are_reached(synth, over_efa):
+    def fill(stack):
+        made, nodes = in_vpc(stack, efa=True)
+        made.grant_mount(nodes, over_efa=over_efa)
+
+    template = synth(fill)
+    expected = {("tcp", 988, 988), ("tcp", 1018, 1023)} | ({("-1", None, None)} if over_efa else set())
+    assert ports_of_nodes(template, "Ingress", "SourceSecurityGroupId") == expected
+    assert ports_of_nodes(template, "Egress", "DestinationSecurityGroupId") == expected
+    (file_system,) = template.find_resources("AWS::FSx::FileSystem").values()
+    assert any("Nodes" in name for name in file_system["DependsOn"])
+
+
+def test_the_rules_of_a_grant_have_the_same_ids_at_each_synth(synth):
+    def fill(stack):
+        made, nodes = in_vpc(stack)
+        made.grant_mount(nodes)
+        made.grant_mount(ec2.CfnSecurityGroup(stack, "More", group_description="x").attr_group_id)
+        made.grant_mount("sg-0123456789abcdef0")
+
+    first, second = (set(synth(fill).find_resources("AWS::EC2::SecurityGroupIngress")) for _ in range(2))
+    assert first == second
+
+
+def test_efa_is_not_granted_on_a_file_system_without_it():
+    made, nodes = in_vpc(cdk.Stack(cdk.App(), "stack"))
+    with pytest.raises(InvalidArgument, match="Set efa: true"):
+        made.grant_mount(nodes, over_efa=True)
+
+
+def test_it_is_connectable_on_the_ports_of_lustre(synth):
+    def fill(stack):
+        made, nodes = in_vpc(stack)
+        made.connections.allow_default_port_from(nodes)
+
+    assert ("tcp", 988, 1023) in ports_of_nodes(synth(fill), "Ingress", "SourceSecurityGroupId")
+
+
+def test_an_existing_file_system_takes_links_and_clients(synth):
+    def fill(stack):
+        existing = TrainingFileSystem.from_file_system_attributes(
+            stack, "Lustre", file_system_id="fs-1", mount_name="abcd", security_group="sg-1"
+        )
+        S3Links(
+            stack, "Links", settings=[ARCHIVE], file_system=existing, buckets={"theirs": s3.Bucket(stack, "Bucket")}
+        )
+        existing.grant_mount("sg-2")
+        cdk.CfnOutput(stack, "Name", value=existing.dns_name)
+
+    template = synth(fill)
+    template.has_resource_properties("AWS::FSx::DataRepositoryAssociation", {"FileSystemId": "fs-1"})
+    template.resource_count_is("AWS::EC2::SecurityGroupIngress", 4)
+    (output,) = template.find_outputs("*").values()
+    assert output["Value"] == "fs-1.fsx.us-east-2.amazonaws.com"
+
+
+def test_metrics_are_of_the_file_system(synth):
+    def fill(stack):
+        made, _ = in_vpc(stack)
+        metric = made.metric_free_data_storage_capacity()
+        cloudwatch.Alarm(stack, "Alarm", metric=metric, threshold=1, evaluation_periods=1)
+
+    template = synth(fill)
+    (file_system,) = template.find_resources("AWS::FSx::FileSystem")
+    dimension = {"Name": "FileSystemId", "Value": {"Ref": file_system}}
+    expected = {"Namespace": "AWS/FSx", "MetricName": "FreeDataStorageCapacity", "Dimensions": [dimension]}
+    template.has_resource_properties("AWS::CloudWatch::Alarm", expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "context"),
+    [("theirs", ["arn:aws:s3:::theirs", "arn:aws:s3:::theirs/*"]), (None, "arn:aws:s3:::*")],
+)
+def test_the_key_of_an_l2_bucket_serves_the_links_of_that_bucket(synth, name, context):
+    def fill(stack):
+        made, _ = in_vpc(stack)
+        key = kms.Key(stack, "BucketKey")
+        bucket = s3.Bucket(stack, "Bucket", encryption_key=key)
+        if name:
+            bucket = s3.Bucket.from_bucket_attributes(stack, "Theirs", bucket_name=name, encryption_key=key)
+        S3Links(stack, "Links", settings=[ARCHIVE], file_system=made, buckets={"theirs": bucket})
+
+    keys = synth(fill).find_resources("AWS::KMS::Key").values()
+    statements = [each for key in keys for each in key["Properties"]["KeyPolicy"]["Statement"] if "FSx" in str(each)]
+    assert [each["Condition"]["StringLike"]["kms:EncryptionContext:aws:s3:arn"] for each in statements] == [context]

@@ -19,8 +19,9 @@ from ultracluster.constructs.acknowledgements import acknowledge
 from ultracluster.constructs.cloudwatch import service_metric
 from ultracluster.constructs.keys import DECRYPT, ENCRYPT, grant_key
 from ultracluster.constructs.names import ACCOUNT, PARTITION, bucket_prefix, stack_suffix
-from ultracluster.constructs.references import WrongReference, key_arn
+from ultracluster.constructs.references import key_arn
 from ultracluster.constructs.roles import policy_document
+from ultracluster.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -59,8 +60,11 @@ class TrainingBucket(Construct):
     Current versions never expire: a link of the file system may need them. Access is logged to a bucket that all
     buckets of the stack share. With `settings.existing` nothing is created: the construct stands for that bucket, and
     `key` may be left out or be the key that the bucket uses. CDK constructs take it as an `IBucketRef`; those that want
-    an L2 take `bucket`. Raises WrongReference for a new bucket without a key.
+    an L2 take `bucket`. Raises InvalidArgument for a new bucket without a key.
     """
+
+    bucket_policy_statements: tuple[iam.PolicyStatement, ...] = ()
+    """What the owner of an existing bucket must add to its policy for grants to principals of another account."""
 
     def __init__(self, scope: Construct, id: str, *, settings: Bucket, key: IKeyRef | None = None) -> None:
         super().__init__(scope, id)
@@ -72,7 +76,7 @@ class TrainingBucket(Construct):
             self._resource = self._create(id, settings, key)
             self._name, self._arn = self._resource.ref, _close(self._resource)
         else:
-            raise WrongReference("the bucket has no key. Pass an aws_cdk.interfaces.aws_kms.IKeyRef as key")
+            raise InvalidArgument("key is missing. Pass an aws_cdk.interfaces.aws_kms.IKeyRef, for example a DataKey")
 
     @property
     def bucket_name(self) -> str:
@@ -133,18 +137,13 @@ class TrainingBucket(Construct):
         return self._metric("NumberOfObjects", "AllStorageTypes", options)
 
     def _grant(self, grantee: iam.IGrantable, actions: Sequence[str], key_actions: Sequence[str]) -> iam.Grant:
-        """Grants in the policy of the grantee.
-
-        The policy of an existing bucket is its owner's: `resource_statements` of the returned Grant are what the owner
-        adds when the grantee is in another account.
-        """
+        """Grants in the policy of the grantee, which is enough for a bucket of the same account."""
         arns = [self._arn, f"{self._arn}/*"]
-        if self.created:
-            grant = iam.Grant.add_to_principal(grantee=grantee, actions=list(actions), resource_arns=arns)
-        else:
-            grant = iam.Grant.add_to_principal_and_resource(
-                grantee=grantee, actions=list(actions), resource_arns=arns, resource=self.bucket
-            )
+        grant = iam.Grant.add_to_principal(grantee=grantee, actions=list(actions), resource_arns=arns)
+        if not self.created:
+            principals = [grantee.grant_principal]
+            statement = iam.PolicyStatement(actions=list(actions), resources=arns, principals=principals)
+            self.bucket_policy_statements = (*self.bucket_policy_statements, statement)
         if self._key and key_actions:
             grant = grant.combine(grant_key(self._key, grantee, *key_actions))
         return grant

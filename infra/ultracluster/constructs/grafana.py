@@ -15,14 +15,15 @@ from ultracluster.config.observability import Grafana
 from ultracluster.constructs.metrics import QUERY_ACTIONS, PrometheusWorkspace
 from ultracluster.constructs.names import ACCOUNT, own_arn
 from ultracluster.constructs.roles import managed_policy, service_role
+from ultracluster.errors import InvalidArgument
 
 
 @jsii.implements(IWorkspaceRef)
 class GrafanaWorkspace(Construct):
     """A Grafana workspace that may query the metrics of `metrics`, and nothing else in the account.
 
-    With `identity_center`, assign an Admin user after creation, which CloudFormation cannot do. Raises ValueError for
-    `auth: none`, which asks for no workspace.
+    With `identity_center`, assign an Admin user after creation, which CloudFormation cannot do. Raises InvalidArgument
+    for `auth: none`, which asks for no workspace.
     """
 
     def __init__(self, scope: Construct, id: str, *, settings: Grafana, metrics: PrometheusWorkspace) -> None:
@@ -86,4 +87,4 @@ def _authentication(settings: Grafana) -> dict[str, Any]:
     if settings.auth == "saml":
         saml = {"idpMetadata": {"url": settings.saml_metadata_url}}
         return {"authentication_providers": ["SAML"], "saml_configuration": saml}
-    raise ValueError("auth is none, which asks for no workspace; allowed are identity_center and saml")
+    raise InvalidArgument("auth is none, which asks for no workspace; allowed are identity_center and saml")

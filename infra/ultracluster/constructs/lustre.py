@@ -21,6 +21,7 @@ from ultracluster.constructs.names import REGION
 from ultracluster.constructs.references import SecurityGroup, Subnet, Vpc, key_arn, security_group_id, subnet_id, vpc_id
 from ultracluster.constructs.root_squash import RootSquash
 from ultracluster.constructs.security_groups import ALL_TRAFFIC, Ports, allow, security_group
+from ultracluster.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -74,21 +75,24 @@ class LustreFileSystem(Construct):
         ports = ec2.Port.tcp_range(LUSTRE_PORTS["Lustre"].start or 0, LUSTRE_PORTS["LustreClients"].end or 0)
         return ec2.Connections(security_groups=[self.security_group], default_port=ports)
 
-    def grant_mount(self, clients: SecurityGroup, *, over_efa: bool = False) -> None:
+    def grant_mount(self, clients: SecurityGroup, *, over_efa: bool = False) -> list[CfnResource]:
         """Lets instances with the security group `clients` mount the file system, over EFA too with `over_efa`.
 
         Opens Lustre's ports in both directions. With `over_efa` all traffic is allowed between the groups, as EFA
-        requires. Raises WrongReference, and ValueError for EFA on a file system without it.
+        requires. Returns the rules. Raises WrongReference, and InvalidArgument for EFA on a file system without it.
         """
         if over_efa and not self.efa:
-            raise ValueError("over_efa is True, but the file system has no EFA. Set efa: true in its settings")
+            raise InvalidArgument("over_efa is True, but the file system has no EFA. Set efa: true in its settings")
         scope = Construct(self, f"Clients-{_stable_name(self, clients)}")
         ways = [(name, ports, "Lustre clients") for name, ports in LUSTRE_PORTS.items()]
         if over_efa:
             ways.append(("Efa", ALL_TRAFFIC, "EFA clients"))
         group_id = security_group_id(clients)
-        for name, ports, who in ways:
-            _allow_clients(scope, name, ports, servers=self.security_group_id, clients=group_id, who=who)
+        return [
+            rule
+            for name, ports, who in ways
+            for rule in _allow_clients(scope, name, ports, servers=self.security_group_id, clients=group_id, who=who)
+        ]
 
     def metric(self, name: str, **options: Any) -> "cloudwatch.Metric":
         """A metric that FSx publishes each minute, for example DataReadBytes or ClientConnections.
@@ -136,7 +140,7 @@ class TrainingFileSystem(LustreFileSystem):
         super().__init__(scope, id)
         self.mount_path, self.efa = settings.mount_path, settings.efa
         self.security_group_id, rules = self._access(vpc, clients, efa_clients)
-        file_system = self._create(settings, subnet, key)
+        self._file_system = file_system = self._create(settings, subnet, key)
         # FSx checks the rules when it creates a file system, and refuses one whose ports are closed
         file_system.node.add_dependency(*rules)
         self.file_system_id, self.dns_name = file_system.ref, file_system.attr_dns_name
@@ -145,6 +149,12 @@ class TrainingFileSystem(LustreFileSystem):
             RootSquash(
                 self, "RootSquash", file_system_id=self.file_system_id, root_squash=settings.root_squash, key=key
             )
+
+    def grant_mount(self, clients: SecurityGroup, *, over_efa: bool = False) -> list[CfnResource]:
+        """Lets instances with the security group `clients` mount the file system; see `LustreFileSystem`."""
+        rules = super().grant_mount(clients, over_efa=over_efa)
+        self._file_system.node.add_dependency(*rules)
+        return rules
 
     @staticmethod
     def from_file_system_attributes(

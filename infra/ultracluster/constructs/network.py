@@ -20,6 +20,7 @@ from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.references import SecurityGroup, Subnet, Vpc, security_group_id, subnet_id, vpc_id
 from ultracluster.constructs.security_groups import member_group
 from ultracluster.constructs.vpc import ClusterVpc
+from ultracluster.errors import InvalidArgument
 
 NO_ROUTE_TABLE = {"Annotation::@aws-cdk/aws-ec2:noSubnetRouteTableId": "Routes of these subnets are managed elsewhere."}
 
@@ -177,7 +178,7 @@ class ClusterNetwork(NodeNetwork):
 
     def _create(self, settings: CreateNetwork, zone: str | None) -> ClusterVpc:
         if zone is None:
-            raise ValueError("zone is missing. Name the Availability Zone of the node subnet, for example us-east-2b")
+            raise InvalidArgument("zone is missing. Name the Availability Zone of the nodes, for example us-east-2b")
         key = DataKey(self, "LogKey", description="Flow logs of the cluster's network")
         return ClusterVpc(self, "Vpc", settings=settings, zone=zone, key=key)
 
@@ -193,5 +194,5 @@ class ClusterNetwork(NodeNetwork):
 
 def _existing(settings: Network) -> ExistingNetwork:
     if not settings.existing:
-        raise ValueError("network has neither create nor existing; exactly one is allowed")
+        raise InvalidArgument("network has neither create nor existing; exactly one is allowed")
     return settings.existing

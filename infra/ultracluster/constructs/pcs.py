@@ -14,7 +14,7 @@ from aws_cdk.interfaces.aws_logs import ILogGroupRef
 from aws_cdk.interfaces.aws_pcs import ClusterReference, IClusterRef
 from constructs import Construct
 
-from ultracluster.catalog.pcs import IMAGE_PARAMETER, smallest_size
+from ultracluster.catalog.pcs import IMAGE_PARAMETER, SIZES, smallest_size
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Login, PcsControlPlane, Queue, SlurmSettings
 from ultracluster.config.purchase import PurchaseType
@@ -36,6 +36,7 @@ from ultracluster.constructs.references import (
     security_group_id,
     subnet_id,
 )
+from ultracluster.errors import InvalidArgument
 from ultracluster.nodes.lustre import LustreMount
 from ultracluster.nodes.pcs import compute_node_user_data, login_node_user_data
 
@@ -346,7 +347,7 @@ def _mount(file_system: LustreFileSystem | None) -> LustreMount | None:
 def _size(settings: PcsControlPlane, nodes: int) -> str:
     size = smallest_size(nodes) if settings.size == "auto" else settings.size
     if size is None:
-        raise ValueError(f"no PCS cluster manages {nodes} nodes")
+        raise InvalidArgument(f"nodes is {nodes}; the largest PCS cluster manages {max(SIZES.values())}")
     return size.upper()
 
 

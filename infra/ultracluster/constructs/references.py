@@ -5,7 +5,6 @@ with isinstance, so a wrong object is recognised by the attribute that it lacks.
 Node: constructs read it once and keep the string.
 """
 
-import re
 from typing import Any
 
 from aws_cdk.interfaces.aws_ec2 import ISecurityGroupRef, ISubnetRef, IVPCRef
@@ -26,9 +25,13 @@ Role = IRoleRef | str
 """An IAM role of any CDK app, or its ARN."""
 
 _TOKEN = "${Token["  # noqa: S105 - how the CDK writes a value that is known only at deployment
-_IDS = {"VPC": "vpc-", "subnet": "subnet-", "security group": "sg-"}
-_DUMMIES = re.compile(r"(vpc|sg|subnet|[spi])-\w+")
-"""What look-ups of the CDK return before they have been made: vpc-12345, s-12345, p-67890."""
+_IDS: dict[str, tuple[str, ...]] = {
+    "VPC": ("vpc-",),
+    # before a look-up has been made, the CDK gives dummies: s-12345 for public and p-12345 for private subnets
+    "subnet": ("subnet-", "s-", "p-"),
+    "security group": ("sg-",),
+}
+"""How ids begin."""
 
 
 class WrongReference(UltraclusterError, TypeError):
@@ -107,6 +110,6 @@ def _kind(value: object) -> str:
 
 
 def _id(text: str, what: str) -> str:
-    if _TOKEN in text or text.startswith(_IDS[what]) or _DUMMIES.fullmatch(text):
+    if _TOKEN in text or text.startswith(_IDS[what]):
         return text
-    raise WrongReference(f"{text!r} is not the id of a {what}. Pass {_IDS[what]}..., or a {what} of the CDK")
+    raise WrongReference(f"{text!r} is not the id of a {what}. Pass {_IDS[what][0]}..., or a {what} of the CDK")
