@@ -1,4 +1,4 @@
-"""Someone else's CDK app: it installs the wheel, uses two constructs, and needs nothing of this checkout."""
+"""CDK apps of other people: they install the wheel and need nothing of this checkout."""
 
 import json
 import os
@@ -65,12 +65,32 @@ def python(wheel, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def template(python, tmp_path_factory):
+def repository(tmp_path_factory):
+    """A repository that has an `infra` package of its own, as many CDK repositories do."""
     folder = tmp_path_factory.mktemp("elsewhere")
-    shutil.copy(APP / "app.py", folder)
+    for app in APP.glob("*.py"):
+        shutil.copy(app, folder)
+    (folder / "infra").mkdir()
+    (folder / "infra" / "__init__.py").write_text("OWN = True\n")
+    return folder
+
+
+def synthesised(python, repository, app):
+    """The template of one of the apps, run in the repository."""
     context = json.loads((APP / "cdk.json").read_text())["context"]
-    run(python, "app.py", cwd=folder, CDK_OUTDIR=str(folder / "out"), CDK_CONTEXT_JSON=json.dumps(context))
-    return json.loads((folder / "out" / "research.template.json").read_text())
+    variables = {"CDK_OUTDIR": str(repository / app), "CDK_CONTEXT_JSON": json.dumps(context)}
+    run(python, "-c", f"import infra, runpy; assert infra.OWN; runpy.run_path('{app}.py')", cwd=repository, **variables)
+    return json.loads((repository / app / "research.template.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def template(python, repository):
+    return synthesised(python, repository, "app")
+
+
+@pytest.fixture(scope="module")
+def inside(python, repository):
+    return synthesised(python, repository, "inside_vpc")
 
 
 def of_type(template, kind):
@@ -90,8 +110,9 @@ def test_the_wheel_has_its_data_files_and_types(python, tmp_path):
     assert "p6-b300.48xlarge" in {entry["name"] for entry in types}
 
 
-def test_the_app_is_short():
-    assert len((APP / "app.py").read_text().splitlines()) < 25
+@pytest.mark.parametrize("app", ["app.py", "inside_vpc.py"])
+def test_the_app_is_short(app):
+    assert len((APP / app).read_text().splitlines()) < 25
 
 
 def test_the_file_system_has_efa_and_is_retained(template):
@@ -122,9 +143,42 @@ def test_the_efa_clients_and_the_file_system_reach_each_other_by_group(template)
     assert client.startswith("NetworkEfaGroup")
 
 
-def test_the_vpc_has_private_ways_to_aws(template):
+def test_the_vpc_has_endpoints_of_aws_services(template):
     assert len(of_type(template, "AWS::EC2::VPC")) == 1
     assert {endpoint["Properties"]["VpcEndpointType"] for endpoint in of_type(template, "AWS::EC2::VPCEndpoint")} == {
         "Gateway",
         "Interface",
     }
+
+
+def test_a_file_system_goes_into_a_vpc_of_the_reader_s(inside):
+    (file_system,) = of_type(inside, "AWS::FSx::FileSystem")
+    (subnet,) = file_system["Properties"]["SubnetIds"]
+    (key,) = (name for name, found in inside["Resources"].items() if found["Type"] == "AWS::KMS::Key")
+    assert subnet["Ref"].startswith("VpcPrivateSubnet1")
+    assert file_system["Properties"]["KmsKeyId"] == {"Fn::GetAtt": [key, "Arn"]}
+    assert len(of_type(inside, "AWS::EC2::VPC")) == 1
+
+
+def test_the_reader_s_security_group_may_mount_it(inside):
+    nodes = {"Fn::GetAtt": [next(name for name in inside["Resources"] if name.startswith("Nodes")), "GroupId"]}
+    ports = {
+        (rule["Properties"]["FromPort"], rule["Properties"]["ToPort"])
+        for rule in of_type(inside, "AWS::EC2::SecurityGroupIngress")
+        if rule["Properties"]["SourceSecurityGroupId"] == nodes
+    }
+    assert ports == {(988, 988), (1018, 1023)}
+
+
+def test_the_reader_s_key_serves_logs_and_links(inside):
+    (key,) = of_type(inside, "AWS::KMS::Key")
+    statements = json.dumps(key["Properties"]["KeyPolicy"])
+    assert "AWSServiceRoleForFSxS3Access" in statements
+    assert "log-group:/aws/fsx/lustre/research-*" in statements
+
+
+def test_the_reader_s_role_may_send_metrics_and_nothing_else(inside):
+    policies = [found for found in of_type(inside, "AWS::IAM::Policy") if "Jobs" in str(found["Properties"]["Roles"])]
+    (policy,) = policies
+    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert statement["Action"] == "aps:RemoteWrite"

@@ -1,0 +1,104 @@
+"""What `from ultracluster import ...` gives: every public construct, settings model and error, loaded when used."""
+
+import ast
+import inspect
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from constructs import Construct
+
+import ultracluster
+from ultracluster.config.settings import Settings
+from ultracluster.errors import UltraclusterError
+
+PUBLIC = [
+    "AcceleratedLaunchTemplate", "Bucket", "BucketAccess", "ClusterNetwork", "ClusterVpc", "CpuLaunchTemplate",
+    "CreateNetwork", "DataKey", "DeviceStacks", "Eks", "EksAddon", "EksCluster", "EksControlPlane", "EksNodeGroup",
+    "EksNodeRole", "Environment", "ExistingNetwork", "ExistingPlacementGroup", "Finding", "Grafana", "GrafanaWorkspace",
+    "HelmRelease", "InterfaceEndpoints", "InvalidArgument", "InvalidSettings", "JobRefused", "Karpenter",
+    "KubectlProvider", "KubernetesCluster", "KubernetesObjects", "Lifecycle", "LogGroup", "Login", "Lustre",
+    "LustreFileSystem", "MetricsWorkspace", "MissingExtra", "Network", "NodeGroup", "NodeLaunchTemplate", "NodeNetwork",
+    "NodeRepair", "NotEks", "Observability", "Pcs", "PcsCluster", "PcsControlPlane", "PcsNodeGroup", "PcsNodeRole",
+    "PcsQueue", "Problem", "PrometheusWorkspace", "Purchase", "Queue", "Reading", "RefusedEnvironment", "RootSquash",
+    "S3Endpoint", "S3Link", "S3Links", "Scale", "SlurmCluster", "Storage", "SystemNodeGroup", "SystemNodes", "Team",
+    "TrainingBucket", "TrainingFileSystem", "UltraclusterError", "UnknownAddon", "UnknownChart", "UnknownInstanceType",
+    "WrongReference", "build_app", "example_job", "load", "validate",
+]  # fmt: skip
+"""A name that leaves this list breaks other people's code: it takes a new major version and a line in CHANGELOG."""
+
+NOT_PUBLIC = {
+    "InlineResource",  # its code is a file of this package
+    "UnreadableSource",  # the loader turns it into a finding
+    "Settings",  # base class
+}
+
+
+def members(package):
+    """Every class that a module of a package defines."""
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if ".handlers" not in found.name:
+            for name, member in inspect.getmembers(import_module(found.name), inspect.isclass):
+                if member.__module__ == found.name and not name.startswith("_"):
+                    yield member
+
+
+def rooms(*names):
+    return [member for name in names for member in members(import_module(f"ultracluster.{name}"))]
+
+
+def test_the_list_of_public_names():
+    assert ultracluster.__all__ == PUBLIC
+    assert set(PUBLIC) <= set(dir(ultracluster))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_is_what_its_module_defines(name):
+    member = getattr(ultracluster, name)
+    assert member.__module__.startswith("ultracluster.")
+    assert inspect.getdoc(member)
+
+
+@pytest.mark.parametrize(
+    ("base", "found"),
+    [
+        (Construct, rooms("constructs")),
+        (Settings, rooms("config")),
+        (
+            UltraclusterError,
+            [*rooms("catalog", "config", "kubernetes", "nodes", "constructs", "cli"), UltraclusterError],
+        ),
+    ],
+)
+def test_every_public_construct_settings_model_and_error_is_exported(base, found):
+    missing = {member.__name__ for member in found if issubclass(member, base)} - set(PUBLIC) - NOT_PUBLIC
+    assert missing == set()
+
+
+def test_type_checkers_see_the_same_names():
+    tree = ast.parse(Path(ultracluster.__file__).read_text("utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.asname: node.module for node in block.body for alias in node.names}
+    assert seen == {name: f"ultracluster.{module}" for name, module in ultracluster._HOMES.items()}
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        ultracluster.Nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import ultracluster", ("aws_cdk", "boto3", "pydantic")),
+        ("from ultracluster import load, validate, Environment, NodeGroup", ("aws_cdk", "boto3", "jsii")),
+        ("from ultracluster import ClusterNetwork, TrainingFileSystem, build_app", ("boto3", "moto")),
+    ],
+)
+def test_a_name_loads_what_it_needs_and_no_more(statement, absent):
+    code = f"import sys; {statement}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not set(absent) & set(loaded)
