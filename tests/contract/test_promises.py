@@ -3,10 +3,8 @@
 Logical IDs are in the snapshots of tests/snapshots. `make snapshots` does not accept a change of this file's snapshots.
 """
 
-import importlib
 import inspect
 import json
-import pkgutil
 import tarfile
 from functools import cache
 from importlib.resources import files
@@ -16,7 +14,7 @@ import aws_cdk
 import pytest
 from constructs import Construct
 
-import ultracluster.constructs
+import ultracluster
 from tests.snapshots.readable import KeyALine, readable
 from tests.synthesis import FILES, STATEFUL, flags, templates
 
@@ -50,14 +48,20 @@ def stateful(name, kinds=STATEFUL):
                 yield f"{part}/{logical_id}", resource
 
 
-def test_public_constructs_and_their_arguments(snapshot):
+def own_members(member):
+    """Public attributes and methods that a class of this package gives beside those of every construct."""
+    classes = [base for base in member.__mro__ if base.__module__.startswith("ultracluster.")]
+    names = {name for base in classes for name in [*vars(base), *vars(base).get("__annotations__", {})]}
+    return sorted(name for name in names if not name.startswith("_"))
+
+
+def test_public_constructs_their_arguments_and_members(snapshot):
     public = {}
-    for found in pkgutil.iter_modules(ultracluster.constructs.__path__, "ultracluster.constructs."):
-        module = importlib.import_module(found.name)
-        for name, member in vars(module).items():
-            own = inspect.isclass(member) and member.__module__ == found.name and not name.startswith("_")
-            if own and issubclass(member, Construct):
-                public[f"{found.name}.{name}"] = list(inspect.signature(member.__init__).parameters)[1:]
+    for name in ultracluster.__all__:
+        member = getattr(ultracluster, name)
+        if inspect.isclass(member) and issubclass(member, Construct):
+            arguments = list(inspect.signature(member.__init__).parameters)[1:]
+            public[name] = {"arguments": arguments, "members": own_members(member)}
     assert public == snapshot(extension_class=KeyALine)
 
 

@@ -37,7 +37,7 @@ from ultracluster.constructs.references import (
 )
 from ultracluster.constructs.roles import service_role
 from ultracluster.errors import UltraclusterError
-from ultracluster.kubernetes.labels import GPU_TAINT, NODE_GROUP, SYSTEM
+from ultracluster.kubernetes.labels import GPU_TAINT, NODE_GROUP
 from ultracluster.nodes.eks import ClusterEndpoint, gpu_node_user_data, system_node_user_data
 
 if TYPE_CHECKING:
@@ -187,8 +187,7 @@ class KubernetesCluster(Construct):
             role=role,
             subnet=subnet,
             labels=labels,
-            taint=GPU_TAINT,
-            repair=repair or NodeRepair(),
+            repair=repair,
         )
 
     def add_system_nodes(
@@ -221,7 +220,6 @@ class KubernetesCluster(Construct):
             launch_template=template,
             role=role,
             subnets=subnets,
-            labels={NODE_GROUP: SYSTEM},
         )
 
     def metric(self, name: str, **options: Any) -> "cloudwatch.Metric":

@@ -16,6 +16,7 @@ from ultracluster.config.purchase import PurchaseType
 from ultracluster.constructs.launch_templates import NodeLaunchTemplate, cpu_architecture, group_name
 from ultracluster.constructs.references import Role, Subnet, role_arn, subnet_id
 from ultracluster.constructs.roles import managed_policy, service_role
+from ultracluster.kubernetes.labels import GPU_TAINT, NODE_GROUP, SYSTEM
 
 CAPACITY_TYPES: dict[PurchaseType, str] = {
     "on_demand": "ON_DEMAND",
@@ -54,7 +55,7 @@ class EksNodeGroup(Construct):
     The AMI is AWS's AL2023 with NVIDIA's driver, in the release that the catalogue pins, unless the settings name
     another, which then stands in the launch template. An update replaces nodes without launching more first, since a
     capacity block has no spare instances. Nodes of a block are launched at once, or when the block starts; EKS stops
-    them before the block ends.
+    them before the block ends. `labels` default to the name of the group, `repair` to node auto repair.
 
     Source: EKS User Guide, "Managed node groups", "Capacity Blocks", "Node auto repair" (2026).
     """
@@ -69,9 +70,8 @@ class EksNodeGroup(Construct):
         launch_template: NodeLaunchTemplate,
         role: Role,
         subnet: Subnet,
-        labels: Mapping[str, str],
-        taint: Mapping[str, str],
-        repair: NodeRepair,
+        labels: Mapping[str, str] | None = None,
+        repair: NodeRepair | None = None,
     ) -> None:
         super().__init__(scope, id)
         own_image = settings.image != "auto"
@@ -86,14 +86,14 @@ class EksNodeGroup(Construct):
             ami_type=ami_type,
             release_version=_release(cluster.kubernetes_version) if ami_type else None,
             capacity_type=capacity_type,
-            labels=dict(labels),
+            labels=dict(labels or {NODE_GROUP: settings.name}),
             launch_template=_version(launch_template),
-            node_repair_config=repair_configuration(repair),
+            node_repair_config=repair_configuration(repair or NodeRepair()),
             node_role=role_arn(role),
             scaling_config=scaling(settings),
             subnets=[subnet_id(subnet)],
             tags=_tags(cluster),
-            taints=[{"key": taint["key"], "value": taint["value"], "effect": "NO_SCHEDULE"}],
+            taints=[{"key": GPU_TAINT["key"], "value": GPU_TAINT["value"], "effect": "NO_SCHEDULE"}],
             update_config={"maxUnavailablePercentage": UPDATED_AT_ONCE_PERCENT, "updateStrategy": "MINIMAL"},
         )
         if settings.purchase.starts:
@@ -151,7 +151,6 @@ class SystemNodeGroup(Construct):
         launch_template: NodeLaunchTemplate,
         role: Role,
         subnets: Sequence[Subnet],
-        labels: Mapping[str, str],
     ) -> None:
         super().__init__(scope, id)
         instance_type, count = settings.instance_type, settings.count
@@ -164,7 +163,7 @@ class SystemNodeGroup(Construct):
             release_version=_release(cluster.kubernetes_version),
             capacity_type="ON_DEMAND",
             instance_types=[instance_type],
-            labels=dict(labels),
+            labels={NODE_GROUP: SYSTEM},
             launch_template=_version(launch_template),
             node_repair_config={"enabled": True},
             node_role=role_arn(role),

@@ -65,6 +65,9 @@ class Karpenter(Construct):
     value of a tag is checked: Karpenter sets both tags, and condition keys must be known at synth.
     """
 
+    pod_identity_association: eks.CfnPodIdentityAssociation
+    """What gives Karpenter's pods their role."""
+
     def __init__(self, scope: Construct, id: str, *, cluster: KubernetesCluster) -> None:
         super().__init__(scope, id)
         self._cluster = cluster

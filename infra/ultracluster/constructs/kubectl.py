@@ -73,6 +73,13 @@ class KubectlProvider(Construct):
     without the extra `eks`, which brings the layers with kubectl.
     """
 
+    cluster_name: str
+    """Name of the cluster."""
+    service_token: str
+    """ARN of the provider's function, which custom resources name."""
+    access: IDependable
+    """The access entry of the execution role: what uses the provider is deployed after it."""
+
     def __init__(
         self,
         scope: Construct,
@@ -123,7 +130,6 @@ class KubectlProvider(Construct):
         _framework_outside(framework)
         self._acknowledge(provider)
         self.access = cluster.grant_admin(role, scope=self, id="Access")
-        """The access entry: what uses the provider is deployed after it."""
 
     def _acknowledge(self, provider: eks.KubectlProvider) -> None:
         """Accepts the findings on CDK's framework, which calls the function with Helm."""
@@ -171,6 +177,9 @@ class HelmRelease(Construct):
     the cluster. Raises UnknownChart.
     """
 
+    resource: CfnResource
+    """The custom resource, for other resources to depend on."""
+
     def __init__(
         self,
         scope: Construct,
@@ -213,6 +222,9 @@ class KubernetesObjects(Construct):
 
     They are deployed after the constructs in `after`, by default as soon as the provider may access the cluster.
     """
+
+    resource: CfnResource
+    """The custom resource, for other resources to depend on."""
 
     def __init__(
         self,

@@ -29,6 +29,9 @@ class S3Links(Construct):
     this app does not manage.
     """
 
+    key_policy_statements: tuple[iam.PolicyStatement, ...]
+    """What the owners of the buckets' keys must add to the key policies; empty for keys that this app manages."""
+
     def __init__(
         self,
         scope: Construct,

@@ -4,6 +4,7 @@ from functools import cached_property
 
 import jsii
 from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk.interfaces import ResourceEnvironment
 from aws_cdk.interfaces.aws_kms import IKeyRef
@@ -29,6 +30,9 @@ class LogGroup(Construct):
     `name` and holds no token. A DataKey or an L2 key of the app is changed; `key_policy_statements` are what the owner
     of another key must add.
     """
+
+    key_policy_statements: tuple[iam.PolicyStatement, ...]
+    """What the owner of `key` must add to the key policy; empty for a key that this app manages."""
 
     def __init__(self, scope: Construct, id: str, *, name: str, pattern: str, key: IKeyRef) -> None:
         super().__init__(scope, id)

@@ -9,6 +9,7 @@ import jsii
 from aws_cdk import CfnResource, Names, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
+from aws_cdk import aws_iam as iam
 from aws_cdk.interfaces import ResourceEnvironment
 from aws_cdk.interfaces.aws_fsx import FileSystemReference, IFileSystemRef
 from aws_cdk.interfaces.aws_kms import IKeyRef
@@ -124,6 +125,9 @@ class TrainingFileSystem(LustreFileSystem):
     `settings.links` are created by `S3Links`. A key that this app does not manage needs the statements of
     `key_policy_statements`, which its owner must add.
     """
+
+    key_policy_statements: tuple[iam.PolicyStatement, ...]
+    """What the owner of `key` must add to the key policy; empty for a key that this app manages."""
 
     def __init__(
         self,

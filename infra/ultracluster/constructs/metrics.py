@@ -63,6 +63,9 @@ class MetricsWorkspace(PrometheusWorkspace):
     manage needs the statements of `key_policy_statements`, which its owner must add.
     """
 
+    key_policy_statements: tuple[iam.PolicyStatement, ...]
+    """What the owner of `key` must add to the key policy; empty for a key that this app manages."""
+
     def __init__(self, scope: Construct, id: str, *, settings: Observability, key: IKeyRef) -> None:
         super().__init__(scope, id)
         errors = log_group(self, "Logs", name="/aws/vendedlogs/prometheus", key=key)

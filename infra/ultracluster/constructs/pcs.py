@@ -184,8 +184,13 @@ class PcsCluster(SlurmCluster):
     subnet and security group of a cluster never change: a deployment that changes them fails because the name is taken.
     With accounting, the cluster is retained when its stack is deleted, since it holds the job history. The name
     defaults to that of the stack. Logs go to `log_group`, whose name must start with /aws/vendedlogs/; without one, a
-    log group encrypted with `key` is created.
+    log group encrypted with `key` is created; without either, logs are not delivered.
     """
+
+    cluster_name: str
+    """Name of the cluster."""
+    slurm_version: str
+    """Version of Slurm, for example 25.11."""
 
     def __init__(
         self,

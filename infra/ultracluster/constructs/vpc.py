@@ -38,6 +38,15 @@ class ClusterVpc(Construct):
     and AWS deletes no subnet in use.
     """
 
+    vpc_id: str
+    """Id of the VPC."""
+    node_subnet_id: str
+    """Id of the node subnet."""
+    control_plane_subnet_ids: tuple[str, ...]
+    """Ids of the control-plane subnets."""
+    private_route_tables: list[ec2.CfnRouteTable]
+    """Route tables of the node subnet and of the control-plane subnets."""
+
     def __init__(self, scope: Construct, id: str, *, settings: CreateNetwork, zone: str, key: IKeyRef) -> None:
         super().__init__(scope, id)
         plan = subnet_plan(settings.block)
