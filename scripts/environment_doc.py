@@ -15,16 +15,18 @@ DOC = Path(__file__).parent.parent / "docs" / "environment-file.md"
 
 HEAD = """# The environment file, key by key
 
-One YAML file describes one environment. Unknown keys are refused, so is anything that AWS would ignore in silence.
-`ultracluster validate FILE` reports every problem at once; [errors.md](errors.md) explains each code. Editors complete
-and check the file when its first line names the schema, as in `environments/`:
+For everybody who writes an environment file: every key with its meaning, allowed values and default.
+
+One YAML file describes one environment. Unknown keys are errors, and so are settings that AWS would silently ignore.
+`ultracluster validate FILE` reports all problems at once; [errors.md](errors.md) explains each code. Editors complete
+and check the file if its first line names the schema, as in `environments/`:
 
 ```text
 # yaml-language-server: $schema=../schema/environment.schema.json
 ```
 
-YAML is read by the core schema of version 1.2: only `true` and `false` are booleans, and nothing is a date. Account
-numbers and versions of Slurm and Kubernetes are text and need quotes. This page is written by `make docs` from the
+The file follows the core schema of YAML 1.2: only `true` and `false` are booleans, and there are no dates. Put account
+numbers and versions of Slurm and Kubernetes in quotes, as they are text. `make docs` generates this page from the
 models in `infra/ultracluster/config`.
 """
 
@@ -53,11 +55,11 @@ SECTIONS = {
     "Observability": "observability",
     "Grafana": "observability.grafana",
 }
-"""Models in the order of the file, with the place where each stands."""
+"""Models in the order of the file, each with its place."""
 
 
 def figures(numbers: Any) -> str:
-    """A list of numbers or names in words."""
+    """Numbers or names as inline code, separated by commas."""
     return ", ".join(f"`{number}`" for number in numbers)
 
 
@@ -93,7 +95,7 @@ ALLOWED = {
     ("Team", "node_groups"): "list of names under `node_groups`",
     ("Team", "gpus"): "whole number from 0, or a mapping of names under `node_groups` to such numbers",
 }
-"""What is allowed where a rule or the catalogue decides, which the schema does not say."""
+"""Allowed values that a rule or the catalogue defines and the schema lacks."""
 
 WITH_THE_FLEET = {"Pcs": pcs_fleet, "Eks": eks_fleet}
 """Modules of the rules between a section and the rest of the file."""
@@ -119,7 +121,7 @@ def section(name: str, model: type[Settings], definition: dict[str, Any]) -> Ite
     yield f"{inspect.getdoc(model)}\n"
     yield "| key | meaning | allowed | default |\n| --- | --- | --- | --- |"
     for key, about in definition["properties"].items():
-        meaning = about["description"].split(" Looks like: ")[0]
+        meaning = about["description"].split(" Format: ")[0]
         default = "required" if key in definition.get("required", ()) else _default(about)
         yield f"| `{key}` | {meaning} | {ALLOWED.get((name, key)) or allowed(about)} | {default} |"
     yield ""
@@ -130,7 +132,7 @@ def section(name: str, model: type[Settings], definition: dict[str, Any]) -> Ite
 
 
 def allowed(about: dict[str, Any]) -> str:
-    """What the schema allows, in words."""
+    """The allowed values of the schema, in words."""
     if sides := about.get("anyOf") or about.get("oneOf"):
         return " or ".join(allowed(side) for side in sides if side != {"type": "null"})
     if "$ref" in about:
@@ -139,12 +141,13 @@ def allowed(about: dict[str, Any]) -> str:
         return f"[{title.removesuffix('[]')}](#{anchor})"
     if "enum" in about or "const" in about:
         return figures(about.get("enum") or [about["const"]])
-    looks_like = about.get("description", "").partition("Looks like: ")[2]
-    if looks_like:
-        return str(looks_like).rstrip(".")
+    form = about.get("description", "").partition("Format: ")[2]
+    if form:
+        return str(form).rstrip(".")
     match about["type"]:
         case "array":
-            return f"list of {allowed(about['items'])}"
+            entry = allowed(about["items"])
+            return f"list, each entry {entry}" if entry.startswith(("a ", "an ")) else f"list of {entry}"
         case "boolean":
             return "`true`, `false`"
         case "integer":
@@ -176,7 +179,7 @@ def _default(about: dict[str, Any]) -> str:
 
 
 def _sourced_rules(model: type[Settings]) -> Iterator[str]:
-    """What the rules of a model say that name where they come from; the others speak for themselves."""
+    """Docstrings of the rules of a model that name a source."""
     bases = reversed(model.__mro__)
     rules = [member for base in bases for member in vars(base).values() if getattr(member, "is_rule", False)]
     if model.__name__ in WITH_THE_FLEET:

@@ -1,6 +1,6 @@
-"""Writes the reports beside the refused test files, and the examples of docs/errors.md, anew: `make docs`.
+"""Rewrites the expected reports of the refused test files and the examples of docs/errors.md: `make docs`.
 
-Read the difference as a user would: these are the messages they get.
+Review the difference as a user would: these are the messages that users get.
 """
 
 import re
@@ -19,13 +19,13 @@ def main() -> None:
 
 
 def with_examples(document: str) -> str:
-    """The document with the example of every code's section replaced by the one of the file named after the code."""
+    """The document with the example in each section replaced by the file that is named after the code."""
     head, *sections = re.split(r"(?m)^(?=## )", document)
     return (head + "".join(map(_with_example, sections))).rstrip() + "\n"
 
 
 def example(code: str) -> str:
-    """The lines that trigger a code, and what is printed about them."""
+    """The lines that trigger a code, and their report."""
     message = report_of(code).split("\n", 1)[1].rstrip()
     return f"```yaml\n{changed_lines(code)}\n```\n\n```text\n{message}\n```\n"
 

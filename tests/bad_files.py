@@ -1,4 +1,4 @@
-"""The refused files of tests/unit/config/bad: one fault each, named after its code, its report beside it."""
+"""The refused files of tests/unit/config/bad: one fault each, named after its code, with the expected report."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,12 +17,12 @@ CODES = get_args(Code)
 NAMES = sorted(file.stem for file in (FOLDER / "bad").glob("*.yaml"))
 
 
-SOUND = ("minimal.yaml", "minimal-eks.yaml")
-"""Files without a fault, one for each control plane; every refused file differs from one of them in a few lines."""
+VALID = ("minimal.yaml", "minimal-eks.yaml")
+"""A valid file for each control plane. Every refused file differs from one of them in a few lines."""
 
 
 def reading_time():
-    """Sets the clock to when the files were written: versions end and capacity blocks begin as time goes by."""
+    """Sets the clock to the date of the files: versions end and capacity blocks start over time."""
     return patch("ultracluster.config.clock.now", lambda: datetime(2026, 11, 20, tzinfo=UTC))
 
 
@@ -32,7 +32,7 @@ def reading_of(name: str) -> Reading:
 
 
 def report_of(name: str) -> str:
-    """What `ultracluster validate` prints."""
+    """The report of `ultracluster validate`."""
     return report(reading_of(name)) + "\n"
 
 
@@ -42,11 +42,11 @@ def code_of(name: str) -> str:
 
 
 def changed_lines(name: str) -> str:
-    """The lines in which the file differs from the one without a fault that it is nearest to."""
+    """The lines in which the file differs from the most similar valid file."""
     lines = (FOLDER / "bad" / f"{name}.yaml").read_text("utf-8", errors="backslashreplace").splitlines()
-    changes = [_added((FOLDER / file).read_text("utf-8").splitlines(), lines) for file in SOUND]
+    changes = [_added((FOLDER / file).read_text("utf-8").splitlines(), lines) for file in VALID]
     return "\n".join(min(changes, key=len))
 
 
-def _added(sound: list[str], lines: list[str]) -> list[str]:
-    return [line[2:] for line in ndiff(sound, lines) if line.startswith("+ ")]
+def _added(valid: list[str], lines: list[str]) -> list[str]:
+    return [line[2:] for line in ndiff(valid, lines) if line.startswith("+ ")]

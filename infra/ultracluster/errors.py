@@ -1,14 +1,14 @@
-"""The base of every error that this package raises for what its caller passed in."""
+"""The base class of all errors of this package."""
 
 
 class UltraclusterError(Exception):
-    """Base class: catch it to catch every error of this package."""
+    """Base class of all errors that this package defines."""
 
 
 class MissingExtra(UltraclusterError, ImportError):
-    """A feature needs packages of an optional extra that is not installed. The text holds the command that installs it.
+    """A feature requires an optional extra that is not installed. The message contains the install command.
 
-    `extra` is the name of the extra, `feature` what needs it.
+    `extra` is the name of the extra, `feature` the feature that requires it.
     """
 
     def __init__(self, extra: str, feature: str) -> None:

@@ -1,4 +1,4 @@
-"""docs/errors.md, the codes and the refused test files tell the same."""
+"""docs/errors.md, the codes and the refused test files agree."""
 
 import re
 
@@ -42,5 +42,5 @@ def test_every_refused_file_is_named_after_a_code():
 
 
 @pytest.mark.parametrize("setting", sorted(pcs.CLUSTER_SETTINGS | pcs.QUEUE_SETTINGS))
-def test_settings_that_pcs_allows_are_listed(setting):
+def test_allowed_slurm_settings_are_listed(setting):
     assert f"`{setting}`" in SECTIONS["slurm-setting-not-allowed"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.bad_files import CODES, FOLDER, SOUND, reading_time
+from tests.bad_files import CODES, FOLDER, VALID, reading_time
 from tests.properties.strategies import as_yaml, environments, mutations
 from ultracluster.config.environment import Environment
 from ultracluster.config.findings import Reading
@@ -17,7 +17,7 @@ from ultracluster.config.source import parse
 quick = settings(
     max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
-SOUND_TEXTS = [(FOLDER / file).read_text("utf-8") for file in SOUND]
+SOUND_TEXTS = [(FOLDER / file).read_text("utf-8") for file in VALID]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,4 +1,4 @@
-"""What AWS sells: accelerated instance types, their GPUs and cards, UltraServers, and where they are sold."""
+"""What AWS sells: accelerated instance types, their GPUs and network cards, UltraServers, and zones."""
 
 from ultracluster.catalog.instance_types import (
     Efa,

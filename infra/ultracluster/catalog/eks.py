@@ -1,4 +1,4 @@
-"""What Amazon EKS offers: Kubernetes versions, control-plane tiers, node images and node repairs.
+"""Amazon EKS: Kubernetes versions, control-plane tiers, node images, quotas and node repairs.
 
 Source of every figure: `data/eks.json`.
 """
@@ -22,8 +22,8 @@ _VERSION = re.compile(r"\d{1,4}\.\d{1,4}", re.ASCII)
 class KubernetesVersion:
     """One minor version on EKS.
 
-    Each end of support is the first day without it, in UTC. `image_release` is the pinned release of the EKS-optimised
-    AL2023 images, as `releaseVersion` of a managed node group takes it.
+    Each end of support is the first day without support, in UTC. `image_release` is the pinned release of the
+    EKS-optimised AL2023 images, the `releaseVersion` of a managed node group.
 
     Source: EKS User Guide, "Kubernetes release calendar" (2026); amazon-eks-ami CHANGELOG.
     """
@@ -35,7 +35,7 @@ class KubernetesVersion:
 
 @dataclass(frozen=True)
 class Repair:
-    """What EKS does to a node of a managed group that stays unhealthy for one reason. `why` is a short reason in words.
+    """Repair action of EKS for a node that stays unhealthy for one reason. `why` explains the choice.
 
     Source: EKS User Guide, "Automatically repair nodes in EKS clusters" (2026); NVIDIA's Xid catalogue (2026).
     """
@@ -66,31 +66,31 @@ NODES_PER_GROUP: int = _EKS["quotas"]["nodes_per_group"]
 MAXIMUM_NODE_GROUPS: int = _EKS["quotas"]["node_groups"]
 """Default quota of managed node groups in a cluster."""
 MAXIMUM_PUBLIC_CIDRS: int = _EKS["quotas"]["public_cidrs"]
-"""Networks that may be let into a public endpoint."""
+"""Maximum number of CIDR blocks of a public endpoint."""
 TIERS: tuple[Tier, ...] = tuple(_EKS["tiers"])
 LOG_TYPES: tuple[str, ...] = tuple(_EKS["log_types"])
 IMAGE_DRIVER: str = _EKS["image"]["nvidia_driver"]
 """NVIDIA driver of the pinned accelerated images."""
 HUGE_PAGES_2MI: int = _EKS["huge_pages"]["preallocated"]
-"""Huge pages of 2 MiB that an instance with the EFA driver sets aside at boot."""
+"""2 MiB huge pages that the EFA driver allocates at boot."""
 HUGE_PAGES_REQUEST: str = _EKS["huge_pages"]["request"]
-"""Amount of `hugepages-2Mi` that AWS's EFA samples request for a pod."""
+"""`hugepages-2Mi` that AWS's EFA samples request for a pod."""
 REPAIRS: tuple[Repair, ...] = tuple(Repair(**entry) for entry in _EKS["repairs"])
 
 
 def image_type(architecture: Architecture, *, accelerated: bool) -> str:
-    """EKS's name of the AL2023 image for an architecture, as `amiType` of a managed node group takes it."""
+    """The `amiType` of a managed node group with the AL2023 image for an architecture."""
     name: str = _EKS["image_types"][architecture]["accelerated" if accelerated else "standard"]
     return name
 
 
 def access_policy(partition: str, scope: Literal["cluster_admin", "admin", "edit", "view"]) -> str:
-    """ARN of AWS's access policy for an access entry, in a partition such as `aws`."""
+    """ARN of an EKS access policy, in a partition such as `aws`."""
     return f"arn:{partition}:eks::aws:cluster-access-policy/{_EKS['access_policies'][scope]}"
 
 
 def older(version: str, than: str) -> bool:
-    """Whether one Kubernetes version comes before another: 1.9 before 1.10. Text that is no version is not older."""
+    """Whether a Kubernetes version is older than another: 1.9 is older than 1.10. Invalid versions are not older."""
     return bool(_VERSION.fullmatch(version)) and _parts(version) < _parts(than)
 
 
@@ -104,4 +104,4 @@ def _next_minor(version: str) -> str:
 
 
 NEXT_UNTESTED: str = _next_minor(NEWEST_TESTED)
-"""The Kubernetes version after the newest tested: EKS may have it already."""
+"""The Kubernetes version after the newest tested one. EKS may offer it already."""

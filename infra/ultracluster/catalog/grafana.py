@@ -1,4 +1,4 @@
-"""Which Grafana Amazon Managed Grafana runs for us. Source: `data/grafana.json`."""
+"""Grafana version of the Amazon Managed Grafana workspace. Source: `data/grafana.json`."""
 
 from ultracluster.catalog.records import records
 

@@ -1,6 +1,6 @@
 """Accelerated EC2 instance types and UltraServers, as typed and frozen records."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
@@ -35,7 +35,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class NvLink:
-    """The NVLink domain inside one instance: its generation, and the sum over its GPUs in TB/s, both directions."""
+    """An NVLink domain: generation, and total bandwidth of its GPUs in TB/s, both directions together."""
 
     generation: int
     aggregate_tb_per_s: float
@@ -43,7 +43,7 @@ class NvLink:
 
 @dataclass(frozen=True)
 class NetworkCard:
-    """One network card: its rate in Gbps as EC2 reports it, and which interfaces it takes."""
+    """One network card: bandwidth in Gbps as EC2 reports it, and the interface types that it supports."""
 
     index: int
     gbps: int
@@ -53,9 +53,9 @@ class NetworkCard:
 
 @dataclass(frozen=True)
 class Efa:
-    """Elastic Fabric Adapter of a type.
+    """Elastic Fabric Adapters of an instance type.
 
-    `cards` are the network cards that together carry the whole EFA bandwidth, one EFA each at `gbps_per_card`.
+    `cards` are the network cards that together provide the whole EFA bandwidth, one EFA each at `gbps_per_card`.
 
     Source: EC2 User Guide, "Maximize network bandwidth on EFA-enabled accelerated instances" (2026).
     """
@@ -73,20 +73,20 @@ class Efa:
 
 @dataclass(frozen=True)
 class InstanceStore:
-    """Local NVMe disks, sizes in GB as EC2 reports them."""
+    """Local NVMe disks. Sizes in GB, as EC2 reports them."""
 
     disks: int
     disk_gb: int
 
     @property
     def total_gb(self) -> int:
-        """All disks together, in GB."""
+        """Total size of the disks in GB."""
         return self.disks * self.disk_gb
 
 
 @dataclass(frozen=True)
 class SoftwareMinima:
-    """Oldest software that AWS supports on a type.
+    """Minimum software versions that AWS supports on an instance type.
 
     Source: EC2 User Guide, "Get started with GPU instances" (2026).
     """
@@ -100,7 +100,7 @@ class SoftwareMinima:
 
 @dataclass(frozen=True)
 class Published:
-    """Figures of AWS's articles, kept beside EC2's own records because some differ. EC2's are the ones shown.
+    """Figures from AWS's articles, some of which differ from EC2's own records. EC2's figures take precedence.
 
     Source: "Building blocks for foundation model training and inference on AWS" (May 2026).
     """
@@ -116,10 +116,11 @@ class InstanceType:
     """One instance type.
 
     `memory_gib` is host memory, `gpu_memory_mib` one GPU's memory as EC2 reports it. `topology_depth` is the number of
-    network nodes that DescribeInstanceTopology returns, None where AWS does not say. `ena_cards` are the cards above 0
-    that may carry an ENA interface beside their EFA without taking bandwidth from it.
+    network nodes that DescribeInstanceTopology returns, None if AWS does not document it. `ena_cards` are the cards
+    above 0 that support an ENA interface beside their EFA without reducing its bandwidth.
 
-    Source: EC2 DescribeInstanceTypes, and the EC2 User Guide for what the API lacks; see `data/` for each file's own.
+    Source: EC2 DescribeInstanceTypes, and the EC2 User Guide for facts that the API lacks; `data/` names the source of
+    each file.
     """
 
     name: str
@@ -148,20 +149,20 @@ class InstanceType:
 
     @property
     def nvlink(self) -> NvLink | None:
-        """NVLink among the GPUs of one instance; None with a single GPU."""
+        """NVLink between the GPUs of one instance; None for a single GPU."""
         if self.gpu_count == 1:
             return None
         return NvLink(self.gpu.nvlink_generation, round(self.gpu_count * self.gpu.nvlink_tb_per_s, 1))
 
     @property
     def ultraserver_only(self) -> bool:
-        """Whether the type is sold only as part of an UltraServer."""
+        """Whether the type is sold only in UltraServers."""
         return any(u.instance_type is self for u in ultraservers.values())
 
 
 @dataclass(frozen=True)
 class UltraServer:
-    """Several instances that share one NVLink domain. `hbm_tb` is their GPU memory together, in TB as published.
+    """Several instances in one NVLink domain. `hbm_tb` is their total GPU memory in TB, as published.
 
     Source: EKS User Guide, "Use P6e-GB200 UltraServers with Amazon EKS" (2026).
     """
@@ -183,28 +184,28 @@ class UltraServer:
 
     @property
     def nvlink(self) -> NvLink:
-        """NVLink among all GPUs of the domain."""
+        """NVLink between all GPUs of the domain."""
         gpu = self.instance_type.gpu
         return NvLink(gpu.nvlink_generation, round(self.gpus * gpu.nvlink_tb_per_s, 1))
 
 
 class UnknownInstanceType(UltraclusterError, KeyError):
-    """A name that the catalogue does not hold. `nearest` lists names that look alike, the closest first."""
+    """A name that is not in the catalogue. `nearest` lists similar names, the closest first."""
 
     def __init__(self, name: str, known: list[str]) -> None:
         self.name = name
         self.known = tuple(known)
-        self.nearest = tuple(get_close_matches(name, known, n=3, cutoff=0.4))
+        self.nearest = _similar(name, known)
         super().__init__(name)
 
     def __str__(self) -> str:
         """The message, without KeyError's quotes."""
-        near = f"did you mean {' or '.join(self.nearest)}?" if self.nearest else f"it holds {', '.join(self.known)}."
+        near = f"did you mean {' or '.join(self.nearest)}?" if self.nearest else f"known names: {', '.join(self.known)}"
         return f"{self.name!r} is not in the catalogue; {near}"
 
 
 class Catalog(Mapping[str, Record]):
-    """Records by name; an unknown name raises UnknownInstanceType with the nearest ones."""
+    """Records by name. An unknown name raises UnknownInstanceType with similar names."""
 
     def __init__(self, entries: dict[str, Record]) -> None:
         self._entries = entries
@@ -224,6 +225,13 @@ class Catalog(Mapping[str, Record]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def _similar(name: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Up to three names of a similar family: a size alone, as in c7i.48xlarge, is no similarity."""
+    family = name.lower().partition(".")[0]
+    alike = [each for each in known if get_close_matches(family, [each.partition(".")[0]])]
+    return tuple(get_close_matches(name, alike, n=3, cutoff=0.4))
 
 
 def _cards(ranges: list[dict[str, Any]]) -> Iterator[NetworkCard]:

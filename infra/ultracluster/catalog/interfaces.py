@@ -1,4 +1,4 @@
-"""Where each network interface of an accelerated instance goes."""
+"""Network interface layouts of accelerated instances."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
@@ -17,12 +17,12 @@ class Interface(NamedTuple):
 
 
 def interface_layout(instance_type: InstanceType, profile: Profile) -> tuple[Interface, ...]:
-    """Interfaces that give `instance_type` its whole EFA bandwidth, primary first.
+    """Interfaces that provide the whole EFA bandwidth of `instance_type`, primary first.
 
-    `fewest_ips` spends one IPv4 address a node: a plain primary and `efa-only` on every EFA card. `max_bandwidth` adds
-    the ENA interfaces that AWS documents for the type. `efa_with_ip` wires `efa` interfaces, one address each, for
-    launchers that do not pass `efa-only` on; a card that takes only `efa-only` keeps it. Types without EFA on card 0
-    (P6-B300, P6e-GB200) get a plain primary under every profile.
+    `fewest_ips` takes one IPv4 address per node: an ENA primary, and `efa-only` on every EFA card. `max_bandwidth` adds
+    the ENA interfaces that AWS documents for the type. `efa_with_ip` uses `efa` interfaces with one address each, for
+    services that drop `efa-only` interfaces; a card that supports only `efa-only` keeps `efa-only`. Types without EFA
+    on card 0 (P6-B300, P6e-GB200) get an ENA primary with every profile.
 
     Source: EC2 User Guide, "Maximize network bandwidth on EFA-enabled accelerated instances" (2026); for
     `efa_with_ip`, the device indexes of AWS's PCS reference templates (awsome-distributed-ai, July 2026).
@@ -36,18 +36,18 @@ def interface_layout(instance_type: InstanceType, profile: Profile) -> tuple[Int
 
 
 def addresses(layout: Sequence[Interface]) -> int:
-    """IPv4 addresses that one node with this layout takes: one for each interface but `efa-only`."""
+    """IPv4 addresses of one node with this layout: one for each interface except `efa-only`."""
     return sum(interface.kind != "efa-only" for interface in layout)
 
 
 def _efa_only(instance_type: InstanceType) -> Iterator[Interface]:
-    """One `efa-only` for each EFA card, at device 0, or at device 1 behind the primary on card 0."""
+    """One `efa-only` for each EFA card: device 0, or device 1 on card 0 after the primary."""
     for card in instance_type.efa.cards:
         yield Interface(card, 1 if card == 0 else 0, "efa-only")
 
 
 def _efa_with_ip(instance_type: InstanceType) -> Iterator[Interface]:
-    """One `efa` for each EFA card that takes it. On card 0 it is the primary, and the others sit at 1."""
+    """One `efa` for each EFA card that supports it. If card 0 has EFA, the primary is `efa`, the others device 1."""
     efa_on_card_0 = 0 in instance_type.efa.cards
     yield Interface(0, 0, "efa" if efa_on_card_0 else "interface")
     for card in instance_type.efa.cards:

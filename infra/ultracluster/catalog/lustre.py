@@ -1,4 +1,4 @@
-"""Which FSx for Lustre file systems AWS sells. Capacities in GiB, tiers in MB/s per TiB, throughput capacity in MBps.
+"""FSx for Lustre limits and client settings. Capacity in GiB, tiers in MB/s per TiB, throughput capacity in MBps.
 
 Source of every figure: `data/lustre.json`.
 """
@@ -26,19 +26,19 @@ METADATA_IOPS: tuple[int, ...] = (
     *range(_LUSTRE["metadata_iops"]["step"], _LUSTRE["metadata_iops"]["maximum"] + 1, _LUSTRE["metadata_iops"]["step"]),
 )
 EFA_CLIENT_PACKAGE: str = _LUSTRE["efa_client"]["package"]
-"""Address of AWS's scripts that set a client up for EFA, without its ending .zip."""
+"""URL of AWS's client setup scripts for EFA, without the extension .zip."""
 EFA_CLIENT_UNIT: str = _LUSTRE["efa_client"]["unit"]
-"""Unit that sets the client up at every boot; active when it has worked."""
+"""systemd unit that configures the client at every boot; active after success."""
 _CLIENT: dict[str, Any] = _LUSTRE["client"]
 
 
 def module_options(hardware: InstanceType) -> tuple[str, ...]:
-    """Options that the modules of a large client read when they load: module, option and value."""
+    """Kernel module options of a large client: module, option and value."""
     return tuple(_CLIENT["module_options"]) if hardware.vcpus > _CLIENT["many_vcpus"] else ()
 
 
 def client_parameters(hardware: InstanceType) -> tuple[str, ...]:
-    """What `lctl set_param` gives a large client, for each file system that it has mounted."""
+    """`lctl set_param` parameters of a large client, for each mounted file system."""
     parameters: list[str] = []
     if hardware.memory_gib > _CLIENT["large_memory_gib"]:
         locks = _CLIENT["locks_per_vcpu"] * hardware.vcpus
@@ -49,16 +49,16 @@ def client_parameters(hardware: InstanceType) -> tuple[str, ...]:
 
 
 def efa_interfaces_per_client(instance_type: str) -> int:
-    """EFA interfaces that a client of this type connects to one file system by default."""
+    """EFA interfaces that a client of this type connects to a file system by default."""
     count: int = _LUSTRE["efa_interfaces_per_client"][instance_type]
     return count
 
 
 def file_servers(capacity_gib: int, tier: int | None, *, efa: bool, metadata_iops: int | None = None) -> int:
-    """Object and metadata servers of an SSD file system: each takes one address of the subnet.
+    """Object and metadata servers of an SSD file system. Each takes one address in the subnet.
 
-    One object server for each 2,400 GiB, or for each EFA step. One metadata server for each 12,000 IOPS; automatic
-    metadata (None) gives 12,000 for each 24,000 GiB.
+    One object server per 2,400 GiB, or per EFA step. One metadata server per 12,000 IOPS; automatic metadata (None)
+    provides 12,000 IOPS per 24,000 GiB.
     """
     step = EFA_STEP_GIB.get(tier or 0, CAPACITY_STEP_GIB) if efa else CAPACITY_STEP_GIB
     metadata = -(-metadata_iops // _IOPS_PER_METADATA_SERVER) if metadata_iops else max(1, capacity_gib // 24_000)

@@ -1,10 +1,10 @@
-"""Where AWS was seen to sell an instance type. Ages quickly: good for a warning, never for a refusal."""
+"""Zones in which AWS listed an instance type. The list ages quickly: use it for warnings, never for errors."""
 
 from ultracluster.catalog.records import records
 
 
 def offered_zones(instance_type: str, region: str) -> tuple[str, ...]:
-    """Availability Zones of `region` that listed `instance_type`; empty when none did.
+    """Availability Zones of `region` that listed `instance_type`; empty if no zone did.
 
     Source: EC2 DescribeInstanceTypeOfferings (`data/offerings.json`). Zone letters differ between accounts.
     """
@@ -12,7 +12,7 @@ def offered_zones(instance_type: str, region: str) -> tuple[str, ...]:
 
 
 def capacity_block_places(instance_type: str) -> tuple[str, ...]:
-    """Regions and Local Zones where Capacity Blocks for `instance_type` are sold.
+    """Regions and Local Zones that sell Capacity Blocks of `instance_type`.
 
     Source: EC2 User Guide, "Capacity Blocks for ML" (`data/offerings.json`).
     """

@@ -1,4 +1,4 @@
-"""What AWS Parallel Computing Service sells: Slurm versions, cluster sizes, limits and settings.
+"""AWS Parallel Computing Service: Slurm versions, cluster sizes, quotas and settings.
 
 Source of every figure: `data/pcs.json`.
 """
@@ -19,11 +19,11 @@ SIZES: dict[Size, int] = {size: entry["nodes"] for size, entry in _PCS["sizes"].
 MAXIMUM_NODE_GROUPS: int = _PCS["maximum_node_groups"]
 MAXIMUM_QUEUES: int = _PCS["maximum_queues"]
 IMAGE_PARAMETER: str = _PCS["image_parameter"]
-"""Public SSM parameter of AWS's PCS-ready image, for an `architecture`."""
+"""Public SSM parameter of AWS's PCS-ready image, with `{architecture}` to fill in."""
 CLUSTER_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["cluster"])
 QUEUE_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["queue"])
 
 
 def smallest_size(nodes: int) -> Size | None:
-    """The smallest cluster size that manages `nodes` nodes; None when not even the largest does."""
+    """The smallest cluster size that manages `nodes` nodes; None if even the largest is too small."""
     return next((size for size, limit in SIZES.items() if nodes <= limit), None)

@@ -1,4 +1,4 @@
-"""Reads the data files that hold AWS's figures, each with its source and the day it was read."""
+"""The data files with AWS's figures. Each names its source and the date of reading."""
 
 import json
 from functools import cache
@@ -10,6 +10,6 @@ _DATA = Path(__file__).parent / "data"
 
 @cache
 def records(name: str) -> dict[str, Any]:
-    """The data file `data/<name>.json` of this package, parsed once. Callers must not change it."""
+    """The data file `data/<name>.json` of this package, parsed once. Do not modify the result."""
     parsed: dict[str, Any] = json.loads((_DATA / f"{name}.json").read_text("utf-8"))
     return parsed

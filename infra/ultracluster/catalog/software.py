@@ -1,4 +1,4 @@
-"""The software that gets into an EKS cluster, each piece pinned: add-ons of EKS, Helm charts and plain manifests.
+"""Software of an EKS cluster, all of it pinned: EKS add-ons, Helm charts and manifests.
 
 Source of every entry: `data/software.json`.
 """
@@ -13,10 +13,10 @@ _SOFTWARE: dict[str, Any] = records("software")
 
 @dataclass(frozen=True)
 class Addon:
-    """An add-on that EKS installs. `service_account` is the one that needs an AWS role, None when none does.
+    """An EKS add-on. `service_account` is the service account that needs an IAM role, or None.
 
-    `versions` maps a Kubernetes version to the add-on version proven for it. Without an entry EKS chooses its default
-    when it installs the add-on, and leaves it there.
+    `versions` maps a Kubernetes version to the tested add-on version. Without an entry EKS installs its default version
+    and does not update it.
     """
 
     name: str
@@ -27,10 +27,10 @@ class Addon:
 
 @dataclass(frozen=True)
 class Chart:
-    """A Helm chart. `repository` is an `https://` repository, or the whole `oci://` reference with the chart's name.
+    """A Helm chart. `repository` is an `https://` repository, or the full `oci://` reference with the chart's name.
 
-    `api_groups` are those of the CRDs it brings. `images` maps the dotted path of every value that names an image, or
-    the registry of several, to the original.
+    `api_groups` are the API groups of its CRDs. `images` maps the dotted path of every value that sets an image, or
+    the registry of several images, to the original.
     """
 
     name: str
@@ -43,15 +43,15 @@ class Chart:
 
     @property
     def oci(self) -> bool:
-        """Whether the chart lies in an OCI registry, which takes the chart's name within the reference."""
+        """Whether the chart is in an OCI registry, whose reference includes the chart's name."""
         return self.repository.startswith("oci://")
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """Software that comes only as a manifest, at a URL that names the commit; too big for client-side apply.
+    """Software published only as a manifest, at a URL with the commit; too large for client-side apply.
 
-    `installer_image` carries the kubectl that applies it on the server side, from within the cluster.
+    `installer_image` contains the kubectl that applies the manifest server-side, from inside the cluster.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Manifest:
 
 
 class ReleaseSource(NamedTuple):
-    """Where Helm takes a release from. For OCI `repository` holds the chart's name as well."""
+    """Source of a Helm release. For OCI, `repository` includes the chart's name."""
 
     chart: str
     repository: str
@@ -84,13 +84,13 @@ manifests: dict[str, Manifest] = {
 
 
 def release_source(chart: Chart, mirror: str | None = None) -> ReleaseSource:
-    """Where to take `chart` from: its own repository, or `mirror`, an `oci://` prefix that keeps chart names."""
+    """Source of `chart`: its own repository, or `mirror`, an `oci://` prefix that keeps chart names."""
     repository = f"{mirror.rstrip('/')}/{chart.name}" if mirror else chart.repository
     return ReleaseSource(chart.name, repository, chart.version)
 
 
 def mirrored_values(chart: Chart, mirror: str) -> dict[str, Any]:
-    """Values that take every image of `chart` from `mirror`, an `oci://` prefix that keeps each image's own path."""
+    """Helm values that pull every image of `chart` from `mirror`, an `oci://` prefix that keeps image paths."""
     values: dict[str, Any] = {}
     for path, original in chart.images.items():
         *parents, leaf = path.split(".")
@@ -102,7 +102,7 @@ def mirrored_values(chart: Chart, mirror: str) -> dict[str, Any]:
 
 
 def mirrored_image(original: str, mirror: str) -> str:
-    """The image `original` in `mirror`: the mirror's host and prefix take the place of the registry's host."""
+    """The image `original` in `mirror`: host and prefix of the mirror replace the registry's host."""
     _, _, path = original.partition("/")
     prefix = mirror.removeprefix("oci://").rstrip("/")
     return f"{prefix}/{path}" if path else prefix

@@ -1,6 +1,6 @@
-"""The `ultracluster` command: exit code 0 is fine, 1 means findings, 2 wrong usage.
+"""The `ultracluster` command. Exit codes: 0 success, 1 findings, 2 wrong usage.
 
-Each command imports what it needs when it runs, so that `validate` and `--help` answer at once.
+Each command imports its dependencies when it runs, so that `validate` and `--help` start fast.
 """
 
 import gc
@@ -25,22 +25,22 @@ app.add_typer(local.app, name="local")
 
 
 def main() -> None:
-    """Runs the command that the arguments name, and exits."""
-    # importing pydantic's models sets the collector off again and again, and a command is over before it finds anything
+    """Runs the command and exits."""
+    # importing the models triggers many garbage collections, which find nothing in a command this short
     gc.disable()
-    # a file name or value that the terminal cannot show is shown escaped
+    # escape characters of file names and values that the terminal cannot encode
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         app()
     finally:
         _close_stdout()
-        # as it ends, Python would look through all of the models once more
+        # skip the garbage collection of all models at exit
         gc.freeze()
 
 
 def _close_stdout() -> None:
-    """Flushes what is left; a reader that went away, as `head` does, is no failure to speak of."""
+    """Flushes stdout. A closed pipe, as after `head`, is not an error."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""`ultracluster catalog`: the hardware that AWS sells, as tables or as data."""
+"""`ultracluster catalog`: instance types and UltraServers as tables or JSON."""
 
 import json
 from typing import Annotated
@@ -10,9 +10,9 @@ def catalog(
     name: Annotated[
         str | None, typer.Argument(metavar="[TYPE]", help="Instance type or UltraServer.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the same as JSON.")] = False,  # noqa: FBT002
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
 ) -> None:
-    """Show every accelerated instance type and UltraServer, or everything about one of them."""
+    """Show all accelerated instance types and UltraServers, or the details of one."""
     from ultracluster.catalog import UnknownInstanceType
     from ultracluster.cli import hardware
 

@@ -1,4 +1,4 @@
-"""Where the commands print their tables."""
+"""The console for tables."""
 
 from rich.console import Console
 
@@ -6,5 +6,5 @@ WIDTH = 120
 
 
 def console() -> Console:
-    """A console of at least WIDTH columns: a pipe has no width, and a table squeezed below its own cannot be read."""
+    """A console of at least WIDTH columns: pipes report no width, and narrower tables are unreadable."""
     return Console(highlight=False, emoji=False, markup=False, width=max(WIDTH, Console().width))

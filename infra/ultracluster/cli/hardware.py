@@ -1,4 +1,4 @@
-"""The catalogue as plain data: what `ultracluster catalog --json` prints."""
+"""The catalogue as plain data, the output of `ultracluster catalog --json`."""
 
 from dataclasses import asdict
 from typing import Any, get_args
@@ -29,7 +29,7 @@ def everything() -> dict[str, Any]:
 
 
 def find(name: str) -> InstanceType | UltraServer:
-    """The instance type or UltraServer called `name`. Raises UnknownInstanceType with the nearest names of both."""
+    """The instance type or UltraServer called `name`. Raises UnknownInstanceType with similar names."""
     if name in ultraservers:
         return ultraservers[name]
     if name in catalog:
@@ -38,13 +38,13 @@ def find(name: str) -> InstanceType | UltraServer:
 
 
 def facts_of(name: str) -> dict[str, Any]:
-    """Everything about `name`. Raises UnknownInstanceType."""
+    """All facts about `name`. Raises UnknownInstanceType."""
     found = find(name)
     return _ultraserver(found) if isinstance(found, UltraServer) else _instance_type(found)
 
 
 def sources(instance_type: InstanceType) -> dict[str, str]:
-    """Where the figures of a type come from, by data file, with the day each was read."""
+    """Source of a type's figures and date of reading, by data file."""
     found = {name: f"{records(name)['source']}; read {records(name)['read']}" for name in _SOURCES}
     own = records("ec2_instance_types")["instance_types"][instance_type.name]["source"]
     return found | {"ec2_instance_types": f"{own}; read {records('ec2_instance_types')['read']}"}

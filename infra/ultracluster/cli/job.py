@@ -1,4 +1,4 @@
-"""`ultracluster job`: a multi-node job that a team can submit as it is printed."""
+"""`ultracluster job`: a multi-node job, ready to submit."""
 
 from typing import Annotated
 
@@ -7,19 +7,19 @@ import typer
 
 def job(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Environment file.", show_default=False)],
-    team: Annotated[str, typer.Option(metavar="NAME", help="Team that runs it.", show_default=False)],
-    gpus: Annotated[int, typer.Option(metavar="N", help="GPUs, in whole nodes.", show_default=False)],
+    team: Annotated[str, typer.Option(metavar="NAME", help="Team that runs the job.", show_default=False)],
+    gpus: Annotated[int, typer.Option(metavar="N", help="Number of GPUs, in whole nodes.", show_default=False)],
     node_group: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Node group; by default the team's first.", show_default=False)
+        str | None, typer.Option(metavar="NAME", help="Node group. Default: the team's first.", show_default=False)
     ] = None,
     image: Annotated[
-        str | None, typer.Option(help="Container image; by default AWS's for PyTorch over EFA.", show_default=False)
+        str | None, typer.Option(help="Container image. Default: AWS's PyTorch image with EFA.", show_default=False)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a Kubernetes List as JSON.")] = False,  # noqa: FBT002
 ) -> None:
-    """Print a gang-scheduled training job over EFA, with all that the team's quota and the hardware ask for.
+    """Print a gang-scheduled training job over EFA that fits the team's quota and the hardware.
 
-    Submit it with `kubectl apply -f`. Exits with 1 when the file has errors, with 2 when there can be no such job.
+    Submit it with `kubectl apply -f`. Exit code 1: the file has errors. Exit code 2: the job is not possible.
     """
     from ultracluster.config.loader import RefusedEnvironment, load
     from ultracluster.kubernetes.jobs import JobRefused, example_job

@@ -1,4 +1,4 @@
-"""The catalogue as tables for people, 120 columns wide."""
+"""The catalogue as text tables, 120 columns wide."""
 
 from collections.abc import Iterable, Iterator
 
@@ -22,18 +22,18 @@ from ultracluster.cli.hardware import PROFILES, find, sources
 
 
 def print_everything() -> None:
-    """Prints the instance types, and the UltraServers below."""
+    """Prints the tables of instance types and UltraServers."""
     out = console()
     out.print(_instance_types())
     out.print(_ultraservers())
     out.print(
-        "Figures are of a whole instance or UltraServer. FLOPS are dense; EFA GB/s is one way, NVLink both ways.\n"
-        "Sold O on demand, S spot, B in capacity blocks. Everything about one: ultracluster catalog TYPE"
+        "Figures are per instance or UltraServer. FLOPS are dense; EFA GB/s is one direction, NVLink both.\n"
+        "Sold: O On-Demand, S Spot, B capacity blocks. Details: ultracluster catalog TYPE"
     )
 
 
 def print_one(name: str) -> None:
-    """Prints everything about one instance type or UltraServer. Raises UnknownInstanceType."""
+    """Prints the details of one instance type or UltraServer. Raises UnknownInstanceType."""
     found = find(name)
     sections = _of_ultraserver(found) if isinstance(found, UltraServer) else _of_instance_type(found)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
@@ -171,7 +171,7 @@ def _compute(entry: InstanceType) -> Iterator[Section]:
             ),
             ("Dense PFLOPS each", f"BF16 {gpu.bf16_pflops}, FP8 {gpu.fp8_pflops}{fp4}"),
             (
-                "Memory together",
+                "Total memory",
                 f"{entry.gpu_memory_mib * entry.gpu_count // 1024:,} GiB in EC2's records, "
                 f"{published.gpu_memory_gb:,} GB as published",
             ),
@@ -182,9 +182,9 @@ def _compute(entry: InstanceType) -> Iterator[Section]:
 
 def _nvlink(entry: InstanceType) -> str:
     if entry.nvlink is None:
-        return "none: one GPU"
-    text = f"generation {entry.nvlink.generation}, {entry.nvlink.aggregate_tb_per_s} TB/s in the instance"
-    return f"{text}; spans the UltraServer" if entry.ultraserver_only else text
+        return "none (one GPU)"
+    text = f"generation {entry.nvlink.generation}, {entry.nvlink.aggregate_tb_per_s} TB/s within the instance"
+    return f"{text}; extends over the UltraServer" if entry.ultraserver_only else text
 
 
 def _network(entry: InstanceType) -> Iterator[Section]:
@@ -194,9 +194,9 @@ def _network(entry: InstanceType) -> Iterator[Section]:
     yield (
         "Network",
         [
-            ("EFA", f"{generation}, {len(efa.cards)} x {efa.gbps_per_card} Gbps = {efa.gb_per_s:g} GB/s each way"),
-            ("Interfaces", f"at most {entry.max_interfaces}, of them {efa.max_interfaces} EFA"),
-            ("IPv4 addresses", f"at most {entry.ipv4_per_interface} an interface"),
+            ("EFA", f"{generation}, {len(efa.cards)} x {efa.gbps_per_card} Gbps = {efa.gb_per_s:g} GB/s per direction"),
+            ("Interfaces", f"at most {entry.max_interfaces}, at most {efa.max_interfaces} with EFA"),
+            ("IPv4 addresses", f"at most {entry.ipv4_per_interface} per interface"),
             ("Topology nodes", str(entry.topology_depth or "not listed by EC2")),
         ],
     )
@@ -205,11 +205,11 @@ def _network(entry: InstanceType) -> Iterator[Section]:
 
 
 def _cards(entry: InstanceType) -> Iterator[tuple[str, str]]:
-    """Cards that are alike, together."""
+    """Identical cards, grouped."""
     alike: dict[str, list[int]] = {}
     for card in entry.network_cards:
         most = f"{card.max_interfaces} interface{'s' if card.max_interfaces > 1 else ''}"
-        text = f"{card.gbps} Gbps, takes {', '.join(card.interface_types)}; at most {most}"
+        text = f"{card.gbps} Gbps, supports {', '.join(card.interface_types)}; at most {most}"
         alike.setdefault(text, []).append(card.index)
     for text, cards in alike.items():
         yield f"{'cards' if len(cards) > 1 else 'card'} {_numbers(cards)}", text
@@ -224,7 +224,7 @@ def _layout(entry: InstanceType, profile: Profile) -> str:
 
 
 def _alike(layout: tuple[Interface, ...]) -> Iterator[str]:
-    """Interfaces of one kind and device, together."""
+    """Interfaces of one kind and device, grouped."""
     alike: dict[tuple[str, int], list[int]] = {}
     for interface in layout:
         alike.setdefault((interface.kind, interface.device), []).append(interface.card)
@@ -250,7 +250,7 @@ def _of_ultraserver(entry: UltraServer) -> Iterator[Section]:
     gpu, count = entry.instance_type.gpu, entry.gpus
     fp4 = f", FP4 {_number(gpu.fp4_pflops * count)}" if gpu.fp4_pflops else ""
     yield (
-        "Made of",
+        "Composition",
         [
             ("Instances", f"{entry.instances} x {entry.instance_type.name}"),
             ("GPUs", f"{count} x NVIDIA {gpu.model} in one NVLink domain"),
@@ -259,10 +259,10 @@ def _of_ultraserver(entry: UltraServer) -> Iterator[Section]:
         ],
     )
     yield (
-        "Joined by",
+        "Interconnect",
         [
             ("NVLink", f"generation {entry.nvlink.generation}, {_number(entry.nvlink.aggregate_tb_per_s)} TB/s"),
-            ("EFA", f"{_number(entry.efa_gb_per_s)} GB/s each way"),
+            ("EFA", f"{_number(entry.efa_gb_per_s)} GB/s per direction"),
         ],
     )
     yield "Sold", [("Capacity blocks in", ", ".join(capacity_block_places(entry.instance_type.name)))]
@@ -270,12 +270,12 @@ def _of_ultraserver(entry: UltraServer) -> Iterator[Section]:
 
 
 def _number(value: float) -> str:
-    """Three figures or a whole number: 7.92, 26.8, 2,148."""
+    """Three significant digits or a whole number: 7.92, 26.8, 2,148."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _numbers(cards: list[int]) -> str:
-    """Card numbers with runs joined: 0, or 1-15, or 4, 8, 12."""
+    """Card numbers with ranges: 0, or 1-15, or 4, 8, 12."""
     runs: list[list[int]] = []
     for card in sorted(cards):
         if runs and card == runs[-1][-1] + 1:

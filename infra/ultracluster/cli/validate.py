@@ -1,4 +1,4 @@
-"""`ultracluster validate`: what is wrong with environment files."""
+"""`ultracluster validate`: errors and warnings of environment files."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ def validate(
     files: Annotated[list[str], typer.Argument(metavar="FILE", help="Environment files.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as a JSON list.")] = False,  # noqa: FBT002
 ) -> None:
-    """Check environment files, and report every error and warning at once. Warnings leave the exit code at 0."""
+    """Check environment files and report all errors and warnings. Exit code 1 if there are errors."""
     from ultracluster.config import loader
     from ultracluster.config.report import report, report_json
 

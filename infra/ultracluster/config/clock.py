@@ -1,13 +1,13 @@
-"""What time it is: versions end and capacity blocks begin as time goes by. The one place that tests set."""
+"""The current time, for ends of versions and starts of capacity blocks. Tests patch it here."""
 
 from datetime import UTC, date, datetime
 
 
 def now() -> datetime:
-    """The present moment, in UTC."""
+    """Current time in UTC."""
     return datetime.now(UTC)
 
 
 def today() -> date:
-    """The present day, in UTC, as AWS's calendars are."""
+    """Current date in UTC, the time zone of AWS's calendars."""
     return now().date()

@@ -1,4 +1,4 @@
-"""Every code that a refusal or a warning of the environment file can carry. Public: docs/errors.md explains each."""
+"""Codes of all errors and warnings. Public: docs/errors.md explains each."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Rules between an EKS control plane and the rest of the file."""
+"""Rules between an EKS control plane and the fleet."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from ultracluster.config.fleet import Fleet
 from ultracluster.config.node_groups import Scale, image_not_pinned, unknown_group
 from ultracluster.config.problems import Path, Problem
 
-TAKEN_FOLDERS = (
+CONTAINER_FOLDERS = (
     "bin",
     "dev",
     "etc",
@@ -20,16 +20,18 @@ TAKEN_FOLDERS = (
     "root",
     "run",
     "sbin",
-    "scratch",
     "sys",
     "tmp",
     "usr",
     "var",
 )
-"""Folders that a container has by itself, and the one where its pod finds the node's own disks."""
+"""Top-level folders of every container."""
+
+SCRATCH = "scratch"
+"""Folder where pods find the local disks of their node."""
 
 SYSTEM_GROUP, ELASTIC_GROUPS = "system", "elastic-"
-"""What other nodes than those of the file are labelled with: the system nodes, and the start of Karpenter's pools."""
+"""Node-group labels of the system nodes, and the start of those of Karpenter's node pools."""
 
 
 def eks_problems(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
@@ -54,47 +56,49 @@ def eks_problems(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
 
 
 def _subnets(fleet: Fleet) -> Iterator[Problem]:
-    """EKS puts its interfaces into two zones or more (EKS User Guide, "VPC and subnet requirements", 2026)."""
+    """EKS places its network interfaces in at least two zones (EKS User Guide, "VPC and subnet requirements", 2026)."""
     existing = fleet.network.existing
     subnets = existing.control_plane_subnet_ids if existing else ()
     # one token may stand for a list of subnets
     if existing and len(set(subnets)) < 2 and not any(map(from_cdk, subnets)):
-        message = "EKS needs subnets in at least two zones; one is named"
+        message = "EKS requires subnets in at least two Availability Zones; there is one subnet"
         at = ("network", "existing", "control_plane_subnet_ids")
-        yield Problem("eks-subnets", at, message, "add a private subnet of another zone")
+        yield Problem("eks-subnets", at, message, "add a private subnet in another Availability Zone")
 
 
 def _internet(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     create = fleet.network.create
     if create and not create.nat_gateways and not settings.chart_mirror:
-        message = "without NAT gateways the cluster reaches neither charts nor images"
-        hint = "set nat_gateways: 1, or name a registry that holds them in control_plane.chart_mirror"
+        message = "without NAT gateways the cluster cannot download charts and images"
+        hint = "set nat_gateways: 1, or set control_plane.chart_mirror to a registry that holds them"
         yield Problem("charts-without-internet", ("network", "create", "nat_gateways"), message, hint)
     if create and not create.nat_gateways and not create.private_endpoints:
-        message = "without NAT gateways and without endpoints nodes reach no API of AWS, and never join"
+        message = "without NAT gateways or VPC endpoints nodes cannot reach AWS APIs, so they never join the cluster"
         at = ("network", "create", "private_endpoints")
-        yield Problem("nodes-without-aws", at, message, "remove private_endpoints, or set nat_gateways: 1")
+        yield Problem("nodes-without-aws", at, message, "set private_endpoints: true, or set nat_gateways: 1")
     if create and not create.nat_gateways and settings.karpenter:
-        message = "Karpenter makes instance profiles, and IAM has no endpoint in a VPC"
-        hint = "set karpenter: false, or network.create.nat_gateways: 1"
+        message = "Karpenter creates instance profiles in IAM, which has no VPC endpoint"
+        hint = "set karpenter: false, or set network.create.nat_gateways: 1"
         yield Problem("karpenter-without-internet", ("control_plane", "karpenter"), message, hint)
 
 
 def _mount_path(fleet: Fleet) -> Iterator[Problem]:
-    """Pods mount the file system there, beside what every container has."""
+    """Pods mount the file system at the same path as nodes."""
     settings = fleet.storage.lustre
     top = settings.mount_path.split("/")[1] if settings else ""
-    if top in TAKEN_FOLDERS:
-        message = f"/{top} is a folder that every container has, or its scratch; the file system would hide it"
+    if top in CONTAINER_FOLDERS or top == SCRATCH:
+        owner = "where pods find the local disks of their node" if top == SCRATCH else "a folder of every container"
+        message = f"/{top} is {owner}, which the mounted file system would hide"
         yield Problem("mount-path-reserved", ("storage", "lustre", "mount_path"), message, "set mount_path: /fsx")
 
 
 def _group_names(fleet: Fleet) -> Iterator[Problem]:
     for i, group in enumerate(fleet.node_groups):
         if group.name == SYSTEM_GROUP or group.name.startswith(ELASTIC_GROUPS):
-            others = "the system nodes" if group.name == SYSTEM_GROUP else "Karpenter's nodes"
-            message = f"{group.name} is what {others} are labelled with on EKS"
-            yield Problem("node-group-name-reserved", ("node_groups", i, "name"), message, "give it another name")
+            karpenter = f"names that start with {ELASTIC_GROUPS} label Karpenter's nodes"
+            use = "the name labels the system nodes" if group.name == SYSTEM_GROUP else karpenter
+            message = f"{group.name} is reserved: on EKS, {use}"
+            yield Problem("node-group-name-reserved", ("node_groups", i, "name"), message, "choose another name")
 
 
 def _purchases(fleet: Fleet) -> Iterator[Problem]:
@@ -110,12 +114,14 @@ def _purchases(fleet: Fleet) -> Iterator[Problem]:
             yield Problem("purchase-not-on-eks", (*at, "type"), message, hint)
         starts = group.purchase.start_time
         if starts and starts <= clock.now():
-            message = f"the block began at {group.purchase.starts}, and a change of the group would now stop its nodes"
+            message = (
+                f"the capacity block started at {group.purchase.starts}; a change of the group would now stop its nodes"
+            )
             yield Problem("capacity-block-started", (*at, "starts"), message, "remove starts")
 
 
 def _counts(fleet: Fleet) -> Iterator[Problem]:
-    """Neither EKS nor what runs in the cluster changes the size of a managed node group, but for a block's end.
+    """Neither EKS nor software in the cluster resizes a managed node group, except at the end of a capacity block.
 
     Source: EKS User Guide, "Capacity Blocks with managed node groups" (2026).
     """
@@ -124,10 +130,10 @@ def _counts(fleet: Fleet) -> Iterator[Problem]:
         if not isinstance(group.count, Scale):
             continue
         if group.purchase.type == "capacity_block":
-            message = "EKS starts all nodes of a capacity block and stops all before its end, so min would be ignored"
+            message = "EKS starts all nodes of a capacity block and stops them before its end, so min would be ignored"
             yield Problem("count-min-ignored", at, message, f"set count: {group.max_count}")
         elif group.min_count < group.max_count:
-            message = f"nothing adds nodes to {group.name} by itself: it starts with {group.min_count}"
+            message = f"no autoscaler adds nodes to {group.name}; it starts with {group.min_count}"
             hint = f"set count: {group.max_count}, or resize it with `aws eks update-nodegroup-config`"
             yield Problem("count-not-scaled", at, message, hint, "warning")
 
@@ -136,31 +142,35 @@ def _quotas_of_eks(fleet: Fleet) -> Iterator[Problem]:
     """Quotas that AWS raises on request, so this only warns (EKS User Guide, "service quotas", 2026)."""
     for i, group in enumerate(fleet.node_groups):
         if len(group.blocks()) == 1 and group.max_count > eks.NODES_PER_GROUP:
-            message = f"{group.max_count} nodes; a managed node group has {eks.NODES_PER_GROUP} unless AWS allows more"
-            hint = "split the group, or ask AWS for more"
+            message = f"{group.max_count} nodes; the default quota is {eks.NODES_PER_GROUP} per managed node group"
+            hint = "split the node group, or request a quota increase"
             yield Problem("eks-quota", ("node_groups", i, "count"), message, hint, "warning")
     groups = len(fleet.launched_groups) + 1
     if groups > eks.MAXIMUM_NODE_GROUPS:
-        message = f"{groups} node groups with the system nodes; a cluster has {eks.MAXIMUM_NODE_GROUPS} unless AWS "
-        message += "allows more"
-        yield Problem("eks-quota", "node_groups", message, "merge groups, or ask AWS for more", "warning")
+        message = (
+            f"{groups} node groups with the system nodes; the default quota is {eks.MAXIMUM_NODE_GROUPS} per cluster"
+        )
+        hint = "merge node groups, or request a quota increase"
+        yield Problem("eks-quota", "node_groups", message, hint, "warning")
 
 
 def _interfaces(fleet: Fleet) -> Iterator[Problem]:
-    """The VPC CNI gives pods addresses of card 0 alone (amazon-vpc-cni-k8s; amazon-eks-ami issue 2423, 2026)."""
+    """The VPC CNI assigns pods addresses of card 0 only (amazon-vpc-cni-k8s; amazon-eks-ami issue 2423, 2026)."""
     for i, group in fleet.known_groups:
         if group.interfaces != "max_bandwidth":
             continue
         plain = sum(interface.kind == "interface" for interface in group.layout("eks")) - 1
         if plain:
-            message = f"pods use the first interface alone; {plain} more take addresses for nothing, and were seen to "
-            message += "keep nodes from joining"
+            message = (
+                f"pods use the first interface only; {plain} more waste addresses and were seen to keep nodes from "
+            )
+            message += "joining the cluster"
             at = ("node_groups", i, "interfaces")
             yield Problem("interfaces-unused-by-pods", at, message, "set interfaces: auto", "warning")
 
 
 def _images(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
-    """The catalogue pins the release of EKS's images for each version that it holds."""
+    """The catalogue pins an image release for each Kubernetes version that it holds."""
     unpinned = settings.kubernetes_version == eks.NEXT_UNTESTED
     for i, group in enumerate(fleet.node_groups):
         if group.image.startswith("ssm:") or (group.image == "auto" and unpinned):
@@ -168,15 +178,15 @@ def _images(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
 
 
 def _lustre_efa(fleet: Fleet) -> Iterator[Problem]:
-    """AWS documents Lustre over EFA for Ubuntu; AL2023's GPU images were not verified (EKS User Guide, FSx CSI)."""
+    """AWS documents Lustre over EFA for Ubuntu; AL2023 GPU images were not verified (EKS User Guide, FSx CSI)."""
     if fleet.storage.lustre and fleet.storage.lustre.efa:
-        message = "Lustre over EFA is documented for Ubuntu; whether EKS's AL2023 images take it is open"
-        hint = "check `lnetctl net show --net efa` on the first node: without it, Lustre runs over TCP"
+        message = "AWS documents Lustre over EFA for Ubuntu; with EKS's AL2023 images it is not verified"
+        hint = "check `lnetctl net show --net efa` on the first node; if it shows no interface, Lustre uses TCP"
         yield Problem("lustre-efa-on-eks", ("storage", "lustre", "efa"), message, hint, "warning")
 
 
 def _device_stacks(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
-    """Two stacks on a node give the same GPU to two pods without a word (EKS User Guide, "Manage NVIDIA devices")."""
+    """Two stacks on a node silently assign the same GPU to two pods (EKS User Guide, "Manage NVIDIA devices")."""
     if isinstance(settings.device_stack, str):
         return
     names = [group.name for group in fleet.node_groups]
@@ -188,20 +198,21 @@ def _device_stacks(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
             if name not in names:
                 yield unknown_group("device-stack-node-group-unknown", at, name, names)
             elif name in groups[:i]:
-                yield Problem("duplicate-name", at, f"{name} is {stack}[{groups.index(name)}] already", "remove it")
+                message = f"{name} is already {stack}[{groups.index(name)}]"
+                yield Problem("duplicate-name", at, message, "remove the duplicate")
             elif name in serves:
-                message = f"{serves[name]} serves {name} already; two stacks on a node give the same GPU to two pods"
-                yield Problem("device-stack-conflict", at, message, f"remove {name} from one of the two")
+                message = f"{name} is already in {serves[name]}; two stacks on a node assign the same GPU to two pods"
+                yield Problem("device-stack-conflict", at, message, f"remove {name} from {serves[name]} or {stack}")
             serves.setdefault(name, stack)
     for i, name in enumerate(names):
         if name not in serves:
-            message = f"no device stack serves {name}, so Kubernetes would not see its GPUs"
+            message = f"{name} has no device stack, so Kubernetes would not see its GPUs"
             hint = f"add {name} to a list of control_plane.device_stack"
             yield Problem("device-stack-missing", ("node_groups", i, "name"), message, hint)
 
 
 def _ultraservers(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
-    """NVLink between instances comes with the ComputeDomains of the DRA driver, of which a cluster has one.
+    """NVLink between instances requires ComputeDomains of the DRA driver; a cluster has one DRA driver.
 
     Source: EKS User Guide, "Use P6e-GB200 UltraServers with Amazon EKS" (2026).
     """
@@ -209,18 +220,18 @@ def _ultraservers(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
         if not group.hardware.ultraserver_only:
             continue
         if eks.older(settings.kubernetes_version, eks.ULTRASERVER_KUBERNETES):
-            message = f"{group.instance_type} needs Kubernetes {eks.ULTRASERVER_KUBERNETES} or newer"
+            message = f"{group.instance_type} requires Kubernetes {eks.ULTRASERVER_KUBERNETES} or newer"
             hint = f'set kubernetes_version: "{eks.NEWEST_TESTED}"'
             yield Problem("kubernetes-too-old", ("control_plane", "kubernetes_version"), message, hint)
         stacks = settings.device_stacks(group.name)
         if stacks and "dra" in settings.used_device_stacks and "dra" not in stacks:
-            message = f"{group.name} needs the DRA driver for NVLink alone, and other groups need it for their GPUs"
+            message = f"{group.name} would use the DRA driver for NVLink only, while other node groups use it for GPUs"
             hint = f"move {group.name} to device_stack.dra"
             yield Problem("device-stack-ultraserver", ("node_groups", i, "name"), message, hint)
 
 
 def _dynamic_resources(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
-    """Who provides for pods that claim dynamic resources: GPUs by `dra`, NVLink domains of UltraServers by any stack.
+    """Karpenter and KAI with resource claims: for GPUs under `dra`, for NVLink domains of UltraServers under any stack.
 
     Source: EKS User Guide, "Manage NVIDIA GPU devices" (2026); KAI Scheduler 0.17, docs/dra and its feature gates.
     """
@@ -232,11 +243,11 @@ def _dynamic_resources(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     else:
         return
     if settings.karpenter:
-        message = f"Karpenter does not reckon with {claims}"
+        message = f"Karpenter does not account for {claims}"
         yield Problem("karpenter-with-dra", ("control_plane", "karpenter"), message, "set karpenter: false")
     if settings.places_with == "kai":
-        message = f"whether KAI places {claims} without a switch is open: its documentation says no, its code yes"
-        hint = "run one such pod first, or set scheduler: kueue"
+        message = f"KAI may need a feature gate to place {claims}: its documentation says yes, its code says no"
+        hint = "test one such pod first, or set scheduler: kueue"
         yield Problem("scheduler-dra-unverified", ("control_plane", "scheduler"), message, hint, "warning")
 
 
@@ -248,18 +259,18 @@ def _team_groups(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
             if name not in names:
                 yield unknown_group("team-node-group-unknown", at, name, names)
             elif name in team.node_groups[:j]:
-                message = f"{name} is node_groups[{team.node_groups.index(name)}] already"
-                yield Problem("duplicate-name", at, message, "remove it")
+                message = f"{name} is already node_groups[{team.node_groups.index(name)}]"
+                yield Problem("duplicate-name", at, message, "remove the duplicate")
     used = {name for team in settings.teams for name in team.node_groups}
     for i, name in enumerate(names):
         if name not in used:
-            message = f"no team uses {name}, so no job could run on it"
-            hint = f"add {name} to a team of control_plane"
+            message = f"no team uses {name}, so jobs cannot run on it"
+            hint = f"add {name} to node_groups of a team"
             yield Problem("node-group-without-team", ("node_groups", i, "name"), message, hint)
 
 
 def _team_quotas(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
-    """What the teams are guaranteed of a group, in the order of the file, against what the group has."""
+    """Guaranteed GPUs of all teams, in the order of the file, against the GPUs of each group."""
     for _, group in fleet.known_groups:
         node, has, claimed = group.hardware.gpu_count, group.max_count * group.hardware.gpu_count, 0
         for i, team in enumerate(settings.teams):
@@ -268,32 +279,32 @@ def _team_quotas(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
             at: Path = ("control_plane", "teams", i, *dict.fromkeys(("gpus", key)))
             claimed += quota
             if quota and claimed > has:
-                message = f"with it, teams are guaranteed {claimed} GPUs of {group.name}, which has {has}"
+                message = f"the teams up to this one are guaranteed {claimed} GPUs of {group.name}, which has {has}"
                 left = has - claimed + quota
-                hint = f"set {key}: {left}" if left > 0 else "lower what other teams are guaranteed"
+                hint = f"set {key}: {left}" if left > 0 else "lower gpus of the other teams"
                 yield Problem("quota-above-fleet", at, message, hint)
             elif quota % node:
-                message = f"{quota} GPUs of {group.name} are no whole number of its nodes, which have {node} each"
-                hint = f"set {key}: {quota - quota % node or node}, unless jobs take parts of nodes"
+                message = f"{quota} GPUs are not a whole number of {group.name} nodes, which have {node} GPUs each"
+                hint = f"set {key}: {quota - quota % node or node}, unless jobs use parts of nodes"
                 yield Problem("quota-not-whole-nodes", at, message, hint, "warning")
 
 
 def _quotas_by_group(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
-    """Queues of Volcano and KAI know GPUs, not node groups (Volcano 1.15, capacity plugin; KAI 0.17, queues)."""
+    """Queues of Volcano and KAI count GPUs, not node groups (Volcano 1.15, capacity plugin; KAI 0.17, queues)."""
     if settings.queues_with != "kueue" and len(fleet.node_groups) > 1:
         name = {"volcano": "Volcano", "kai": "KAI"}[settings.queues_with]
-        message = f"{name} adds up a team's GPUs of all node groups, and does not hold the share of each"
+        message = f"{name} adds up a team's GPUs over all node groups and does not enforce the quota of each"
         hint = f"set scheduler: kueue_with_{settings.queues_with}"
         yield Problem("quota-not-by-group", ("control_plane", "scheduler"), message, hint, "warning")
 
 
 def _members(settings: Eks) -> Iterator[Problem]:
-    """A role has one access entry in a cluster, so it belongs to the administrators or to one team."""
-    seen = dict.fromkeys(settings.admins, "admins")
+    """A role has one access entry per cluster, so it belongs to the administrators or to one team."""
+    seen = dict.fromkeys(settings.admins, "the admins")
     for i, team in enumerate(settings.teams):
         for j, role in enumerate(team.members):
             if role in seen:
-                message = f"{role} is among {seen[role]} already; a role has one access entry in a cluster"
+                message = f"{role} is already one of {seen[role]}; a role has one access entry per cluster"
                 at: Path = ("control_plane", "teams", i, "members", j)
-                yield Problem("duplicate-name", at, message, "name another role")
+                yield Problem("duplicate-name", at, message, "use another role")
             seen.setdefault(role, f"the members of {team.name}")

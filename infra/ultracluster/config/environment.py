@@ -1,4 +1,4 @@
-"""The whole environment file, and the rules that only the whole can show."""
+"""The whole environment file, and the rules between its sections."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,47 +24,50 @@ LOCAL_ZONE = re.compile(r"-[a-z]{3}-\d[a-z]$")
 
 
 def _kind(value: Any) -> str | None:
-    """Names the kind of control plane as its tag does: in brackets, which no key of a file has."""
+    """The tag of the control plane's type: in brackets, which no key of a file has."""
     kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
     return f"<{kind}>" if isinstance(kind, str) else None
 
 
 class Environment(Settings):
-    """One cluster with its network, storage and observability. `name` prefixes the names of its stacks."""
+    """One cluster with its network, storage and observability. `name` is the prefix of its stack names."""
 
     schema_version: Literal[1]
-    """Version of this file's format."""
+    """Version of the file format."""
     name: Annotated[
         str,
-        text(r"^[a-z][a-z0-9-]{0,19}$", "a name of up to 20 lower-case letters, digits and hyphens, a letter first"),
+        text(
+            r"^[a-z][a-z0-9-]{0,19}$",
+            "a name of up to 20 lower-case letters, digits and hyphens that starts with a letter",
+        ),
     ]
-    """Name of the environment: the prefix of its stacks."""
-    account: Annotated[str, text(r"^\d{12}$", "twelve digits, 111122223333")] | None = None
-    """Account to deploy to, in quotes. Without it, templates fit any account."""
-    region: Annotated[str, text(r"^[a-z]{2}(-[a-z]+)+-\d$", "a region, us-east-2")]
-    """Region to deploy to."""
+    """Name of the environment, the prefix of its stack names."""
+    account: Annotated[str, text(r"^\d{12}$", "twelve digits such as 111122223333")] | None = None
+    """AWS account, in quotes. Without it, the templates work in any account."""
+    region: Annotated[str, text(r"^[a-z]{2}(-[a-z]+)+-\d$", "a Region such as us-east-2")]
+    """AWS Region."""
     availability_zone: Annotated[str, cdk_value(ZONE_DUMMIES)]
-    """Zone, or Local Zone, where the nodes and the file system live: the zone of your capacity."""
+    """Availability Zone or Local Zone of the nodes and the file system: the zone of your capacity."""
     tags: Mapping[Annotated[str, Field(min_length=1, max_length=128)], Annotated[str, Field(max_length=256)]] = Field(
         default_factory=dict
     )
-    """Tags of every resource."""
+    """Tags of all resources."""
     permissions_boundary: PolicyArn | None = None
-    """Policy that bounds every IAM role."""
+    """Permissions boundary of all IAM roles."""
     network: Network
-    """A VPC created here, or one that exists."""
+    """A new or an existing VPC."""
     storage: Storage = Storage()
-    """Buckets and the file system."""
+    """Buckets and the Lustre file system."""
     node_groups: Annotated[Many[NodeGroup], Field(min_length=1)]
     """The accelerated fleet."""
     control_plane: Annotated[Annotated[Pcs, Tag("<pcs>")] | Annotated[Eks, Tag("<eks>")], Discriminator(_kind)]
-    """What schedules jobs onto the fleet."""
+    """The scheduler of jobs: AWS PCS (Slurm) or Amazon EKS (Kubernetes)."""
     observability: Observability = Observability()
-    """Where metrics are kept and shown."""
+    """Metrics and dashboards."""
 
     @property
     def in_local_zone(self) -> bool:
-        """Whether nodes and Lustre live in a Local Zone."""
+        """Whether the nodes and the file system are in a Local Zone."""
         return bool(LOCAL_ZONE.search(self.availability_zone))
 
     @property
@@ -79,7 +82,7 @@ class Environment(Settings):
 
     @property
     def node_addresses(self) -> int:
-        """IPv4 addresses that the node subnet must hold: nodes with their pods, login nodes and file servers."""
+        """IPv4 addresses that the node subnet needs: nodes with their pods, login nodes and file servers."""
         plane = self.control_plane
         pods, login = (0, plane.login.count) if isinstance(plane, Pcs) else (POD_ADDRESSES, 0)
         groups = self.fleet.known_groups
@@ -89,7 +92,7 @@ class Environment(Settings):
 
     @property
     def control_plane_addresses(self) -> int:
-        """IPv4 addresses that each control-plane subnet must hold, where anything but PCS and endpoints lives there."""
+        """IPv4 addresses that each control-plane subnet needs; 0 on PCS."""
         return self.control_plane.subnet_addresses if isinstance(self.control_plane, Eks) else 0
 
     @property
@@ -105,12 +108,13 @@ class Environment(Settings):
     def _zone(self) -> Iterator[Problem]:
         zone = self.availability_zone
         if not self._zone_of_region and not from_cdk(zone):
-            message = f"{zone} is not a zone of {self.region}; one looks like {self.region}a or {self.region}-dfw-2a"
-            yield Problem("zone-outside-region", "availability_zone", message, "set the zone of your capacity")
+            message = f"{zone} is not a zone of {self.region}, such as {self.region}a or {self.region}-dfw-2a"
+            hint = f"set availability_zone: {self.region}a, or the zone of your capacity"
+            yield Problem("zone-outside-region", "availability_zone", message, hint)
 
     @rule
     def _types_in_zone(self) -> Iterator[Problem]:
-        """What AWS sells where ages, so this only warns."""
+        """The list of zones with an instance type ages, so this is only a warning."""
         for i, group in self.fleet.known_groups if self._zone_of_region else ():
             block = group.purchase.type == "capacity_block" or group.hardware.ultraserver_only
             places = capacity_block_places(group.instance_type)
@@ -118,9 +122,11 @@ class Environment(Settings):
             listed = {self.region, self.availability_zone} & set(places) if block else self.availability_zone in zones
             if not listed:
                 where = ", ".join(places if block else zones) or f"no zone of {self.region}"
-                sold = "in capacity blocks " if block else ""
-                message = f"{group.instance_type} was not listed {sold}in {self.availability_zone}; it was in {where}"
-                hint = "check with AWS that your zone has it"
+                sold = "for capacity blocks " if block else ""
+                message = (
+                    f"{group.instance_type} was not listed {sold}in {self.availability_zone}; it was listed in {where}"
+                )
+                hint = "check with AWS that the zone offers the type"
                 yield Problem("type-not-listed-in-zone", ("node_groups", i, "instance_type"), message, hint, "warning")
 
     @rule
@@ -129,14 +135,14 @@ class Environment(Settings):
         parts = {part.name: group.name for group in self.node_groups for part in group.blocks() if part is not group}
         for i, name in enumerate(names):
             if name in names[:i]:
-                message = f"{name} is the name of node_groups[{names.index(name)}] already"
-                yield Problem("duplicate-name", ("node_groups", i, "name"), message, "give it another name")
+                message = f"{name} is already the name of node_groups[{names.index(name)}]"
+                yield Problem("duplicate-name", ("node_groups", i, "name"), message, "choose another name")
             if name in parts:
-                message = f"{name} is what a block of {parts[name]} is called"
-                yield Problem("duplicate-name", ("node_groups", i, "name"), message, "give it another name")
+                message = f"{name} is already the name of a block of {parts[name]}"
+                yield Problem("duplicate-name", ("node_groups", i, "name"), message, "choose another name")
 
     @rule
-    def _subnet_holds_all(self) -> Iterator[Problem]:
+    def _subnets_are_large_enough(self) -> Iterator[Problem]:
         create = self.network.create
         if create is None or list(create.problems()):
             return
@@ -144,29 +150,29 @@ class Environment(Settings):
         if plan.holds(nodes, others):
             return
         if nodes > plan.node_addresses:
-            message = f"its node subnet {plan.node} has {plan.node_addresses} addresses; the nodes need {nodes}"
+            message = f"the node subnet {plan.node} has {plan.node_addresses} addresses; the nodes need {nodes}"
         else:
-            message = f"each control-plane subnet has {plan.control_plane_addresses} addresses; EKS, the endpoints and "
-            message += f"the system nodes need {others}"
+            message = f"each control-plane subnet has {plan.control_plane_addresses} addresses; EKS, VPC endpoints and "
+            message += f"system nodes need {others}"
         wider = wide_enough(create.block, nodes, others)
-        hint = f"set cidr: {wider}" if wider else "set interfaces: fewest_ips, or ask for fewer nodes"
+        hint = f"set cidr: {wider}" if wider else "set interfaces: fewest_ips, or lower count"
         yield Problem("subnet-too-small", ("network", "create", "cidr"), message, hint)
 
     @rule
     def _lustre_in_zone(self) -> Iterator[Problem]:
-        """FSx in Local Zones has fewer tiers and no EFA; the list ages, so this only warns."""
+        """FSx in Local Zones has fewer tiers and no EFA. The list ages, so this is only a warning."""
         settings = self.storage.lustre
         if settings is None or not self.in_local_zone:
             return
         tier, tiers = settings.throughput_mbps_per_tib, " and ".join(map(str, lustre.LOCAL_ZONE_TIERS))
         if settings.efa or not settings.ssd or (tier is not None and tier not in lustre.LOCAL_ZONE_TIERS):
-            message = f"FSx was not listed in Local Zones with EFA, or with tiers other than {tiers}"
+            message = f"FSx was listed in Local Zones without EFA and with tiers {tiers} only"
             hint = "set efa: false and throughput_mbps_per_tib: 250"
             yield Problem("lustre-tier-not-in-local-zone", ("storage", "lustre"), message, hint, "warning")
 
     @rule
     def _lustre_efa_connections(self) -> Iterator[Problem]:
-        """A file system takes 1024 EFA connections; AWS's client script opens several on each node."""
+        """A file system accepts 1024 EFA connections; AWS's client script opens several on each node."""
         if self.storage.lustre is None or not self.storage.lustre.efa:
             return
         connections = sum(
@@ -175,17 +181,17 @@ class Environment(Settings):
         )
         if connections > lustre.MAXIMUM_EFA_CONNECTIONS:
             message = (
-                f"{connections} EFA connections from the nodes; a file system takes {lustre.MAXIMUM_EFA_CONNECTIONS}"
+                f"the nodes open {connections} EFA connections; a file system accepts {lustre.MAXIMUM_EFA_CONNECTIONS}"
             )
-            hint = "connect fewer EFA interfaces on each client"
+            hint = "connect fewer EFA interfaces per client"
             yield Problem("lustre-efa-connections", ("storage", "lustre", "efa"), message, hint, "warning")
 
     @rule
     def _lustre_efa_client(self) -> Iterator[Problem]:
-        """Nodes fetch AWS's EFA client for Lustre from its documentation at first boot, unless their image has it."""
+        """Nodes download AWS's EFA client script for Lustre at first boot, unless the image includes it."""
         create, settings = self.network.create, self.storage.lustre
         if settings and settings.efa and create and not create.nat_gateways:
-            message = "without NAT gateways nodes cannot fetch the EFA client of Lustre, and mount nothing"
+            message = "without NAT gateways nodes cannot download the EFA client of Lustre, so the mount fails"
             hint = "use an image that runs configure-efa-fsx-lustre-client.service, or set nat_gateways: 1"
             yield Problem(
                 "lustre-efa-without-internet", ("network", "create", "nat_gateways"), message, hint, "warning"

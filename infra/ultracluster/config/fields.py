@@ -13,15 +13,15 @@ Item = TypeVar("Item")
 Many = Annotated[tuple[Item, ...], Field(strict=False)]
 """A list in the file, a tuple in the model; its items stay strict."""
 
-LOOKS_LIKE: dict[str, str] = {}
-"""For each pattern, what matching text looks like, in words."""
+FORMATS: dict[str, str] = {}
+"""The format of each pattern, in words."""
 
 
-def text(pattern: str, looks_like: str, **constraints: Any) -> Any:
-    """A text field that follows `pattern`. The message for other text explains the pattern as `looks_like`."""
-    if LOOKS_LIKE.setdefault(pattern, looks_like) != looks_like:
+def text(pattern: str, form: str, **constraints: Any) -> Any:
+    """A text field that must match `pattern`. Messages and help name the pattern as `form`, in words."""
+    if FORMATS.setdefault(pattern, form) != form:
         raise ValueError(f"{pattern} has two different explanations")
-    return Field(pattern=pattern, description=f"Looks like: {looks_like}.", **constraints)
+    return Field(pattern=pattern, description=f"Format: {form}.", **constraints)
 
 
 _TOKEN = re.compile(r"[$#]\{Token\[")
@@ -80,23 +80,34 @@ TEXT, NUMBER, MAPPING = Tag("<text>"), Tag("<number>"), Tag("<mapping>")
 TextOrNumber = Annotated[Annotated[str, TEXT] | Annotated[int, NUMBER], KIND]
 
 Name = Annotated[
-    str, text(r"^[a-z][a-z0-9-]{0,14}$", "a name of up to 15 lower-case letters, digits and hyphens, a letter first")
+    str,
+    text(
+        r"^[a-z][a-z0-9-]{0,14}$", "a name of up to 15 lower-case letters, digits and hyphens that starts with a letter"
+    ),
 ]
-"""Name of a node group or queue: 15 characters leave PCS's 25 room for a suffix."""
+"""Name of a node group or queue. PCS allows 25 characters; 15 leave room for a suffix."""
 
-BucketName = Annotated[str, text(r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", "the name of an S3 bucket"), cdk_value()]
+BucketName = Annotated[str, text(r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", "an S3 bucket name"), cdk_value()]
 Image = Annotated[
     str,
     text(r"^(auto|ami-[0-9a-f]{8,17}|ssm:/\S+)$", "auto, ami-0123456789abcdef0 or ssm:/path"),
     cdk_value(IMAGE_DUMMIES),
 ]
-VpcId = Annotated[str, text(r"^vpc-[0-9a-f]{8,17}$", "vpc-0123456789abcdef0"), cdk_value(VPC_DUMMIES)]
-SubnetId = Annotated[str, text(r"^subnet-[0-9a-f]{8,17}$", "subnet-0123456789abcdef0"), cdk_value(SUBNET_DUMMIES)]
+VpcId = Annotated[str, text(r"^vpc-[0-9a-f]{8,17}$", "a VPC id such as vpc-0123456789abcdef0"), cdk_value(VPC_DUMMIES)]
+SubnetId = Annotated[
+    str, text(r"^subnet-[0-9a-f]{8,17}$", "a subnet id such as subnet-0123456789abcdef0"), cdk_value(SUBNET_DUMMIES)
+]
 PolicyArn = Annotated[
-    str, text(r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/.+$", "arn:aws:iam::111122223333:policy/name"), cdk_value()
+    str,
+    text(r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/.+$", "a policy ARN such as arn:aws:iam::111122223333:policy/name"),
+    cdk_value(),
 ]
 RoleArn = Annotated[
-    str, text(r"^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$", "arn:aws:iam::111122223333:role/name"), cdk_value()
+    str,
+    text(r"^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$", "a role ARN such as arn:aws:iam::111122223333:role/name"),
+    cdk_value(),
 ]
-PublicCidr = Annotated[str, text(r"^(\d{1,3}\.){3}\d{1,3}/\d{1,2}$", "a public network, 54.240.143.0/24"), cdk_value()]
-CpuType = Annotated[str, text(r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$", "m7i.4xlarge")]
+PublicCidr = Annotated[
+    str, text(r"^(\d{1,3}\.){3}\d{1,3}/\d{1,2}$", "a public network such as 54.240.143.0/24"), cdk_value()
+]
+CpuType = Annotated[str, text(r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$", "an instance type such as m7i.4xlarge")]

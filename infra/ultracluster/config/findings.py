@@ -1,4 +1,4 @@
-"""What reading an environment file yields: its findings, and the environment when no error refuses it."""
+"""Result of reading an environment file: the environment and all findings."""
 
 from dataclasses import dataclass
 

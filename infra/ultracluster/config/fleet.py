@@ -27,5 +27,5 @@ class Fleet(NamedTuple):
 
     @property
     def known_groups(self) -> tuple[tuple[int, NodeGroup], ...]:
-        """Groups with their index, without those whose type is not in the catalogue: another rule refuses them."""
+        """Groups with their index, except groups of an unknown type: another rule refuses those."""
         return tuple((i, group) for i, group in enumerate(self.node_groups) if group.instance_type in catalog)

@@ -60,7 +60,7 @@ class Request(NamedTuple):
 def decide(purchase: Purchase, placement: Placement) -> Launch:
     """How instances with this purchase and placement launch.
 
-    Capacity Blocks already sit inside an UltraCluster and take no placement group; everything else keeps a cluster
+    Capacity Blocks are already inside an UltraCluster and take no placement group; all other purchases keep a cluster
     placement group, On-Demand Capacity Reservations included.
     """
     cluster_group: bool | str
@@ -87,10 +87,10 @@ def _placement(request: Request) -> Iterator[Problem]:
     if isinstance(request.placement, str):
         return
     if request.purchase.type == "capacity_block":
-        message = "a capacity block already sits inside an UltraCluster and cannot launch into a placement group"
+        message = "a capacity block is already inside an UltraCluster and cannot launch into a placement group"
         yield Problem("placement-with-capacity-block", "placement", message, "set placement: none")
     if request.purchase.type == "interruptible_reservation":
-        message = "whether an interruptible reservation launches into a placement group is not documented"
+        message = "AWS does not document whether an interruptible reservation can launch into a placement group"
         hint = "set placement: none"
         yield Problem("placement-with-interruptible-reservation", "placement", message, hint, "warning")
 
@@ -102,21 +102,22 @@ def _reservation(purchase: Purchase) -> Iterator[Problem]:
     if purchase.type in ("on_demand", "spot"):
         code: Code = "spot-with-reservation" if purchase.type == "spot" else "on-demand-with-reservation"
         for key in named:
-            message = f"{purchase.type} does not run in a reservation, so {key} would be ignored"
-            hint = f"remove {key}, or set type: reservation or capacity_block"
+            message = f"{purchase.type} does not launch into reservations, so {key} would be ignored"
+            hint = f"remove {key}, or set type: reservation or type: capacity_block"
             yield Problem(code, ("purchase", key), message, hint)
         return
     if not named:
         key = "reservation_ids" if purchase.ultraserver else "reservation_id"
-        message = f"{purchase.type} needs the id of what was bought"
+        message = f"{purchase.type} requires {key}"
+        message += " or reservation_group_arn" if purchase.type == "reservation" else ""
         example = "[cr-...]" if purchase.ultraserver else "cr-..."
         yield Problem("reservation-missing", "purchase", message, f"add {key}: {example}")
     if len(named) > 1:
-        message = f"{' and '.join(named)} name more than one target; a launch has one"
-        yield Problem("reservation-ambiguous", "purchase", message, f"keep {named[0]}")
+        message = f"{' and '.join(named)} are set; a launch template has one capacity reservation target"
+        yield Problem("reservation-ambiguous", "purchase", message, f"keep {named[0]}, and remove the other")
     if purchase.type != "reservation" and purchase.reservation_group_arn:
-        message = f"{purchase.type} is targeted by its id, not by a resource group"
-        hint = "name the reservation with reservation_id"
+        message = f"{purchase.type} is targeted by reservation id, not by resource group"
+        hint = "replace reservation_group_arn with reservation_id: cr-..."
         yield Problem("reservation-of-other-kind", ("purchase", "reservation_group_arn"), message, hint)
     yield from _reservation_format(purchase)
 
@@ -126,57 +127,71 @@ def _reservation_format(purchase: Purchase) -> Iterator[Problem]:
     ids = [*ids, *(("reservation_ids", i) for i in range(len(purchase.reservation_ids)))]
     for at, reservation in zip(ids, purchase.reservations, strict=True):
         if not from_cdk(reservation) and not _RESERVATION_ID.fullmatch(reservation):
-            message = f"{reservation} is not the id of a capacity reservation, which looks like cr-0123456789abcdef0"
+            message = f"{reservation} is not the id of a capacity reservation, such as cr-0123456789abcdef0"
             inside = re.search(r"/(cr-[0-9a-f]{8,17})$", reservation)
             hint = f"set {at[0]}: {inside[1]}" if inside else "copy CapacityReservationId from EC2"
             yield Problem("reservation-id-format", ("purchase", *at), message, hint)
     arn = purchase.reservation_group_arn
     if arn and not from_cdk(arn) and not _GROUP_ARN.fullmatch(arn):
         message = f"{arn} is not the ARN of a resource group"
-        hint = "it looks like arn:aws:resource-groups:us-east-2:111122223333:group/name"
+        hint = "use the form arn:aws:resource-groups:us-east-2:111122223333:group/name"
         yield Problem("reservation-id-format", ("purchase", "reservation_group_arn"), message, hint)
 
 
 def _ultraserver(request: Request) -> Iterator[Problem]:
     purchase, hardware = request.purchase, request.hardware
     if hardware.ultraserver_only and purchase.type != "capacity_block":
-        message = f"{hardware.name} is sold only as UltraServer capacity blocks, not {purchase.type}"
+        message = f"{hardware.name} is sold only in capacity blocks of UltraServers, not as {purchase.type}"
         yield Problem("ultraserver-needs-capacity-block", "purchase", message, "set type: capacity_block")
         return
     if not purchase.ultraserver:
         if hardware.ultraserver_only:
             fitting = [u.name for u in ultraservers.values() if request.max_count % u.instances == 0]
-            message = f"{hardware.name} comes in UltraServers: {', '.join(ultraservers)}"
+            message = f"{hardware.name} is sold in UltraServers: {', '.join(ultraservers)}"
             hint = f"add ultraserver: {[*ultraservers, *fitting][-1]} and reservation_ids: [cr-...]"
             yield Problem("ultraserver-missing", "purchase", message, hint)
         elif purchase.reservation_ids:
-            message = "several reservations are for UltraServers; a group launches into one"
-            hint = "name it with reservation_id, and the others in groups of their own"
+            message = "reservation_ids is for UltraServers; use reservation_id"
+            hint = f"set reservation_id: {purchase.reservation_ids[0]}"
+            hint += ", and use another node group for each other id" if len(purchase.reservation_ids) > 1 else ""
             yield Problem("ultraserver-blocks", ("purchase", "reservation_ids"), message, hint)
         elif purchase.type == "capacity_block" and request.max_count > MAXIMUM_BLOCK_INSTANCES:
             message = f"{request.max_count} instances; a capacity block has at most {MAXIMUM_BLOCK_INSTANCES}"
-            yield Problem("capacity-block-too-large", "count", message, "split the group, one block each")
+            yield Problem(
+                "capacity-block-too-large",
+                "count",
+                message,
+                "split the node group, one capacity block each",
+            )
         return
     if purchase.ultraserver not in ultraservers:
-        message = f"{purchase.ultraserver} is no UltraServer; there are {', '.join(ultraservers)}"
-        yield Problem("value-not-allowed", ("purchase", "ultraserver"), message, "choose one of them")
+        message = f"{purchase.ultraserver} is not an UltraServer; allowed: {', '.join(ultraservers)}"
+        hint = f"set ultraserver: {' or '.join(ultraservers)}"
+        yield Problem("value-not-allowed", ("purchase", "ultraserver"), message, hint)
         return
     for i, reservation in enumerate(purchase.reservation_ids):
         if reservation in purchase.reservation_ids[:i]:
-            message = f"{reservation} is reservation_ids[{purchase.reservation_ids.index(reservation)}] already"
+            message = f"{reservation} is already reservation_ids[{purchase.reservation_ids.index(reservation)}]"
             at = ("purchase", "reservation_ids", i)
-            yield Problem("duplicate-name", at, message, "name the block of the other UltraServer")
+            yield Problem("duplicate-name", at, message, "set the reservation id of the other UltraServer")
     bought = ultraservers[purchase.ultraserver]
     if bought.instance_type is not hardware:
-        message = f"{bought.name} is made of {bought.instance_type.name}, not of {hardware.name}"
-        yield Problem("ultraserver-mismatch", "instance_type", message, f"set it to {bought.instance_type.name}")
+        message = f"{bought.name} consists of {bought.instance_type.name} instances, not {hardware.name}"
+        yield Problem(
+            "ultraserver-mismatch", "instance_type", message, f"set instance_type: {bought.instance_type.name}"
+        )
         return
     if purchase.reservation_id:
-        message = "an UltraServer's reservations are a list, one block each"
-        yield Problem("ultraserver-blocks", ("purchase", "reservation_id"), message, "write reservation_ids: [cr-...]")
+        message = "UltraServers take reservation_ids, one id per UltraServer"
+        yield Problem(
+            "ultraserver-blocks",
+            ("purchase", "reservation_id"),
+            message,
+            f"replace reservation_id with reservation_ids: [{purchase.reservation_id}]",
+        )
     wanted = bought.instances * max(1, len(purchase.reservation_ids))
     if purchase.reservation_ids and not request.min_count == request.max_count == wanted:
         blocks = len(purchase.reservation_ids)
-        blocks_have = "1 block has" if blocks == 1 else f"{blocks} blocks have"
-        message = f"{blocks_have} {wanted} instances: a {bought.name} is {bought.instances}"
+        ids_need = "1 reservation id needs" if blocks == 1 else f"{blocks} reservation ids need"
+        message = f"a {bought.name} has {bought.instances} instances, so {ids_need} count {wanted}"
         yield Problem("ultraserver-count", "count", message, f"set count: {wanted}")

@@ -1,4 +1,4 @@
-"""How one problem is laid out as text: its place, what is wrong, what to do, and its code at the right."""
+"""Text layout of one problem: place, message, hint, and the code on the right."""
 
 from textwrap import wrap
 
@@ -6,7 +6,7 @@ WIDTH = 108
 
 
 def entry(code: str, place: str, message: str, hint: str, severity: str) -> str:
-    """The lines of one problem. `place` is empty for a problem of the whole."""
+    """The lines of one problem. `place` is empty for a problem of the whole file or model."""
     warning = "warning: " if severity == "warning" else ""
     hint = hint[0].upper() + hint[1:]
     stop = "" if hint.endswith(("?", "...")) else "."
@@ -23,5 +23,5 @@ def entry(code: str, place: str, message: str, hint: str, severity: str) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` with control characters escaped, which a terminal would obey."""
+    """`text` with control characters escaped, so that a terminal does not execute them."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

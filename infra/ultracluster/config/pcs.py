@@ -1,4 +1,4 @@
-"""The Slurm control plane: an AWS PCS cluster, its login nodes and its queues."""
+"""The Slurm control plane: an AWS PCS cluster with its login nodes and queues."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -14,31 +14,31 @@ from ultracluster.config.problems import Problem, rule
 from ultracluster.config.settings import Settings
 
 NOTICE = timedelta(days=90)
-"""How long before a Slurm version's end of life a file that names it is warned about."""
+"""How long before a Slurm version's end of life the warning starts."""
 
 SlurmSettings = Mapping[str, TextOrNumber]
 
 
 class Login(Settings):
-    """Login nodes: a static node group that no queue uses."""
+    """Login nodes: a static node group outside every queue."""
 
     instance_type: CpuType = "m7i.4xlarge"
     """Instance type of the login nodes."""
     count: Annotated[int, Field(ge=1)] = 1
     """Number of login nodes."""
     image: Image = "auto"
-    """auto: AWS's newest PCS image. Or an AMI, or an SSM parameter that holds one."""
+    """auto: AWS's newest PCS image. Or an AMI id, or an SSM parameter that holds one."""
 
 
 class Queue(Settings):
-    """A Slurm partition over node groups. `slurm_settings` are slurm.conf parameters of a partition."""
+    """A Slurm partition over node groups. `slurm_settings` are partition parameters of slurm.conf."""
 
     name: Annotated[Name, Field(min_length=3)]
-    """Name of the queue: Slurm's partition."""
+    """Name of the queue, which is the Slurm partition."""
     node_groups: Annotated[Many[str], Field(min_length=1)]
     """Node groups that run the queue's jobs."""
     slurm_settings: SlurmSettings = Field(default_factory=dict)
-    """Parameters of slurm.conf that PCS lets one set here."""
+    """Parameters of slurm.conf that PCS allows for a queue."""
 
     @rule
     def _allowed_settings(self) -> Iterator[Problem]:
@@ -46,24 +46,24 @@ class Queue(Settings):
 
 
 class PcsControlPlane(Settings):
-    """An AWS PCS cluster.
+    """The cluster itself: what an AWS PCS cluster needs without login nodes and queues.
 
-    `size` auto is the smallest that manages every node, login nodes included. `accounting` keeps Slurm's accounting in
-    a database that PCS manages. `slurm_settings` are slurm.conf parameters that PCS lets a cluster set.
+    `size: auto` is the smallest size that manages all nodes, login nodes included. `accounting` enables Slurm
+    accounting in a database that PCS manages. `slurm_settings` are parameters of slurm.conf.
 
     Source: AWS PCS User Guide (2026); figures and lists in `infra/ultracluster/catalog/data/pcs.json`.
     """
 
     type: Literal["pcs"] = "pcs"
-    """The kind of control plane."""
+    """Type of control plane."""
     slurm_version: str
-    """Version of Slurm, in quotes."""
+    """Slurm version, in quotes."""
     size: Literal["auto", "small", "medium", "large"] = "auto"
-    """Size of the cluster. auto: the smallest that manages every node."""
+    """Size of the cluster. auto: the smallest size that manages all nodes."""
     accounting: bool = True
-    """Whether PCS keeps Slurm's accounting database."""
+    """Whether Slurm accounting is enabled, in a database that PCS manages."""
     slurm_settings: SlurmSettings = Field(default_factory=dict)
-    """Parameters of slurm.conf that PCS lets one set here."""
+    """Parameters of slurm.conf that PCS allows for a cluster."""
 
     @rule
     def _known_version(self) -> Iterator[Problem]:
@@ -71,13 +71,15 @@ class PcsControlPlane(Settings):
         newest = max(pcs.SLURM_VERSIONS, key=lambda version: pcs.SLURM_VERSIONS[version])
         hint = f'set slurm_version: "{newest}"'
         if end is None:
-            message = f"PCS has no Slurm {self.slurm_version}; known are {', '.join(pcs.SLURM_VERSIONS)}"
+            message = f"PCS does not offer Slurm {self.slurm_version}; known versions: {', '.join(pcs.SLURM_VERSIONS)}"
             yield Problem("slurm-version-unknown", "slurm_version", message, hint)
         elif end < clock.today():
-            message = f"Slurm {self.slurm_version} ended on {end}; PCS creates no cluster with it"
+            message = f"Slurm {self.slurm_version} reached its end of life on {end}; PCS creates no clusters with it"
             yield Problem("slurm-version-ended", "slurm_version", message, hint)
         elif end < clock.today() + NOTICE:
-            message = f"Slurm {self.slurm_version} ends on {end}, after which PCS creates no cluster with it"
+            message = (
+                f"Slurm {self.slurm_version} reaches its end of life on {end}; PCS then creates no clusters with it"
+            )
             yield Problem("slurm-version-ending", "slurm_version", message, hint, "warning")
 
     @rule
@@ -88,8 +90,8 @@ class PcsControlPlane(Settings):
 class Pcs(PcsControlPlane):
     """An AWS PCS cluster with its login nodes and queues.
 
-    `size` auto is the smallest that manages every node, login nodes included. `accounting` keeps Slurm's accounting in
-    a database that PCS manages. `slurm_settings` are slurm.conf parameters that PCS lets a cluster set.
+    `size: auto` is the smallest size that manages all nodes, login nodes included. `accounting` enables Slurm
+    accounting in a database that PCS manages. `slurm_settings` are parameters of slurm.conf.
 
     Source: AWS PCS User Guide (2026); figures and lists in `infra/ultracluster/catalog/data/pcs.json`.
     """
@@ -97,7 +99,7 @@ class Pcs(PcsControlPlane):
     login: Login = Login()
     """Login nodes."""
     queues: Annotated[Many[Queue], Field(min_length=1)]
-    """Queues that jobs are submitted to."""
+    """Queues for jobs."""
 
     def managed_nodes(self, nodes: int) -> int:
         """Nodes that the cluster manages at most: `nodes` and the login nodes."""
@@ -106,23 +108,27 @@ class Pcs(PcsControlPlane):
     @rule
     def _queue_limit(self) -> Iterator[Problem]:
         if len(self.queues) > pcs.MAXIMUM_QUEUES:
-            message = f"{len(self.queues)} queues; a PCS cluster has at most {pcs.MAXIMUM_QUEUES}"
-            yield Problem("wrong-length", "queues", message, "let queues share node groups, or ask AWS for more")
+            message = f"{len(self.queues)} queues; the maximum is {pcs.MAXIMUM_QUEUES} per PCS cluster"
+            yield Problem(
+                "wrong-length", "queues", message, "merge queues, or split the fleet into several environments"
+            )
 
     @rule
     def _distinct_queues(self) -> Iterator[Problem]:
         names = [queue.name for queue in self.queues]
         for i, name in enumerate(names):
             if name in names[:i]:
-                message = f"{name} is the name of queues[{names.index(name)}] already"
-                yield Problem("duplicate-name", ("queues", i, "name"), message, "give it another name")
+                message = f"{name} is already the name of queues[{names.index(name)}]"
+                yield Problem("duplicate-name", ("queues", i, "name"), message, "choose another name")
 
 
 def _not_allowed(settings: SlurmSettings, allowed: frozenset[str], owner: str) -> Iterator[Problem]:
-    """PCS rejects anything off its lists with a generic error."""
+    """PCS rejects all other parameters with a generic error."""
     for name in settings:
         if name not in allowed:
-            near = get_close_matches(name, allowed, n=1)
-            message = f"PCS does not let {owner} set {name}; it allows {len(allowed)} others, listed in docs/errors.md"
+            near = get_close_matches(name, allowed, n=1, cutoff=0.85)
+            message = (
+                f"PCS does not allow {name} for {owner}; docs/errors.md lists the {len(allowed)} allowed parameters"
+            )
             hint = f"did you mean {near[0]}?" if near else f"remove {name}"
             yield Problem("slurm-setting-not-allowed", ("slurm_settings", name), message, hint)

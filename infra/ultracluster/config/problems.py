@@ -1,4 +1,4 @@
-"""What is wrong with settings: problems, the rules that find them, and the error that carries them in Python."""
+"""Problems of settings, the rules that find them, and the error that reports them in Python."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +16,10 @@ SettingsT = TypeVar("SettingsT")
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, where it is, and what to do.
+    """An error or warning about a value.
 
-    `at` is a key, or a path of keys and indexes, relative to the model whose rule found the problem. `message` says
-    what is wrong with the value and what is allowed, `hint` what to do.
+    `at` is a key, or a path of keys and indexes, relative to the model whose rule found the problem. `message` states
+    what is wrong with the value and what is allowed; `hint` is an instruction.
     """
 
     code: Code

@@ -1,4 +1,4 @@
-"""What is printed about a file: the report for people, and the same as data."""
+"""Findings of a file as a text report and as JSON."""
 
 import json
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ _WITHOUT_PLACE = ("file-unreadable", "empty-file")
 
 
 def report(reading: Reading) -> str:
-    """The file, then each finding with its path, what is wrong, what to do, and its code at the right."""
+    """The file name, then each finding: path, message, hint, and the code on the right."""
     entries = [_entry(finding) for finding in reading.findings] or ["  fine"]
     return "\n".join([printable(reading.file), *entries])
 
 
 def report_json(readings: Sequence[Reading]) -> str:
-    """The findings of several files as a JSON list: code, path, message, hint, severity, and file, line, column."""
+    """Findings of several files as a JSON list: code, path, message, hint, severity, file, line, column."""
     found: list[dict[str, Any]] = [
         {**asdict(finding), "file": reading.file} for reading in readings for finding in reading.findings
     ]

@@ -15,14 +15,14 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class _WithoutTitles(GenerateJsonSchema):
-    """Leaves out the titles of keys: they only repeat the key."""
+    """Omits the titles of keys, which only repeat the key."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         return False
 
 
 def environment_schema() -> dict[str, Any]:
-    """What a file may look like. Rules that need more than one value are left to `ultracluster validate`."""
+    """The JSON Schema. Rules about more than one value are left to `ultracluster validate`."""
     schema = Environment.model_json_schema(schema_generator=_WithoutTitles)
     sections = {"Environment": schema, **schema["$defs"]}
     for section in _sections(Settings):
@@ -40,7 +40,7 @@ def _sections(base: type[Settings]) -> Iterator[type[Settings]]:
 
 
 def _require_type(definition: dict[str, Any]) -> None:
-    """The models give `type` a default for Python; in a file it says which control plane a section is."""
+    """Requires `type` in a file, where it selects the control plane; in Python the models have a default."""
     del definition["properties"]["type"]["default"]
     definition["required"].insert(0, "type")
 
@@ -49,12 +49,12 @@ def _describe(section: type[Settings], properties: dict[str, Any]) -> None:
     bases = [base for base in section.__mro__ if issubclass(base, Settings) and base is not Settings]
     helps = {key: text for base in reversed(bases) for key, text in _docstrings(base).items()}
     for key, text in helps.items():
-        looks_like = properties[key].get("description", "")
-        properties[key]["description"] = f"{text} {looks_like}".strip()
+        form = properties[key].get("description", "")
+        properties[key]["description"] = f"{text} {form}".strip()
 
 
 def _docstrings(section: type[Settings]) -> dict[str, str]:
-    """The strings that follow the fields of a class. Pydantic's own reader of them slows every import by 0.1 s."""
+    """Docstrings of the fields of a class. Pydantic's `use_attribute_docstrings` slows every import by 0.1 s."""
     (definition,) = ast.parse(dedent(inspect.getsource(section))).body
     found: dict[str, str] = {}
     if isinstance(definition, ast.ClassDef):

@@ -25,18 +25,18 @@ class Settings(BaseModel):
     def __init__(self, /, **values: Any) -> None:
         _raise_errors(type(self), values, examine(type(self), values, self_instance=self))
 
-    # Pydantic's own mark: without it, pydantic would build nested sections by this constructor, without their context.
+    # Pydantic's own mark. Without it, pydantic calls this constructor for nested sections and loses their context.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Self:
-        """Pydantic's `model_validate`, but for its error: raises InvalidSettings. A `context` is not used."""
+        """Pydantic's `model_validate`. Raises InvalidSettings instead of ValidationError; ignores `context`."""
         options.pop("context", None)
         examined = examine(cls, obj, **options)
         return _raise_errors(cls, obj, examined)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Pydantic's `model_copy`, without the cached properties, which an update may change."""
+        """Pydantic's `model_copy` without the values of cached properties, which an update may change."""
         copied = super().model_copy(update=update, deep=deep)
         for cached in copied.__dict__.keys() - type(self).model_fields.keys():
             del copied.__dict__[cached]
@@ -50,12 +50,12 @@ class Settings(BaseModel):
         if isinstance(info.context, Collector):
             info.context.found += [(data, problem) for problem in problems]
         elif errors := [problem for problem in problems if problem.severity == "error"]:
-            # a section inside a model that is not Settings
+            # a section inside a pydantic model of another library
             raise ValidationError.from_exception_data(cls.__name__, [_details(error, data) for error in errors])
         return settings
 
     def problems(self) -> Iterator[Problem]:
-        """What this section's own rules find, those of its base classes first, in the order of the source."""
+        """Problems of this section's own rules, those of its base classes first, in source order."""
         for base in reversed(type(self).__mro__):
             for member in vars(base).values():
                 if getattr(member, "is_rule", False):
@@ -63,9 +63,10 @@ class Settings(BaseModel):
 
 
 class Examined(NamedTuple):
-    """What validation yields: the settings, unless the shape of a value refuses them, and the problems.
+    """Result of validation.
 
-    `found` holds the problems of rules, each with the data that its model was validated from.
+    `settings` is None when values have the wrong shape, which `misshapen` lists. `found` holds the problems of rules,
+    each with the data that its model was validated from.
     """
 
     settings: Any

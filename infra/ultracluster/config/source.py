@@ -1,4 +1,4 @@
-"""YAML with positions: the core schema of YAML 1.2 over PyYAML's parser, refusing what a reader would not notice."""
+"""YAML with positions: the core schema of YAML 1.2 on PyYAML's parser, without its surprises for readers."""
 
 import re
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from ultracluster.errors import UltraclusterError
 MAXIMUM_BYTES = 256 * 1024
 MAXIMUM_VALUES = 50_000
 MAXIMUM_DEPTH = 40
-"""Bounds far above any environment, so that no file makes the reader hang."""
+"""Limits far above any environment file, so that no input makes the parser hang."""
 
 Position = tuple[int, int]
 """Line and column, both from 1."""
 
 
 class UnreadableSource(UltraclusterError):
-    """YAML that cannot be read: one problem, at one position."""
+    """A file that cannot be parsed: one problem at one position."""
 
     def __init__(self, code: Code, message: str, hint: str, position: Position) -> None:
         self.code, self.message, self.hint, self.position = code, message, hint, position
@@ -34,7 +34,7 @@ class UnreadableSource(UltraclusterError):
 class Source:
     """A parsed file: its data, the position of every path, and the path of every mapping by identity.
 
-    `written` is the text of every value that was not read as text: 012 and 25.10 are more than the numbers 12 and 25.1.
+    `written` is the text of every value that is not text: 012 and 25.10 would be shown as the numbers 12 and 25.1.
     """
 
     data: Any = None
@@ -44,13 +44,13 @@ class Source:
 
 
 def read_text(file: str | FilePath) -> str:
-    """The text of `file`. Raises UnreadableSource when there is none."""
+    """The text of `file`. Raises UnreadableSource if it cannot be read as text."""
     try:
         with FilePath(file).open("rb") as stream:
             content = stream.read(MAXIMUM_BYTES + 1)
         if len(content) > MAXIMUM_BYTES:
             message = f"the file is larger than {MAXIMUM_BYTES // 1024} KiB"
-            raise UnreadableSource("file-unreadable", message, "name an environment file", (1, 1))
+            raise UnreadableSource("file-unreadable", message, "give the path of an environment file", (1, 1))
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         message = f"byte {error.start + 1} is not UTF-8 text"
@@ -64,8 +64,8 @@ def read_text(file: str | FilePath) -> str:
 def parse(text: str) -> Source:
     """Parses one YAML document.
 
-    Only true and false are booleans, only decimal digits are numbers, and nothing is a date. Raises UnreadableSource
-    for a syntax error, a key given twice, an alias without end, or an empty file.
+    Only true and false are booleans, only decimal digits are numbers, and there are no dates. Raises UnreadableSource
+    for a syntax error, a duplicate key, an alias that contains itself, or an empty file.
     """
     try:
         root = yaml.compose(text, Loader=_Loader)
@@ -74,20 +74,21 @@ def parse(text: str) -> Source:
         raise UnreadableSource("yaml-syntax", message, hint, _position(mark) if mark else (1, 1)) from None
     except yaml.reader.ReaderError as error:
         position = text.count("\n", 0, error.position) + 1, error.position - text.rfind("\n", 0, error.position)
-        message = f"the character U+{error.character:04X} cannot stand in YAML"
-        raise UnreadableSource("yaml-syntax", message, "remove it; is this a text file?", position) from None
+        message = f"the character U+{error.character:04X} is not allowed in YAML"
+        raise UnreadableSource(
+            "yaml-syntax", message, "remove it, and check that the file is a text file", position
+        ) from None
     source = Source()
     source.data = _build(root, (), source, frozenset()) if root else None
     if source.data is None:
-        raise UnreadableSource("empty-file", "the file holds nothing", "start from environments/dev.yaml", (1, 1))
+        raise UnreadableSource("empty-file", "the file is empty", "copy environments/dev.yaml to start", (1, 1))
     return source
 
 
 class _Loader(yaml.SafeLoader):
     """Resolves scalars by the core schema of YAML 1.2.
 
-    The parser in Python, not the one in C: that one overflows the stack on deep nesting, and words its errors by
-    version.
+    Based on the Python parser: the C parser overflows the stack on deep nesting, and its error texts vary by version.
     """
 
     depth = 0
@@ -123,11 +124,13 @@ _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 def _build(node: yaml.Node, path: Path, source: Source, above: frozenset[int]) -> Any:
     position = _position(node.start_mark)
     if id(node) in above:
-        raise UnreadableSource("yaml-alias", "an alias contains itself", "write the section out", position)
+        raise UnreadableSource(
+            "yaml-alias", "an alias contains itself", "replace the alias with a copy of the section", position
+        )
     source.positions.setdefault(path, position)
     if len(source.positions) > MAXIMUM_VALUES:
-        message = f"with its aliases the file has more than {MAXIMUM_VALUES} values"
-        raise UnreadableSource("yaml-alias", message, "write out what is meant", position)
+        message = f"with all aliases expanded the file has more than {MAXIMUM_VALUES} values"
+        raise UnreadableSource("yaml-alias", message, "remove nested aliases", position)
     if isinstance(node, yaml.ScalarNode):
         return _scalar(node, path, source)
     if node.tag not in _COLLECTIONS:
@@ -142,15 +145,16 @@ def _mapping(node: yaml.MappingNode, path: Path, source: Source, above: frozense
     for key_node, value_node in node.value:
         position = _position(key_node.start_mark)
         if not isinstance(key_node, yaml.ScalarNode):
-            raise UnreadableSource("yaml-syntax", "a key is a list or a mapping", "write a word before :", position)
+            raise UnreadableSource("yaml-syntax", "a key is a list or a mapping", "use text as the key", position)
         key = key_node.value
         if key == "<<" and key_node.style is None:
-            message = "<< merges mappings in some YAML tools, and is not part of YAML 1.2"
-            raise UnreadableSource("yaml-syntax", message, "write the keys out, or use an alias: key: *name", position)
+            message = "the merge key << is not part of YAML 1.2"
+            hint = "write out the keys, or use an alias: key: *name"
+            raise UnreadableSource("yaml-syntax", message, hint, position)
         if key in result:
             first = source.positions[(*path, key)][0]
-            message = f"{key} is given twice, first on line {first}"
-            raise UnreadableSource("yaml-duplicate-key", message, "keep one of them", position)
+            message = f"{key} is a duplicate key, first set on line {first}"
+            raise UnreadableSource("yaml-duplicate-key", message, f"keep one {key}", position)
         source.positions[(*path, key)] = position
         result[key] = _build(value_node, (*path, key), source, above)
     source.paths[id(result)] = path
@@ -166,9 +170,7 @@ def _scalar(node: yaml.ScalarNode, path: Path, source: Source) -> Any:
         # !!int before a word, or more digits than Python reads
         message = f"{node.value[:20]}... is not a number" if len(node.value) > 20 else f"{node.value} is not a number"
         position = _position(node.start_mark)
-        raise UnreadableSource(
-            "yaml-syntax", message, "write it in decimal digits, or text in quotes", position
-        ) from None
+        raise UnreadableSource("yaml-syntax", message, "use decimal digits, or put text in quotes", position) from None
     if not isinstance(value, str):
         source.written[path] = node.value
     return value
@@ -177,7 +179,7 @@ def _scalar(node: yaml.ScalarNode, path: Path, source: Source) -> Any:
 def _tagged(node: yaml.Node) -> UnreadableSource:
     tag = node.tag.replace("tag:yaml.org,2002:", "!!")
     return UnreadableSource(
-        "yaml-syntax", f"the tag {tag} means nothing here", f"remove {tag}", _position(node.start_mark)
+        "yaml-syntax", f"the tag {tag} is not supported", f"remove {tag}", _position(node.start_mark)
     )
 
 

@@ -1,4 +1,4 @@
-"""Buckets, and the FSx for Lustre file system with its links to them."""
+"""Buckets, and the FSx for Lustre file system with its links to buckets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -22,59 +22,59 @@ _SMALLEST = {
 
 
 class Lifecycle(Settings):
-    """When a bucket forgets old versions. Current versions are never expired: a link may need them."""
+    """Lifecycle rule for old object versions. Current versions never expire: a link may need them."""
 
     noncurrent_days: Annotated[int, Field(ge=1)]
-    """Days after which a version that was overwritten or deleted is removed."""
+    """Days after which noncurrent versions (overwritten or deleted objects) expire."""
 
 
 class Bucket(Settings):
-    """A bucket created encrypted, versioned and retained; or, with `existing`, one that is only used."""
+    """A new bucket, encrypted, versioned and retained; or, with `existing`, a bucket that is used unchanged."""
 
     existing: BucketName | None = None
-    """Name of a bucket that exists; without it, one is created."""
+    """Name of an existing bucket. Without it, a bucket is created."""
     lifecycle: Lifecycle | None = None
-    """When old versions are removed."""
+    """When noncurrent versions expire."""
 
     @rule
-    def _existing_is_left_alone(self) -> Iterator[Problem]:
+    def _existing_is_unchanged(self) -> Iterator[Problem]:
         if self.existing and self.lifecycle:
-            message = f"the bucket {self.existing} exists, and its lifecycle is not changed from here"
+            message = f"{self.existing} is an existing bucket, which is used unchanged, so lifecycle would be ignored"
             yield Problem("bucket-settings-ignored", "lifecycle", message, "remove lifecycle, or remove existing")
 
 
 class S3Link(Settings):
-    """A data repository association: a folder of the file system that shows a prefix of a bucket."""
+    """A data repository association: links a folder of the file system to a prefix of a bucket."""
 
-    path: Annotated[str, text(r"^/[^\s]*$", "a path from the root of the file system, /datasets", max_length=4096)]
-    """Folder of the file system."""
+    path: Annotated[str, text(r"^/[^\s]*$", "an absolute path in the file system such as /datasets", max_length=4096)]
+    """Folder of the file system, from its root."""
     bucket: str
     """Key of the bucket under storage.buckets."""
-    prefix: Annotated[str, text(r"^([^/\s]\S*)?$", "a prefix without a slash at its start, raw/v1", max_length=900)] = (
-        ""
-    )
-    """Prefix in the bucket; empty is all of it."""
+    prefix: Annotated[
+        str, text(r"^([^/\s]\S*)?$", "a prefix without a leading slash such as raw/v1", max_length=900)
+    ] = ""
+    """Prefix in the bucket. Empty: the whole bucket."""
     import_events: Many[Event] = ()
-    """Changes in the bucket that appear in the folder by themselves."""
+    """Changes in the bucket that FSx imports into the folder automatically."""
     export_events: Many[Event] = ()
-    """Changes in the folder that are written to the bucket by themselves."""
+    """Changes in the folder that FSx exports to the bucket automatically."""
 
     @property
     def folder(self) -> str:
-        """`path` with a slash at its end, so that prefixes compare as folders."""
+        """`path` with a trailing slash, so that paths compare folder by folder."""
         return self.path.rstrip("/") + "/"
 
     @property
     def s3_folder(self) -> str:
-        """Bucket key and prefix with a slash at the end."""
+        """Bucket key and prefix with a trailing slash."""
         return f"{self.bucket}/{self.prefix}".rstrip("/") + "/"
 
 
 class Lustre(Settings):
-    """An FSx for Lustre file system. `persistent_2` and `scratch_2` are SSD; `intelligent_tiering` grows by itself.
+    """An FSx for Lustre file system. `persistent_2` and `scratch_2` are SSD, `intelligent_tiering` is elastic.
 
-    `capacity_gib` in GiB and `throughput_mbps_per_tib` in MB/s per TiB for SSD, `throughput_capacity_mbps` in MBps for
-    Intelligent-Tiering. `root_squash` is the UID:GID that root becomes.
+    SSD file systems take `capacity_gib` in GiB, `persistent_2` also `throughput_mbps_per_tib` in MB/s per TiB;
+    Intelligent-Tiering takes `throughput_capacity_mbps` in MBps.
 
     Source of the rules: FSx for Lustre User Guide (2026); figures in `infra/ultracluster/catalog/data/lustre.json`.
     """
@@ -82,32 +82,32 @@ class Lustre(Settings):
     deployment: Deployment = "persistent_2"
     """Deployment type. persistent_2 keeps data when a server fails; scratch_2 does not."""
     capacity_gib: Annotated[int, Field(gt=0)] | None = None
-    """Capacity in GiB, of SSD file systems."""
+    """Storage capacity in GiB, for SSD file systems."""
     throughput_mbps_per_tib: int | None = None
-    """Throughput tier in MB/s per TiB, of persistent_2."""
+    """Throughput tier in MB/s per TiB, for persistent_2."""
     throughput_capacity_mbps: int | None = None
-    """Throughput in MBps, of intelligent_tiering."""
+    """Throughput capacity in MBps, for intelligent_tiering."""
     efa: bool = False
-    """Whether clients reach it over EFA. Cannot be changed later."""
+    """Whether clients connect over EFA. Cannot be changed later."""
     metadata_iops: Annotated[Annotated[Literal["automatic"], TEXT] | Annotated[int, NUMBER], KIND] = "automatic"
-    """Metadata IOPS; automatic follows the capacity."""
+    """Metadata IOPS. automatic: follows the capacity."""
     compression: Literal["lz4", "none"] = "lz4"
-    """Compression of files as they are written."""
-    mount_path: Annotated[str, text(r"^/[a-z0-9][a-z0-9/_-]*$", "an absolute path, /fsx")] = "/fsx"
-    """Where nodes mount it."""
-    root_squash: Annotated[str, text(r"^\d{1,10}:\d{1,10}$", "UID:GID, 65534:65534")] | None = None
-    """UID:GID that root on a client becomes."""
+    """Data compression of new files."""
+    mount_path: Annotated[str, text(r"^/[a-z0-9][a-z0-9/_-]*$", "an absolute path such as /fsx")] = "/fsx"
+    """Path where nodes mount the file system."""
+    root_squash: Annotated[str, text(r"^\d{1,10}:\d{1,10}$", "UID:GID such as 65534:65534")] | None = None
+    """UID:GID that root of a client is mapped to."""
     links: Many[S3Link] = ()
-    """Folders that show a bucket's prefix."""
+    """Folders that are linked to a prefix of a bucket."""
 
     @property
     def ssd(self) -> bool:
-        """Whether capacity is provisioned."""
+        """Whether this is an SSD file system, with provisioned capacity."""
         return self.deployment != "intelligent_tiering"
 
     @property
     def file_servers(self) -> int:
-        """Servers, hence addresses in the node subnet, that the file system takes."""
+        """File servers. Each takes one address in the node subnet."""
         if self.ssd:
             iops = None if self.metadata_iops == "automatic" else self.metadata_iops
             tier = self.throughput_mbps_per_tib
@@ -116,7 +116,7 @@ class Lustre(Settings):
 
     @rule
     def _settings_of_the_deployment(self) -> Iterator[Problem]:
-        """Which figures a deployment type needs, and which it would ignore (CreateFileSystemLustreConfiguration)."""
+        """Settings that each deployment type requires or ignores (CreateFileSystemLustreConfiguration)."""
         needs = {
             "persistent_2": ("capacity_gib", "throughput_mbps_per_tib"),
             "scratch_2": ("capacity_gib",),
@@ -125,13 +125,13 @@ class Lustre(Settings):
         for key in ("capacity_gib", "throughput_mbps_per_tib", "throughput_capacity_mbps"):
             value = getattr(self, key)
             if key in needs and value is None:
-                message = f"{self.deployment} needs {key}"
+                message = f"{self.deployment} requires {key}"
                 yield Problem("lustre-setting-missing", key, message, f"set {key}: {_SMALLEST[key]}, or more")
             elif key not in needs and value is not None:
-                message = f"{value} means nothing to {self.deployment}, which takes {' and '.join(needs)}"
+                message = f"{key} does not apply to {self.deployment}, which takes {' and '.join(needs)}"
                 yield Problem("lustre-setting-ignored", key, message, f"remove {key}")
         if self.deployment == "scratch_2" and self.metadata_iops != "automatic":
-            message = f"{self.metadata_iops} means nothing to scratch_2, whose metadata performance is fixed"
+            message = "metadata_iops does not apply to scratch_2, whose metadata performance is fixed"
             yield Problem("lustre-setting-ignored", "metadata_iops", message, "remove metadata_iops")
 
     @rule
@@ -140,7 +140,7 @@ class Lustre(Settings):
         tier = self.throughput_mbps_per_tib
         if self.deployment == "persistent_2" and tier is not None and tier not in lustre.THROUGHPUT_TIERS:
             allowed = ", ".join(map(str, lustre.THROUGHPUT_TIERS))
-            message = f"{tier} is not a throughput tier; allowed are {allowed}"
+            message = f"{tier} MB/s/TiB is not a throughput tier; allowed: {allowed}"
             hint = f"set throughput_mbps_per_tib: {_at_least(tier, lustre.THROUGHPUT_TIERS)}"
             yield Problem("lustre-throughput-tier", "throughput_mbps_per_tib", message, hint)
 
@@ -152,25 +152,26 @@ class Lustre(Settings):
             return
         if capacity % step:
             small = " or ".join(map(str, lustre.SMALL_CAPACITIES_GIB))
-            message = f"{capacity} GiB is not a size; allowed are {small} and multiples of {step}"
-            yield Problem("lustre-capacity", "capacity_gib", message, f"set capacity_gib: {_next(capacity, step)}")
+            message = f"{capacity} GiB is not a valid capacity; allowed: {small} and multiples of {step}"
+            larger = next((size for size in lustre.SMALL_CAPACITIES_GIB if size > capacity), _next(capacity, step))
+            yield Problem("lustre-capacity", "capacity_gib", message, f"set capacity_gib: {larger}")
 
     @rule
     def _efa_capacity(self) -> Iterator[Problem]:
-        """EFA file systems come in whole object servers (FSx User Guide, "EFA-enabled file systems")."""
+        """EFA file systems consist of whole object servers (FSx User Guide, "EFA-enabled file systems")."""
         step = lustre.EFA_STEP_GIB.get(self.throughput_mbps_per_tib or 0)
         if self.efa and self.ssd and step and self.capacity_gib is not None and self.capacity_gib % step:
             tier = self.throughput_mbps_per_tib
-            message = f"{self.capacity_gib} GiB with efa; allowed are multiples of {step} at {tier} MB/s/TiB"
+            message = f"{self.capacity_gib} GiB is not valid with efa; allowed: multiples of {step} at {tier} MB/s/TiB"
             hint = f"set capacity_gib: {_next(self.capacity_gib, step)}"
             yield Problem("lustre-efa-capacity", "capacity_gib", message, hint)
 
     @rule
     def _efa_deployment(self) -> Iterator[Problem]:
-        """EFA needs PERSISTENT_2 with a metadata configuration (FSx User Guide, "EFA-enabled file systems")."""
+        """EFA requires PERSISTENT_2 with a metadata configuration (FSx User Guide, "EFA-enabled file systems")."""
         if self.efa and self.deployment == "scratch_2":
-            message = "scratch_2 has no EFA; persistent_2 and intelligent_tiering have"
-            yield Problem("lustre-efa-deployment", "efa", message, "set deployment: persistent_2, or efa: false")
+            message = "scratch_2 does not support EFA; persistent_2 and intelligent_tiering do"
+            yield Problem("lustre-efa-deployment", "efa", message, "set deployment: persistent_2, or set efa: false")
 
     @rule
     def _throughput_capacity(self) -> Iterator[Problem]:
@@ -180,56 +181,63 @@ class Lustre(Settings):
             return
         if value % step or not step <= value <= lustre.THROUGHPUT_CAPACITY_MAXIMUM_MBPS:
             maximum = lustre.THROUGHPUT_CAPACITY_MAXIMUM_MBPS
-            message = f"{value} MBps is not a throughput capacity; allowed are multiples of {step} up to {maximum}"
+            message = f"{value} MBps is not a valid throughput capacity; allowed: multiples of {step} up to {maximum}"
             hint = f"set throughput_capacity_mbps: {min(_next(max(value, 1), step), maximum)}"
             yield Problem("lustre-throughput-capacity", "throughput_capacity_mbps", message, hint)
 
     @rule
     def _metadata(self) -> Iterator[Problem]:
-        """MetadataConfiguration.Iops; Intelligent-Tiering takes only provisioned ones."""
+        """MetadataConfiguration.Iops; Intelligent-Tiering accepts provisioned IOPS only."""
         allowed = lustre.METADATA_IOPS if self.ssd else lustre.INTELLIGENT_TIERING_METADATA_IOPS
         if self.deployment == "scratch_2" or (self.metadata_iops == "automatic" and self.ssd):
             return
         if self.metadata_iops not in allowed:
             figures = ", ".join(map(str, allowed))
-            message = f"{self.metadata_iops} is not allowed for {self.deployment}; allowed are {figures}"
+            message = f"{self.metadata_iops} is not allowed for {self.deployment}; allowed: {figures}"
             wanted = 0 if self.metadata_iops == "automatic" else self.metadata_iops
             hint = f"set metadata_iops: {_at_least(wanted, allowed)}"
             yield Problem("lustre-metadata-iops", "metadata_iops", message, hint)
 
     @rule
     def _links(self) -> Iterator[Problem]:
-        """Paths and prefixes of associations may not overlap, and "/" stands alone (FSx User Guide, DRA overview)."""
+        """Paths and prefixes of associations must not overlap; "/" overlaps all (FSx User Guide, DRA overview)."""
         if self.links and not self.ssd:
-            message = "intelligent_tiering takes no data repository associations; persistent_2 and scratch_2 do"
-            yield Problem("links-not-supported", "links", message, "remove links, or change deployment")
+            message = "intelligent_tiering does not support data repository associations; persistent_2 and scratch_2 do"
+            yield Problem("links-not-supported", "links", message, "remove links, or set deployment: persistent_2")
         if len(self.links) > lustre.MAXIMUM_LINKS:
-            message = f"{len(self.links)} links; a file system has at most {lustre.MAXIMUM_LINKS}"
-            yield Problem("wrong-length", "links", message, "merge links, or use prefixes of one bucket")
+            message = f"{len(self.links)} links; the maximum is {lustre.MAXIMUM_LINKS} per file system"
+            yield Problem(
+                "wrong-length", "links", message, "merge links of the same bucket into one link with a common prefix"
+            )
         for (i, first), (j, second) in combinations(enumerate(self.links), 2):
             if _overlap(first.folder, second.folder):
-                message = f"{second.path} overlaps {first.path} of links[{i}]; paths may not contain each other"
-                yield Problem("link-overlap", ("links", j, "path"), message, "give each link a folder of its own")
+                message = f"{second.path} overlaps {first.path} of links[{i}]; a path must not contain another"
+                yield Problem(
+                    "link-overlap", ("links", j, "path"), message, "choose a folder that overlaps no other link"
+                )
             if _overlap(first.s3_folder, second.s3_folder):
                 message = (
-                    f"{second.s3_folder} overlaps {first.s3_folder} of links[{i}]; prefixes may not contain each other"
+                    f"{second.s3_folder} overlaps {first.s3_folder} of links[{i}]; a prefix must not contain another"
                 )
-                yield Problem("link-overlap", ("links", j, "prefix"), message, "give each link a prefix of its own")
+                yield Problem(
+                    "link-overlap", ("links", j, "prefix"), message, "choose a prefix that overlaps no other link"
+                )
 
 
 class Storage(Settings):
-    """What outlives the nodes."""
+    """Storage that outlives the nodes: buckets and the file system."""
 
     buckets: Mapping[
         Annotated[
             str,
             text(
-                r"^[a-z][a-z0-9-]{0,19}$", "a name of up to 20 lower-case letters, digits and hyphens, a letter first"
+                r"^[a-z][a-z0-9-]{0,19}$",
+                "a name of up to 20 lower-case letters, digits and hyphens that starts with a letter",
             ),
         ],
         Bucket,
     ] = Field(default_factory=dict)
-    """Buckets by a name that links refer to."""
+    """Buckets, each under a key that links refer to."""
     lustre: Lustre | None = None
     """The FSx for Lustre file system."""
 
@@ -237,14 +245,14 @@ class Storage(Settings):
     def _links_name_buckets(self) -> Iterator[Problem]:
         for i, link in enumerate(self.lustre.links if self.lustre else ()):
             if link.bucket not in self.buckets:
-                known = ", ".join(self.buckets) or "none"
-                message = f"{link.bucket} is not under storage.buckets; known are: {known}"
+                known = f"known keys: {', '.join(self.buckets)}" if self.buckets else "there are no buckets"
+                message = f"{link.bucket} is not a key of storage.buckets; {known}"
                 at = ("lustre", "links", i, "bucket")
                 yield Problem("link-bucket-unknown", at, message, f"add {link.bucket}: {{}} under storage.buckets")
 
 
 def _at_least(value: int, allowed: Sequence[int]) -> int:
-    """The smallest allowed figure that is not below `value`, or the largest there is."""
+    """The smallest allowed figure that is at least `value`, or else the largest."""
     return next((figure for figure in allowed if figure >= value), allowed[-1])
 
 

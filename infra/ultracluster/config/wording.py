@@ -1,4 +1,4 @@
-"""How a value of the wrong shape is put into words: pydantic's errors as Problems."""
+"""Pydantic's errors about the shape of a value as Problems, in plain words."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from pydantic import BaseModel, Tag
 from pydantic_core import ErrorDetails
 
 from ultracluster.config.codes import Code
-from ultracluster.config.fields import CDK_VALUE, LOOKS_LIKE
+from ultracluster.config.fields import CDK_VALUE, FORMATS
 from ultracluster.config.problems import Path, Problem
 
 _SHAPES: dict[str, Code] = {
@@ -41,17 +41,17 @@ _SIDES = {"<text>": "text", "<number>": "a whole number", "<mapping>": "a mappin
 _TAG = re.compile(r"<\w+>")
 _LIMITS = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
 _SHOWN = 60
-"""Characters of a value that a message shows."""
+"""Maximum length of a value in a message."""
 
 
 ENTRY = "the entry"
-"""Stands for the key of a value that is an entry of a list."""
+"""Used in place of the key for an entry of a list."""
 
 
 class _Place(NamedTuple):
-    """Where a value stands: `path` from the top of `root`, with the tags that name sides of unions.
+    """Place of a value: `path` from the top of `root`, with the tags that name sides of unions.
 
-    `in_file` says whether the data is a file's, or was built in Python.
+    `in_file` is True for data of a file, False for data built in Python.
     """
 
     root: type[BaseModel]
@@ -65,7 +65,7 @@ class _Place(NamedTuple):
 
     @property
     def annotation(self) -> Any:
-        """The type that the value is read as."""
+        """The type of the value."""
         annotation: Any = self.root
         for part in self.path:
             model = _model(annotation)
@@ -100,8 +100,9 @@ def misshapen(details: ErrorDetails, root: type[BaseModel], written: Mapping[Pat
 def _unknown_kind(path: Path, value: dict[str, Any], kinds: list[str]) -> Problem:
     """The `type` of a section decides which keys it takes: it is missing, or not one of the types."""
     if value.get("type") is None:
-        message = "nothing is given" if "type" in value else "this key is missing"
-        return Problem("missing-key", (*path, "type"), message, f"add type: {' or '.join(kinds)}")
+        message = "the value is empty" if "type" in value else "this key is required"
+        hint = f"add {' or '.join(f'type: {kind}' for kind in kinds)}"
+        return Problem("missing-key", (*path, "type"), message, hint)
     message, hint = _choice("type", value["type"], _shown(value["type"], None), ", ".join(kinds))
     return Problem("value-not-allowed", (*path, "type"), message, hint)
 
@@ -133,44 +134,43 @@ def _sides(annotation: Any) -> dict[str, Any]:
 
 
 def secondary(details: ErrorDetails) -> bool:
-    """Whether pydantic only says that a list is short because it left out entries that were refused themselves."""
+    """Whether pydantic reports a list as too short only because it left out entries with errors of their own."""
     return details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]
 
 
 def _words(code: Code, place: _Place, value: Any, shown: str, context: dict[str, Any], kind: str) -> tuple[str, str]:
-    """What is wrong with a value and what is allowed; and what to do."""
+    """Message (what is wrong, what is allowed) and hint (what to do)."""
     while place.path and _is_tag(place.path[-1]):
         place = place.above
     key = _key(place)
     match code:
         case "missing-key":
-            return "this key is missing", f"add {key}: with its value"
+            return "this key is required", f"add {key}"
         case "unknown-key":
             known = _known_keys(place.above)
             near, others = get_close_matches(key, known, n=1), _kinds_with(key, place.above)
-            hint = f"remove {key}, which is of type: {others[0]}" if others else f"remove {key}"
+            hint = f"remove {key}, which belongs to type: {others[0]}" if others else f"remove {key}"
             hint = f"did you mean {near[0]}?" if near and not others else hint
-            return f"no such key here; known are {', '.join(known)}", hint
+            return f"unknown key; known keys: {', '.join(known)}", hint
         case "value-not-allowed":
             return _choice(key, value, shown, str(context["expected"]).replace("'", ""))
         case "invalid-format" if kind == CDK_VALUE:
-            return f"{shown} has a value in a CDK app only, not in a file", f"write the value of {key}"
+            return f"{shown} is a CDK token or dummy, which has no value in a file", f"set {key} to its real value"
         case "invalid-format":
-            looks_like = LOOKS_LIKE[context["pattern"]]
-            return f"{shown} does not look like {looks_like}", f"write {key} like that"
+            return f"{shown} is not {FORMATS[context['pattern']]}", f"write {key} in that format"
         case "out-of-range":
             limit, bound = next((name, bound) for name, bound in context.items() if name in _LIMITS)
             allowed = f"{_LIMITS[limit]} {bound}"
-            hint = f"set {key}: {bound}" if limit in ("ge", "le") else f"choose a value of {allowed}"
-            return f"{shown} is out of range; allowed is {allowed}", hint
+            hint = f"set {key}: {bound}" if limit in ("ge", "le") else f"set {key} to {allowed}"
+            return f"{shown} is out of range; allowed: {allowed}", hint
         case "wrong-length":
-            return _length(value, context)
+            return _length(key, value, context)
         case _:
             return _type(place, key, value, shown, kind, context)
 
 
 def _key(place: _Place) -> str:
-    """The key of the value at `place`, or what stands for it."""
+    """The key of the value at `place`; for the whole or an entry of a list, a word for it."""
     if not place.path:
         return "the file" if place.in_file else place.root.__name__
     last = place.path[-1]
@@ -181,19 +181,20 @@ def _choice(key: str, value: Any, shown: str, allowed: str) -> tuple[str, str]:
     choices = allowed.replace(" or ", ", ").split(", ")
     near = choices if len(choices) == 1 else get_close_matches(str(value), choices, n=1)
     setting = "write" if key == ENTRY else f"set {key}:"
-    hint = f"{setting} {near[0]}" if near else "choose one of them"
+    hint = f"{setting} {near[0]}" if near else "use one of the allowed values"
     # text without its quotes, unless they are what is wrong with it
     plain = shown.strip("'") if isinstance(value, str) and value and value not in choices else shown
-    return f"{plain} is not allowed; allowed is {allowed}", hint
+    return f"{plain} is not allowed; allowed: {allowed}", hint
 
 
-def _length(value: Any, context: dict[str, Any]) -> tuple[str, str]:
+def _length(key: str, value: Any, context: dict[str, Any]) -> tuple[str, str]:
     one, many = ("character", "characters") if isinstance(value, str) else ("entry", "entries")
-    there = f"{len(value)} {one if len(value) == 1 else many}"
+    has = f"{len(value)} {one if len(value) == 1 else many}"
     if "max_length" in context:
-        return f"{there}; allowed are at most {context['max_length']}", "shorten it"
+        return f"{has}; the maximum is {context['max_length']}", f"shorten {key}"
     least = context["min_length"]
-    return f"{there}; needed {'is' if least == 1 else 'are'} at least {least}", f"add {'one' if least == 1 else many}"
+    article = "a" if one == "character" else "an"
+    return f"{has}; the minimum is {least}", f"add {f'{article} {one}' if least == 1 else many} to {key}"
 
 
 def _type(place: _Place, key: str, value: Any, shown: str, kind: str, context: Mapping[str, Any]) -> tuple[str, str]:
@@ -204,8 +205,8 @@ def _type(place: _Place, key: str, value: Any, shown: str, kind: str, context: M
     if not place.in_file and "class_name" in context:
         allowed = f"{context['class_name']} or a mapping"
     if value is None:
-        hint = f"give {key} a value" if _required(place) else f"give {key} a value, or remove it"
-        return f"nothing is given; allowed is {allowed}", hint
+        hint = f"set a value for {key}" if _required(place) else f"set a value for {key}, or remove {key}"
+        return f"the value is empty; expected {allowed}", hint
     if allowed in ("text", "text or a whole number") and not isinstance(value, dict | list):
         quoted = f'"{shown}"' if key == ENTRY else f'{key}: "{shown}"'
         return f"{shown} is not {allowed}", f"put it in quotes: {quoted}"
@@ -221,9 +222,9 @@ _BOOLEANS |= {"no": "false", "off": "false", "0": "false", "false": "false"}
 
 
 def _shown(value: Any, written: str | None) -> str:
-    """A value as a message shows it: as it is written, and not at any length."""
+    """A value as messages show it: as written in the file, and shortened."""
     if value is None:
-        return "nothing"
+        return "an empty value"
     if isinstance(value, dict | list | tuple):
         return "a mapping" if isinstance(value, dict) else "a list"
     if isinstance(value, BaseModel):
@@ -233,7 +234,7 @@ def _shown(value: Any, written: str | None) -> str:
 
 
 def _required(place: _Place) -> bool:
-    """Whether the key at `place` must be there."""
+    """Whether the key at `place` is required."""
     model, key = _model(place.above.annotation), place.path[-1] if place.path else None
     return bool(model and key in model.model_fields and model.model_fields[str(key)].is_required())
 
@@ -253,7 +254,7 @@ def _bare(annotation: Any) -> Any:
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:
-    """The model that a mapping of this type is read as."""
+    """The model that validates a mapping of this type."""
     bare = _bare(annotation)
     if isinstance(bare, type) and issubclass(bare, BaseModel):
         return bare

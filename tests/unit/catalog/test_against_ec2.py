@@ -1,4 +1,4 @@
-"""The catalogue says what EC2's own records say. Needs the records, which are kept beside the checkout."""
+"""The catalogue agrees with EC2's own records. Needs the records, which are stored beside the checkout."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What EKS offers, against the API's own model, the instance types' minima and the facts."""
+"""EKS figures against the API model, the minimum software of instance types and published facts."""
 
 from datetime import date
 
@@ -64,7 +64,7 @@ def test_an_image_release_is_of_its_kubernetes_version(version):
 
 
 @pytest.mark.parametrize("name", catalog)
-def test_the_images_carry_a_driver_for_every_type(name):
+def test_the_image_driver_supports_every_type(name):
     assert int(IMAGE_DRIVER.partition(".")[0]) >= int(catalog[name].software.nvidia_driver)
 
 
@@ -88,7 +88,7 @@ def test_versions_compare_as_numbers():
     assert not older("1.33", "1.33")
 
 
-def test_a_version_that_is_none_is_not_older():
+def test_an_invalid_version_is_not_older():
     assert not older("latest", "1.33")
 
 
@@ -97,7 +97,7 @@ def test_dra_and_ultraservers_need_versions_that_eks_has():
     assert older(ULTRASERVER_KUBERNETES, DRA_KUBERNETES)
 
 
-def test_the_huge_pages_that_pods_request_are_there():
+def test_nodes_preallocate_the_huge_pages_that_pods_request():
     assert HUGE_PAGES_REQUEST.endswith("Mi")
     assert int(HUGE_PAGES_REQUEST.removesuffix("Mi")) <= HUGE_PAGES_2MI * 2
 
@@ -107,7 +107,7 @@ def test_access_policies_are_of_the_partition():
     assert arn == "arn:aws-us-gov:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 
 
-def test_the_api_takes_every_repair():
+def test_the_api_accepts_every_repair():
     override = API.shape_for("NodeRepairConfigOverrides").members
     for entry in REPAIRS:
         assert entry.action in override["repairAction"].enum
@@ -130,11 +130,11 @@ def test_a_broken_gpu_replaces_its_node(xid):
 
 
 @pytest.mark.parametrize("xid", sorted(NVIDIA_NEEDS_NO_REPAIR))
-def test_an_error_of_the_application_repairs_nothing(xid):
+def test_an_application_error_causes_no_repair(xid):
     assert repair(f"NvidiaXID{xid}Error").action == "NoAction"
 
 
-def test_a_monitor_without_its_engine_repairs_nothing():
+def test_a_monitor_failure_causes_no_repair():
     assert repair("DCGMError").action == "NoAction"
 
 

@@ -1,4 +1,4 @@
-"""Every layout of every type keeps EC2's rules for interfaces and wires all of its EFA bandwidth.
+"""Every layout of every type follows EC2's rules for interfaces and uses all of its EFA bandwidth.
 
 Rules: EC2 User Guide, "Elastic Fabric Adapter" and "Maximize network bandwidth on EFA-enabled accelerated instances".
 """
@@ -33,7 +33,7 @@ def test_primary_is_first_on_card_0_device_0_and_has_an_address(name, profile):
 
 
 @EVERY
-def test_no_two_interfaces_share_a_place(name, profile):
+def test_no_two_interfaces_share_card_and_device(name, profile):
     places = [(interface.card, interface.device) for interface in layout_of(name, profile)]
     assert len(places) == len(set(places))
 
@@ -51,7 +51,7 @@ def test_a_card_has_one_efa_at_the_most(name, profile):
 
 
 @EVERY
-def test_cards_take_their_interfaces(name, profile):
+def test_cards_support_their_interfaces(name, profile):
     for interface in layout_of(name, profile):
         assert interface.kind in catalog[name].network_cards[interface.card].interface_types
 
@@ -66,7 +66,7 @@ def test_limits_of_cards_and_instance_hold(name, profile):
 
 
 @EVERY
-def test_the_whole_efa_bandwidth_is_wired(name, profile):
+def test_the_layout_uses_the_whole_efa_bandwidth(name, profile):
     entry = catalog[name]
     wired = [interface.card for interface in layout_of(name, profile) if is_efa(interface)]
     assert len(wired) * entry.efa.gbps_per_card / 8 == entry.published.efa_gb_per_s

@@ -1,4 +1,4 @@
-"""What the catalogue answers to names it does not hold, and the small figures of Lustre and PCS."""
+"""Unknown names in the catalogue, and the figures of Lustre and PCS."""
 
 import dataclasses
 from datetime import date
@@ -27,8 +27,15 @@ def test_an_unknown_type_gives_the_nearest_names(asked, nearest):
     assert f"did you mean {nearest}" in str(caught.value)
 
 
-def test_a_name_like_no_other_gives_all_there_are():
-    with pytest.raises(UnknownInstanceType, match=r"'zzz' is not in the catalogue; it holds p5\.4xlarge, "):
+@pytest.mark.parametrize("name", ["c7i.48xlarge", "m7i.4xlarge", "g6e.48xlarge"])
+def test_a_size_alone_is_no_similarity(name):
+    with pytest.raises(UnknownInstanceType) as caught:
+        catalog[name]
+    assert caught.value.nearest == ()
+
+
+def test_a_name_like_no_other_gives_all_names():
+    with pytest.raises(UnknownInstanceType, match=r"'zzz' is not in the catalogue; known names: p5\.4xlarge, "):
         catalog["zzz"]
 
 

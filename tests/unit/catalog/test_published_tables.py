@@ -1,4 +1,4 @@
-"""The catalogue carries every figure of AWS's published tables, and EC2's own where the two differ.
+"""The catalogue holds every figure of AWS's published tables, and EC2's own where both differ.
 
 Tables typed off "Building blocks for foundation model training and inference on AWS" (May 2026) and the EC2 User Guide.
 """

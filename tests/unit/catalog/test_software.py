@@ -1,4 +1,4 @@
-"""What gets into a cluster is pinned, says where it comes from, and can be taken from a mirror."""
+"""The software of a cluster is pinned, names its source, and can come from a mirror."""
 
 import re
 
@@ -29,7 +29,7 @@ def test_kube_proxy_is_of_the_cluster_s_version(kubernetes):
 
 
 @pytest.mark.parametrize("version", addons["vpc-cni"].versions.values())
-def test_the_network_plugin_knows_efa_only_interfaces(version):
+def test_the_network_plugin_supports_efa_only_interfaces(version):
     assert tuple(int(part) for part in ADDON_VERSION.fullmatch(version).groups()) >= (1, 18, 5)
 
 
@@ -77,7 +77,7 @@ def test_values_of_a_mirror_are_nested_as_the_chart_has_them():
     }
 
 
-def test_two_images_of_one_component_stay_side_by_side():
+def test_two_images_of_one_component_keep_separate_values():
     driver = mirrored_values(charts["gpu-operator"], "oci://registry.example/m")["driver"]
     assert driver == {
         "repository": "registry.example/m/nvidia",
@@ -86,7 +86,7 @@ def test_two_images_of_one_component_stay_side_by_side():
 
 
 @pytest.mark.parametrize("name", charts)
-def test_a_mirror_takes_the_place_of_every_registry(name):
+def test_a_mirror_replaces_every_registry(name):
     assert charts[name].images
     for original in charts[name].images.values():
         assert REGISTRIES.match(original)
@@ -95,7 +95,7 @@ def test_a_mirror_takes_the_place_of_every_registry(name):
         assert not REGISTRIES.search(mirrored)
 
 
-def test_a_value_that_names_a_registry_alone_becomes_the_mirror():
+def test_a_value_with_only_a_registry_becomes_the_mirror():
     assert mirrored_image("docker.io", MIRROR) == MIRROR.removeprefix("oci://")
 
 

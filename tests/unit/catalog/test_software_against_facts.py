@@ -1,4 +1,4 @@
-"""Charts are pinned to what the facts found last. Needs the facts, which are kept beside the checkout."""
+"""Charts are pinned to the newest versions of the facts. Needs the facts, which are stored beside the checkout."""
 
 import re
 from pathlib import Path

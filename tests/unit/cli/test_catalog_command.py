@@ -1,4 +1,4 @@
-"""`ultracluster catalog` and `schema`: tables for people, data for programs."""
+"""`ultracluster catalog` and `ultracluster schema`: tables and JSON."""
 
 import json
 
@@ -42,7 +42,7 @@ def test_figures_of_a_row(run, name, cells):
 
 
 @pytest.mark.parametrize("name", catalog)
-def test_one_type_is_shown_whole(run, name):
+def test_all_facts_of_one_type_are_shown(run, name):
     done, entry = run("catalog", name), catalog[name]
     assert done.exit_code == 0
     assert max(map(len, done.stdout.splitlines())) <= 120
@@ -59,7 +59,7 @@ def test_one_type_is_shown_whole(run, name):
         assert words in done.stdout
 
 
-def test_cards_and_layouts_are_told_in_runs(run):
+def test_cards_and_layouts_are_shown_as_ranges(run):
     text = run("catalog", "p5.48xlarge").stdout
     assert "cards 0-31" in text
     assert "40 interfaces, 32 EFA, 8 IPv4 addresses" in text
@@ -74,7 +74,7 @@ def test_one_ultraserver_is_shown(run, name):
 
 
 @pytest.mark.parametrize("arguments", [(), ("--json",)])
-def test_an_unknown_type_gives_the_nearest_and_exits_with_1(run, arguments):
+def test_an_unknown_type_gives_similar_names_and_exits_with_1(run, arguments):
     done = run("catalog", "p5n.48xlarge", *arguments)
     assert (done.exit_code, done.stdout) == (1, "")
     assert "did you mean p5en.48xlarge" in done.stderr

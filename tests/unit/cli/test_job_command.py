@@ -1,4 +1,4 @@
-"""`ultracluster job`: what it prints, exit codes, and how little it loads."""
+"""`ultracluster job`: output, exit codes, imports."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ def ultracluster(*arguments):
     return subprocess.run(command, cwd=FOLDER, capture_output=True, text=True)
 
 
-def test_the_job_is_yaml_that_kubectl_takes():
+def test_the_job_is_yaml_for_kubectl():
     done = ultracluster(*JOB)
     assert (done.returncode, done.stderr) == (0, "")
     service, job = yaml.safe_load_all(done.stdout)
@@ -33,14 +33,14 @@ def test_the_job_is_yaml_that_kubectl_takes():
     assert "&id" not in done.stdout
 
 
-def test_json_is_a_list_that_kubectl_takes():
+def test_json_is_a_list_for_kubectl():
     done = ultracluster(*JOB, "--json")
     found = json.loads(done.stdout)
     assert (found["apiVersion"], found["kind"]) == ("v1", "List")
     assert found["items"] == list(yaml.safe_load_all(ultracluster(*JOB).stdout))
 
 
-def test_node_group_and_image_are_the_users():
+def test_node_group_and_image_can_be_set():
     (_, job) = yaml.safe_load_all(ultracluster(*JOB, "--node-group", "train", "--image", "mine:1").stdout)
     pod = job["spec"]["template"]["spec"]
     assert pod["nodeSelector"] == {"ultracluster/node-group": "train"}
@@ -59,7 +59,7 @@ def test_node_group_and_image_are_the_users():
         (("minimal-eks.yaml", "--team", "research"), "--gpus"),
     ],
 )
-def test_a_job_that_cannot_be_is_wrong_usage(arguments, said):
+def test_an_impossible_job_is_wrong_usage(arguments, said):
     done = ultracluster("job", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
@@ -72,7 +72,7 @@ def test_a_file_with_errors_is_reported():
     assert "[quota-above-fleet]" in done.stderr
 
 
-def test_it_loads_nothing_heavy():
+def test_it_imports_neither_the_cdk_nor_boto3():
     program = f"import sys; sys.argv[1:] = {list(JOB)!r}; import atexit; from ultracluster.cli import main; "
     program += "atexit.register(lambda: print(*sys.modules)); main()"
     done = subprocess.run([sys.executable, "-c", program], cwd=FOLDER, capture_output=True, text=True, check=True)

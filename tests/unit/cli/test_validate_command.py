@@ -1,4 +1,4 @@
-"""`ultracluster validate`: reports, exit codes, and how little it loads."""
+"""`ultracluster validate`: reports, exit codes, imports."""
 
 import json
 import os
@@ -12,16 +12,16 @@ from tests.bad_files import FOLDER, report_of
 
 ROOT = Path(__file__).parents[3]
 HEAVY = {"aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint", "rich"}
-SOUND = FOLDER / "minimal.yaml"
+VALID = FOLDER / "minimal.yaml"
 
 
 def ultracluster(*arguments, **options):
-    """Runs the command as a user does."""
+    """Runs the command in a process of its own."""
     command = [sys.executable, "-c", "from ultracluster.cli import main; main()", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, **{"cwd": FOLDER, **options})
 
 
-def test_a_sound_file_is_fine():
+def test_a_valid_file_is_fine():
     done = ultracluster("validate", "minimal.yaml")
     assert (done.returncode, done.stdout, done.stderr) == (0, "minimal.yaml\n  fine\n", "")
 
@@ -36,7 +36,7 @@ def test_a_warning_is_reported_and_exits_with_0():
     assert (done.returncode, done.stdout) == (0, report_of("image-not-pinned"))
 
 
-def test_several_files_are_reported_in_their_order():
+def test_several_files_are_reported_in_order():
     done = ultracluster("validate", "bad/cidr-size.yaml", "minimal.yaml", "bad/out-of-range.yaml")
     assert done.returncode == 1
     assert done.stdout == report_of("cidr-size") + "minimal.yaml\n  fine\n" + report_of("out-of-range")
@@ -49,7 +49,7 @@ def test_json_is_a_list_of_findings():
         {
             "code": "out-of-range",
             "path": "node_groups[0].count",
-            "message": "0 is out of range; allowed is at least 1",
+            "message": "0 is out of range; allowed: at least 1",
             "hint": "set count: 1",
             "severity": "error",
             "line": 10,
@@ -59,7 +59,7 @@ def test_json_is_a_list_of_findings():
     ]
 
 
-def test_json_of_a_sound_file_is_an_empty_list():
+def test_json_of_a_valid_file_is_an_empty_list():
     assert json.loads(ultracluster("validate", "--json", "minimal.yaml").stdout) == []
 
 
@@ -83,7 +83,7 @@ def test_help_exits_with_0(arguments):
     assert ultracluster(*arguments).returncode == 0
 
 
-def test_a_reader_that_goes_away_is_not_spoken_of():
+def test_a_closed_pipe_is_not_an_error():
     read_end, write_end = os.pipe()
     os.close(read_end)
     command = [sys.executable, "-c", "from ultracluster.cli import main; main()", "validate", "bad/cidr-size.yaml"]
@@ -93,7 +93,7 @@ def test_a_reader_that_goes_away_is_not_spoken_of():
     assert done.returncode == 1
 
 
-def test_a_name_that_the_terminal_cannot_show_is_escaped():
+def test_names_that_the_terminal_cannot_encode_are_escaped():
     name = os.fsdecode(b"caf\xe9.yaml")
     done = ultracluster("validate", name, env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (1, "")
@@ -102,11 +102,11 @@ def test_a_name_that_the_terminal_cannot_show_is_escaped():
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path):
     file = tmp_path / "red.yaml"
-    file.write_text(SOUND.read_text("utf-8").replace("us-east-2b", '"\\e[31mred"'), "utf-8")
+    file.write_text(VALID.read_text("utf-8").replace("us-east-2b", '"\\e[31mred"'), "utf-8")
     assert "\x1b" not in ultracluster("validate", file).stdout
 
 
-def test_validate_loads_nothing_heavy():
+def test_validate_imports_neither_the_cdk_nor_boto3():
     program = (
         "import sys; sys.argv[1:] = ['validate', 'minimal.yaml']; import atexit; from ultracluster.cli import main; "
     )

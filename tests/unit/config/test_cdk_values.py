@@ -107,4 +107,4 @@ def test_a_file_holds_no_values_of_the_cdk(sound, old, new, path):
     assert old in sound
     findings = check(parse(sound.replace(old, new))).errors
     assert ("invalid-format", path) in [(finding.code, finding.path) for finding in findings]
-    assert "has a value in a CDK app only, not in a file" in findings[0].message
+    assert "is a CDK token or dummy, which has no value in a file" in findings[0].message

@@ -1,4 +1,4 @@
-"""What EKS takes beside what tests/unit/config/bad holds against it, and what changes as time goes by."""
+"""Valid EKS settings, and rules that depend on the date. tests/unit/config/bad holds the refused files."""
 
 from datetime import UTC, datetime
 from unittest.mock import patch
@@ -12,7 +12,7 @@ from ultracluster.config.fields import text
 from ultracluster.config.loader import check
 from ultracluster.config.source import parse
 
-SOUND = (FOLDER / "minimal-eks.yaml").read_text("utf-8")
+VALID = (FOLDER / "minimal-eks.yaml").read_text("utf-8")
 BLOCK = "purchase: {type: capacity_block, reservation_id: cr-0123456789abcdef0"
 ULTRASERVERS = (
     "instance_type: p6e-gb200.36xlarge, count: 18, purchase: {type: capacity_block, ultraserver: u-p6e-gb200x36, "
@@ -23,7 +23,7 @@ IN_DALLAS = [("region: us-east-2", "region: us-east-1"), ("zone: us-east-2b", "z
 
 
 def reading(*changes):
-    text = SOUND
+    text = VALID
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
@@ -52,7 +52,7 @@ def key(line):
         "purchase: {type: on_demand}, interfaces: efa_with_ip",
     ],
 )
-def test_nothing_is_said_against_what_managed_node_groups_launch(purchase):
+def test_purchases_that_managed_node_groups_support(purchase):
     assert codes(("purchase: {type: on_demand}", purchase)) == []
 
 
@@ -72,7 +72,7 @@ def test_nothing_is_said_against_what_managed_node_groups_launch(purchase):
         "node_repair: {enabled: false}",
     ],
 )
-def test_nothing_is_said_against_settings_that_go_together(line):
+def test_settings_that_work_together(line):
     assert codes(key(line)) == []
 
 
@@ -90,7 +90,7 @@ def test_a_team_without_gpus_of_its_own_may_borrow():
     assert codes(("gpus: 16}", "gpus: 0, may_borrow: true}")) == []
 
 
-def test_quotas_of_a_group_whose_type_is_unknown_are_left_alone():
+def test_quotas_of_an_unknown_type_are_not_judged():
     assert codes(("p5.48xlarge", "p9.48xlarge"), ("gpus: 16", "gpus: 1000")) == ["unknown-instance-type"]
 
 
@@ -111,7 +111,7 @@ def test_a_block_has_started_from_its_start_on():
             assert [finding.code for finding in reading(starts).findings] == expected
 
 
-def test_every_accelerated_type_of_the_catalogue_is_known_by_its_name():
+def test_names_of_accelerated_types_are_recognised():
     assert all(ACCELERATED.match(name) for name in catalog)
     assert not any(map(ACCELERATED.match, ("m7i.2xlarge", "c7gn.large", "r8g.4xlarge", "t3.large", "x2gd.large")))
 
@@ -121,12 +121,12 @@ def test_namespaces_of_the_software_are_reserved(name):
     assert name in RESERVED_NAMES
 
 
-def test_a_pattern_has_one_wording():
+def test_a_pattern_has_one_explanation():
     with pytest.raises(ValueError, match="two different explanations"):
         text(r"^\d{12}$", "a dozen digits")
 
 
-def test_settings_say_who_holds_quotas_and_who_places():
+def test_schedulers_for_quotas_and_for_placement():
     said = {}
     for scheduler in ("kueue", "volcano", "kai", "kueue_with_kai", "kueue_with_volcano"):
         environment = reading(key(f"scheduler: {scheduler}")).environment
@@ -140,7 +140,7 @@ def test_settings_say_who_holds_quotas_and_who_places():
     }
 
 
-def test_each_group_has_the_stack_that_names_it():
+def test_device_stacks_of_node_groups():
     two = (
         "  - {name: train,",
         "  - {name: tune, instance_type: p5.48xlarge, count: 1, purchase: {type: spot}}\n  - {name: train,",

@@ -1,4 +1,4 @@
-"""What the loader promises: everything at once, in file order, with places."""
+"""The loader reports all problems at once, in file order, with their place."""
 
 import json
 
@@ -11,11 +11,11 @@ from ultracluster.config.problems import Problem, dotted
 from ultracluster.config.report import report, report_json
 from ultracluster.config.source import parse
 
-SOUND = (FOLDER / "minimal.yaml").read_text("utf-8")
+VALID = (FOLDER / "minimal.yaml").read_text("utf-8")
 
 
 def refusals(*changes):
-    text = SOUND
+    text = VALID
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
@@ -54,11 +54,11 @@ def test_rules_of_the_whole_are_reported_beside_rules_of_a_section():
     assert codes(reading) == expected
 
 
-def test_a_list_is_not_called_short_for_entries_that_were_refused():
+def test_refused_entries_do_not_make_a_list_too_short():
     assert codes(refusals(("count: 2", "count: two"))) == ["wrong-type"]
 
 
-def test_a_finding_has_its_place():
+def test_a_finding_has_a_path_and_a_position():
     (finding,) = refusals(("capacity_gib: 1200", "capacity_gib: 1000")).findings
     assert (finding.path, finding.line, finding.column) == ("storage.lustre.capacity_gib", 8, 12)
 
@@ -112,7 +112,7 @@ def test_odd_values_are_refused_with_a_code(old, new, code):
     assert code in codes(refusals((old, new)))
 
 
-def test_a_block_of_a_group_keeps_its_name_to_itself():
+def test_block_names_are_reserved():
     ultra = "purchase: {type: capacity_block, ultraserver: u-p6e-gb200x36, reservation_ids: [cr-01234567, cr-12345678]}"
     reading = refusals(
         ("region: us-east-2", "region: us-east-1"),
@@ -128,7 +128,7 @@ def test_a_block_of_a_group_keeps_its_name_to_itself():
         ),
     )
     assert [error.code for error in reading.errors] == ["duplicate-name"]
-    assert reading.errors[0].message == "ultra-2 is what a block of ultra is called"
+    assert reading.errors[0].message == "ultra-2 is already the name of a block of ultra"
 
 
 def test_load_gives_the_environment(tmp_path):
@@ -161,16 +161,24 @@ def test_a_problem_at_a_key_or_a_path():
     assert Problem("count-range", ("a", 0), "m", "h").path == ("a", 0)
 
 
-def test_the_report_puts_the_code_at_the_right_and_wraps():
+def test_the_report_wraps_and_puts_the_code_on_the_right():
     lines = report(validate(FOLDER / "bad" / "lustre-efa-capacity.yaml")).splitlines()
     assert max(map(len, lines[1:])) <= 108
     assert lines[-1].endswith("[lustre-efa-capacity]")
 
 
-def test_json_and_report_tell_the_same():
+def test_json_and_report_agree():
     reading = validate(FOLDER / "bad" / "reservation-id-format-arn.yaml")
     (entry,) = json.loads(report_json([reading]))
     words = " ".join(report(reading).split())
     assert entry["path"] in words
     assert entry["message"] in words
     assert set(entry) == {"code", "path", "message", "hint", "severity", "line", "column", "file"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "hint"), [("PriorityType", "remove PriorityType"), ("PriorityMaxAg", "did you mean PriorityMaxAge?")]
+)
+def test_only_similar_slurm_settings_are_suggested(setting, hint):
+    (finding,) = refusals(("type: pcs", f"type: pcs\n  slurm_settings: {{{setting}: x}}")).errors
+    assert (finding.code, finding.hint) == ("slurm-setting-not-allowed", hint)

@@ -1,4 +1,4 @@
-"""The committed JSON Schema is what the models give, accepts the shipped files, and helps with every key."""
+"""The committed JSON Schema is current, accepts the shipped files, and describes every key."""
 
 import json
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_every_key_has_help(section, key):
 
 
 @pytest.mark.parametrize(
-    ("file", "sound", "broken"),
+    ("file", "valid", "broken"),
     [
         ("minimal.yaml", "name: test", "name: Test"),
         ("minimal.yaml", "count: 2", "count: two"),
@@ -64,7 +64,7 @@ def test_every_key_has_help(section, key):
         ("minimal-eks.yaml", "admins:", "device_stack: {gpu_operator: train}\n  admins:"),
     ],
 )
-def test_an_editor_sees_what_is_misshapen(file, sound, broken):
+def test_an_editor_sees_values_of_the_wrong_shape(file, valid, broken):
     text = (ROOT / "tests" / "unit" / "config" / file).read_text("utf-8")
     assert refusals(text) == []
-    assert refusals(text.replace(sound, broken))
+    assert refusals(text.replace(valid, broken))

@@ -1,4 +1,4 @@
-"""YAML as it is read here: the core schema of YAML 1.2, with positions, bounded."""
+"""The YAML parser: core schema of YAML 1.2, positions, limits."""
 
 import time
 
@@ -53,7 +53,7 @@ def test_values(text, value):
     assert type(read) is type(value)
 
 
-def test_places_are_those_of_keys_and_items():
+def test_positions_of_keys_and_items():
     source = parse("a:\n  b: [x, {c: y}]\n")
     assert source.positions == {
         (): (1, 1),
@@ -66,24 +66,24 @@ def test_places_are_those_of_keys_and_items():
     assert source.paths[id(source.data["a"]["b"][1])] == ("a", "b", 1)
 
 
-def test_what_is_not_text_is_kept_as_written():
+def test_values_that_are_not_text_keep_their_written_form():
     assert parse("a: 012\nb: 25.10\nc: x\nd: ~\n").written == {("a",): "012", ("b",): "25.10", ("d",): "~"}
 
 
-def test_aliases_repeat_a_value_in_every_place():
+def test_an_alias_has_a_path_of_its_own():
     source = parse("a: &x {n: 1}\nb: *x\n")
     assert source.data == {"a": {"n": 1}, "b": {"n": 1}}
     assert {source.paths[id(source.data[key])] for key in "ab"} == {("a",), ("b",)}
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-def test_lines_end_as_they_like(newline):
+def test_all_line_endings_work(newline):
     source = parse(newline.join(["a: 1", "b: 2", ""]))
     assert source.data == {"a": 1, "b": 2}
     assert source.positions[("b",)] == (2, 1)
 
 
-def test_a_byte_order_mark_is_no_part_of_a_key(tmp_path):
+def test_a_byte_order_mark_is_not_part_of_a_key(tmp_path):
     file = tmp_path / "bom.yaml"
     file.write_bytes(b"\xef\xbb\xbfa: 1\r\nb: 2\r\n")
     assert parse(read_text(file)).data == {"a": 1, "b": 2}
@@ -99,14 +99,14 @@ def test_keys_are_text(key):
     ["a: " + "[" * 100_000, "- " * 50_000, "{a: " * 50_000, "\n".join(" " * n + "a:" for n in range(2000))],
     ids=["brackets", "dashes", "braces", "indents"],
 )
-def test_deep_nesting_is_refused_at_once(text):
+def test_deep_nesting_is_refused_quickly(text):
     started = time.monotonic()
     refused = refusal(text)
     assert (refused.code, refused.message) == ("yaml-syntax", "brackets or indents are nested too deeply")
     assert time.monotonic() - started < 5
 
 
-def test_aliases_of_aliases_do_not_multiply_without_end():
+def test_nested_aliases_have_a_limit():
     lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
     lines += [
         f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]"
@@ -117,54 +117,54 @@ def test_aliases_of_aliases_do_not_multiply_without_end():
     assert time.monotonic() - started < 5
 
 
-def test_an_alias_of_itself_is_refused():
+def test_an_alias_that_contains_itself_is_refused():
     assert refusal("a: &x [*x]").code == "yaml-alias"
 
 
 @pytest.mark.parametrize("text", ["", "   \n", "# words\n", "---\n", "~\n", "null", "---\n...\n"])
-def test_nothing_is_an_empty_file(text):
+def test_empty_files(text):
     assert refusal(text).code == "empty-file"
 
 
 @pytest.mark.parametrize(
     ("text", "message", "position"),
     [
-        ("a: [1, 2\nb: 3\n", "the list that starts here has no ]", (1, 4)),
-        ("a: {b: 1\n", "the mapping that starts here has no }", (1, 4)),
-        ("a: b: c\n", "a second colon in one line", (1, 5)),
-        ("a: 1\n b: 2\n", "the line does not fit the lines above it", (2, 3)),
-        ("a:\n  b: 1\n c: 2\n", "the line does not fit the lines above it", (3, 2)),
-        ("a:\n\tb: 1\n", "a tab indents this line, and YAML indents with spaces", (2, 1)),
-        ("a: {b:\t'1'}\n", "a tab stands where YAML wants spaces", (1, 7)),
+        ("a: [1, 2\nb: 3\n", "the list that starts here is not closed", (1, 4)),
+        ("a: {b: 1\n", "the mapping that starts here is not closed", (1, 4)),
+        ("a: b: c\n", "the line has a second colon", (1, 5)),
+        ("a: 1\n b: 2\n", "the line does not match the structure of the lines above", (2, 3)),
+        ("a:\n  b: 1\n c: 2\n", "the line does not match the structure of the lines above", (3, 2)),
+        ("a:\n\tb: 1\n", "a tab indents this line; YAML requires spaces", (2, 1)),
+        ("a: {b:\t'1'}\n", "a tab where YAML requires spaces", (1, 7)),
         ('a: "x\nb: 1\n', "the quote that opens here is not closed", (1, 4)),
-        ("a: 1\nfoo\nb: 2\n", "this line is no key with a colon", (2, 1)),
+        ("a: 1\nfoo\nb: 2\n", "this line is not a key with a colon", (2, 1)),
         ("a: @x\n", "a value cannot start with @", (1, 4)),
-        ("a: *x\n", "*x refers to nothing", (1, 4)),
-        ("a: &x 1\nb: &x 2\n", "the anchor &x is set a second time", (2, 4)),
-        ("a: *\n", "* alone refers to nothing", (1, 5)),
-        ('a: "\\q"\n', "\\q means nothing in double quotes", (1, 6)),
-        ("a: 1\n---\nb: 2\n", "a second document starts here", (2, 1)),
-        ("a: 1\n...\nb\n", "this text belongs to nothing above it", (3, 1)),
-        ("a: !Ref b\n", "the tag !Ref means nothing here", (1, 4)),
-        ("a: !!set {b}\n", "the tag !!set means nothing here", (1, 4)),
+        ("a: *x\n", "*x refers to an anchor that does not exist", (1, 4)),
+        ("a: &x 1\nb: &x 2\n", "the anchor &x is defined twice", (2, 4)),
+        ("a: *\n", "* is an alias without a name", (1, 5)),
+        ('a: "\\q"\n', "\\q is not an escape sequence of double quotes", (1, 6)),
+        ("a: 1\n---\nb: 2\n", "a second YAML document starts here", (2, 1)),
+        ("a: 1\n...\nb\n", "this text belongs to no key above", (3, 1)),
+        ("a: !Ref b\n", "the tag !Ref is not supported", (1, 4)),
+        ("a: !!set {b}\n", "the tag !!set is not supported", (1, 4)),
         ("a: !!int b\n", "b is not a number", (1, 4)),
         ("a: " + "9" * 5000, "99999999999999999999... is not a number", (1, 4)),
         ("? [a]\n: b\n", "a key is a list or a mapping", (1, 3)),
-        ("<<: {a: 1}\n", "<< merges mappings in some YAML tools, and is not part of YAML 1.2", (1, 1)),
-        ("a: 1\nb: \x00\n", "the character U+0000 cannot stand in YAML", (2, 4)),
+        ("<<: {a: 1}\n", "the merge key << is not part of YAML 1.2", (1, 1)),
+        ("a: 1\nb: \x00\n", "the character U+0000 is not allowed in YAML", (2, 4)),
     ],
 )
-def test_syntax_errors_are_in_words_and_in_place(text, message, position):
+def test_syntax_errors_have_plain_words_and_a_position(text, message, position):
     refused = refusal(text)
     assert (refused.code, refused.message, refused.position) == ("yaml-syntax", message, position)
     assert refused.hint
 
 
-def test_a_key_twice_names_both_lines():
+def test_a_duplicate_key_names_both_lines():
     refused = refusal("a: 1\nb: 2\na: 3\n")
     assert (refused.code, refused.message, refused.position) == (
         "yaml-duplicate-key",
-        "a is given twice, first on line 1",
+        "a is a duplicate key, first set on line 1",
         (3, 1),
     )
 
@@ -177,7 +177,7 @@ def test_a_key_twice_names_both_lines():
         (b"#" * (MAXIMUM_BYTES + 1), "the file is larger than 256 KiB"),
     ],
 )
-def test_files_that_hold_no_text(tmp_path, content, message):
+def test_files_without_text(tmp_path, content, message):
     file = tmp_path / "environment.yaml"
     file.write_bytes(content)
     with pytest.raises(UnreadableSource) as caught:
@@ -186,7 +186,7 @@ def test_files_that_hold_no_text(tmp_path, content, message):
 
 
 @pytest.mark.parametrize("name", ["nowhere.yaml", ".", "a\0b", "x" * 5000, "/dev/zero"])
-def test_paths_that_are_no_file(tmp_path, name):
+def test_paths_that_are_not_files(tmp_path, name):
     with pytest.raises(UnreadableSource) as caught:
         read_text(tmp_path / name)
     assert caught.value.code == "file-unreadable"
