@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ultracluster.localaws.inventory import Found
+    from ultracluster.localaws.inventory import InventoryRow
     from ultracluster.localaws.server import Server
 
 REGION = "us-east-1"
@@ -71,7 +71,9 @@ def down() -> None:
     if running is None:
         typer.echo("The embedded AWS does not run")
         return
-    if stacks := [name for place in running.places() for name in place.stacks if name != BOOTSTRAP_STACK]:
+    if stacks := [
+        name for deployment in running.deployments() for name in deployment.stacks if name != BOOTSTRAP_STACK
+    ]:
         typer.echo(f"Still deployed, so the embedded AWS goes on: {', '.join(stacks)}")
         return
     if retained := _found(running):
@@ -80,14 +82,18 @@ def down() -> None:
     typer.echo("The embedded AWS is stopped")
 
 
-def _found(running: "Server") -> list["Found"]:
+def _found(running: "Server") -> list["InventoryRow"]:
     """Everything in the accounts and regions that have or had a stack."""
     from ultracluster.localaws.inventory import inventory
 
-    return [row for place in running.places() for row in inventory(place.region, running.connection(place.account))]
+    return [
+        row
+        for deployment in running.deployments()
+        for row in inventory(deployment.region, running.connection(deployment.account))
+    ]
 
 
-def _print(title: str, found: "list[Found]") -> None:
+def _print(title: str, found: "list[InventoryRow]") -> None:
     from rich import box
     from rich.table import Table
 
