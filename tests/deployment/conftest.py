@@ -61,9 +61,9 @@ def assembly(environment: Any, folder: Path) -> str:
     return str(folder)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
-    """A server of its own, bootstrapped, and the CLI that is led to it."""
+    """A bootstrapped server for one file of tests, and the CLI with the variables that point to it."""
     folder = tmp_path_factory.mktemp("localaws")
     region = "us-east-2"
     running = server.start(region, folder=folder)

@@ -1,6 +1,6 @@
 """The life of an environment with the real CDK CLI: deploy, change nothing, grow, fail and roll back, recover, destroy.
 
-The tests of this file are one story and run in order.
+Each step starts from what the steps before it deployed, so all of them are one test.
 """
 
 import pytest
@@ -82,14 +82,26 @@ def node_groups(cli):
     }
 
 
-def test_deploy_makes_every_stack(cli, dev):
+def test_life_of_an_environment(cli, dev, dev_grown, dev_joined, dev_widened):
+    deploy_creates_every_stack(cli, dev)
+    second_deploy_changes_nothing(cli, dev)
+    diff_shows_no_difference(cli, dev)
+    diff_shows_a_larger_group_and_no_replacement(cli, dev_grown)
+    larger_group_is_updated_in_place(cli, dev_grown)
+    insufficient_capacity_rolls_back_and_leaves_storage_alone(cli, dev_joined)
+    next_deploy_recovers(cli, dev_widened)
+    destroy_is_refused_while_stacks_are_protected(cli, dev_widened)
+    destroy_leaves_only_what_is_retained(cli, dev_widened)
+
+
+def deploy_creates_every_stack(cli, dev):
     deployed = cli("--app", dev, *DEPLOY)
     assert deployed.returncode == 0, deployed.stderr
     assert stack_statuses(cli) == dict.fromkeys(STACKS, "CREATE_COMPLETE")
     assert node_groups(cli)["train"]["scalingConfiguration"] == {"minInstanceCount": 0, "maxInstanceCount": 2}
 
 
-def test_a_second_deploy_changes_nothing(cli, dev):
+def second_deploy_changes_nothing(cli, dev):
     before = {stack: resources(cli, stack) for stack in STACKS}
     again = cli("--app", dev, *DEPLOY)
     assert again.returncode == 0, again.stderr
@@ -97,12 +109,12 @@ def test_a_second_deploy_changes_nothing(cli, dev):
     assert {stack: resources(cli, stack) for stack in STACKS} == before
 
 
-def test_diff_sees_no_difference(cli, dev):
+def diff_shows_no_difference(cli, dev):
     compared = cli("--app", dev, "diff", "--fail")
     assert compared.returncode == 0, compared.stdout + compared.stderr
 
 
-def test_diff_shows_a_group_that_grows_and_no_replacement(cli, dev_grown):
+def diff_shows_a_larger_group_and_no_replacement(cli, dev_grown):
     compared = cli("--app", dev_grown, "diff")
     shown = compared.stdout + compared.stderr
     assert "MaxInstanceCount" in shown
@@ -110,7 +122,7 @@ def test_diff_shows_a_group_that_grows_and_no_replacement(cli, dev_grown):
     assert "may be replaced" not in shown
 
 
-def test_growing_a_group_changes_it_in_place(cli, dev_grown):
+def larger_group_is_updated_in_place(cli, dev_grown):
     before = node_groups(cli)["train"]
     deployed = cli("--app", dev_grown, *DEPLOY)
     assert deployed.returncode == 0, deployed.stderr
@@ -120,7 +132,7 @@ def test_growing_a_group_changes_it_in_place(cli, dev_grown):
     assert stack_statuses(cli)["dev-compute"] == "UPDATE_COMPLETE"
 
 
-def test_insufficient_capacity_rolls_back_and_leaves_storage_alone(cli, dev_joined):
+def insufficient_capacity_rolls_back_and_leaves_storage_alone(cli, dev_joined):
     storage, compute = resources(cli, "dev-storage"), resources(cli, "dev-compute")
     cli.running.inject("insufficient-capacity", "AWS::PCS::ComputeNodeGroup", operations=["create"])
     failed = cli("--app", dev_joined, *DEPLOY)
@@ -132,7 +144,7 @@ def test_insufficient_capacity_rolls_back_and_leaves_storage_alone(cli, dev_join
     assert set(node_groups(cli)) == {"login", "train"}
 
 
-def test_the_next_deploy_recovers(cli, dev_widened):
+def next_deploy_recovers(cli, dev_widened):
     file_system = cli.client("fsx").describe_file_systems()["FileSystems"][0]["FileSystemId"]
     deployed = cli("--app", dev_widened, *DEPLOY)
     assert deployed.returncode == 0, deployed.stderr
@@ -143,13 +155,13 @@ def test_the_next_deploy_recovers(cli, dev_widened):
     assert {link["FileSystemPath"] for link in links} == {"/datasets", "/checkpoints", "/results"}
 
 
-def test_destroy_is_refused_while_stacks_are_protected(cli, dev_widened):
+def destroy_is_refused_while_stacks_are_protected(cli, dev_widened):
     refused = cli("--app", dev_widened, "destroy", "dev-storage", "--exclusively", "--force")
     assert refused.returncode != 0
     assert "protect" in (refused.stdout + refused.stderr).lower()
 
 
-def test_destroy_leaves_only_what_is_retained(cli, dev_widened):
+def destroy_leaves_only_what_is_retained(cli, dev_widened):
     cloudformation = cli.client("cloudformation")
     for stack in STACKS:
         cloudformation.update_termination_protection(StackName=stack, EnableTerminationProtection=False)

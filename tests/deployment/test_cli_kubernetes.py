@@ -1,6 +1,6 @@
-"""The life of an environment with Kubernetes with the real CDK CLI: deploy, share anew, fail and roll back, destroy.
+"""The life of an environment with Kubernetes and the real CDK CLI: deploy, change teams, fail and roll back, destroy.
 
-The tests of this file are one story and run in order.
+Each step starts from what the steps before it deployed, so all of them are one test.
 """
 
 import subprocess
@@ -19,7 +19,7 @@ DEPLOY = ("deploy", "--all", "--require-approval", "never")
 ACCOUNT = "123456789012"
 
 
-def shared_anew(data):
+def teams_changed(data):
     pretrain, research = data["control_plane"]["teams"]
     pretrain["gpus"], research["gpus"] = 64, 48
     del research["members"]
@@ -29,7 +29,7 @@ def shared_anew(data):
 
 
 def joined(data):
-    shared_anew(data)
+    teams_changed(data)
     data["node_groups"].append(
         {"name": "more", "instance_type": "p5.48xlarge", "count": 2, "purchase": {"type": "on_demand"}}
     )
@@ -49,8 +49,8 @@ def staging(cli, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def staging_shared_anew(tmp_path_factory):
-    return assembly(changed("staging", shared_anew), tmp_path_factory.mktemp("shared"))
+def staging_changed(tmp_path_factory):
+    return assembly(changed("staging", teams_changed), tmp_path_factory.mktemp("changed"))
 
 
 @pytest.fixture(scope="module")
@@ -77,19 +77,30 @@ def objects(cli, kind):
     }
 
 
-def test_deploy_makes_every_stack(cli, staging):
+def test_life_of_an_environment_with_kubernetes(cli, staging, staging_changed, staging_joined):
+    deploy_creates_every_stack(cli, staging)
+    second_deploy_changes_nothing(cli, staging)
+    charts_are_recorded_with_their_values(cli)
+    changed_and_new_teams_get_their_queues(cli, staging_changed)
+    storage_removed_from_the_file_is_removed_from_the_cluster(cli)
+    insufficient_capacity_rolls_back_and_leaves_the_other_nodes_alone(cli, staging_joined)
+    destroy_is_refused_while_the_cluster_is_protected(cli, staging)
+    destroy_leaves_only_what_is_retained(cli, staging)
+
+
+def deploy_creates_every_stack(cli, staging):
     deployed = cli("--app", staging, *DEPLOY)
     assert deployed.returncode == 0, deployed.stderr
     assert statuses(cli) == dict.fromkeys(STACKS, "CREATE_COMPLETE")
 
 
-def test_a_second_deploy_changes_nothing(cli, staging):
+def second_deploy_changes_nothing(cli, staging):
     again = cli("--app", staging, *DEPLOY)
     assert again.returncode == 0, again.stderr
     assert again.stderr.count("(no changes)") + again.stdout.count("(no changes)") == len(STACKS)
 
 
-def test_charts_are_recorded_with_their_values(cli):
+def charts_are_recorded_with_their_values(cli):
     releases = {release["name"]: release for release in cli.running.kubernetes(cluster(cli)["arn"])["releases"]}
     operator = releases["gpu-operator"]["values"]
     assert (operator["driver"]["enabled"], operator["toolkit"]["enabled"]) == (False, False)
@@ -97,9 +108,9 @@ def test_charts_are_recorded_with_their_values(cli):
     assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in efa["tolerations"]
 
 
-def test_teams_share_anew_and_a_new_one_comes(cli, staging_shared_anew):
+def changed_and_new_teams_get_their_queues(cli, staging_changed):
     before = cluster(cli)["arn"]
-    deployed = cli("--app", staging_shared_anew, "deploy", "staging-platform", "--exclusively", *DEPLOY[2:])
+    deployed = cli("--app", staging_changed, "deploy", "staging-platform", "--exclusively", *DEPLOY[2:])
     assert deployed.returncode == 0, deployed.stderr
     assert cluster(cli)["arn"] == before
     assert set(objects(cli, "ClusterQueue")) == {"pretrain", "research", "evaluation"}
@@ -108,13 +119,13 @@ def test_teams_share_anew_and_a_new_one_comes(cli, staging_shared_anew):
     assert not [entry for entry in entries if entry.endswith("role/Research")]
 
 
-def test_storage_that_left_the_file_left_the_cluster_too(cli):
+def storage_removed_from_the_file_is_removed_from_the_cluster(cli):
     claims = cli.running.kubernetes(cluster(cli)["arn"])["objects"]
     kept = {item["metadata"]["name"] for item in claims if item["kind"] == "PersistentVolumeClaim"}
     assert kept == {"datasets-bucket"}
 
 
-def test_insufficient_capacity_rolls_back_and_leaves_the_other_nodes_alone(cli, staging_joined):
+def insufficient_capacity_rolls_back_and_leaves_the_other_nodes_alone(cli, staging_joined):
     eks, name = cli.client("eks"), cluster(cli)["name"]
     before = set(eks.list_nodegroups(clusterName=name)["nodegroups"])
     cli.running.inject("insufficient-capacity", "AWS::EKS::Nodegroup", operations=["create"])
@@ -125,7 +136,7 @@ def test_insufficient_capacity_rolls_back_and_leaves_the_other_nodes_alone(cli, 
     assert set(eks.list_nodegroups(clusterName=name)["nodegroups"]) == before
 
 
-def test_destroy_is_refused_while_the_cluster_is_protected(cli, staging):
+def destroy_is_refused_while_the_cluster_is_protected(cli, staging):
     cloudformation = cli.client("cloudformation")
     for stack in STACKS:
         cloudformation.update_termination_protection(StackName=stack, EnableTerminationProtection=False)
@@ -134,7 +145,7 @@ def test_destroy_is_refused_while_the_cluster_is_protected(cli, staging):
     assert cluster(cli)["deletionProtection"] is True
 
 
-def test_destroy_leaves_only_what_is_retained(cli, staging):
+def destroy_leaves_only_what_is_retained(cli, staging):
     script = [sys.executable, str(ROOT / "scripts/unprotect.py"), staging]
     subprocess.run(script, env=cli.variables, cwd=ROOT, check=True)
     destroyed = cli("--app", staging, "destroy", "--all", "--force")

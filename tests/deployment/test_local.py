@@ -1,4 +1,7 @@
-"""`ultracluster local`: the embedded AWS from the command line, in a folder of its own."""
+"""`ultracluster local`: the embedded AWS from the command line, in a folder of its own.
+
+Each step starts from what the steps before it left running, so all of them are one test.
+"""
 
 import json
 import subprocess
@@ -27,13 +30,22 @@ def local(folder, *arguments):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
 
 
-def test_nothing_runs_before_up(folder):
+def test_up_status_and_down(folder):
+    nothing_runs_before_up(folder)
+    up_refuses_a_bad_file_with_the_report(folder)
+    up_starts_it_once_and_exports_account_and_region(folder)
+    reservations_of_the_file_exist(folder)
+    status_shows_resources_and_down_waits_for_stacks(folder)
+    down_lists_retained_resources_and_stops(folder)
+
+
+def nothing_runs_before_up(folder):
     assert local(folder, "status").returncode == 1
     down = local(folder, "down")
     assert (down.returncode, down.stdout) == (0, "The embedded AWS does not run\n")
 
 
-def test_up_refuses_a_bad_file_with_the_report(folder):
+def up_refuses_a_bad_file_with_the_report(folder):
     (folder / "bad.yaml").write_text(FILES["dev"].read_text().replace("us-east-2b", "us-east-2x"))
     refused = local(folder, "up", "bad.yaml")
     assert refused.returncode == 1
@@ -42,7 +54,7 @@ def test_up_refuses_a_bad_file_with_the_report(folder):
     assert local(folder, "status").returncode == 1
 
 
-def test_up_starts_it_once_and_leads_clients_to_the_environment(folder):
+def up_starts_it_once_and_exports_account_and_region(folder):
     for _ in range(2):
         started = local(folder, "up", str(FILES["p5.48xlarge"]))
         assert started.returncode == 0, started.stderr
@@ -54,7 +66,7 @@ def test_up_starts_it_once_and_leads_clients_to_the_environment(folder):
     assert "111122223333" in exports
 
 
-def test_what_the_file_says_was_bought_is_there(folder):
+def reservations_of_the_file_exist(folder):
     started = local(folder, "up", str(FILES["prod"]))
     assert started.returncode == 0, started.stderr
     running = server.status(folder / ".localaws")
@@ -66,7 +78,7 @@ def test_what_the_file_says_was_bought_is_there(folder):
     assert [group["GroupName"] for group in groups.list_groups()["GroupIdentifiers"]] == ["p5-fleet"]
 
 
-def test_status_shows_what_exists_and_down_waits_for_it(folder):
+def status_shows_resources_and_down_waits_for_stacks(folder):
     running = server.status(folder / ".localaws")
     connection = running.connection("123456789012")
     boto3.client("ssm", region_name="us-east-2", **connection).put_parameter(
@@ -85,7 +97,7 @@ def test_status_shows_what_exists_and_down_waits_for_it(folder):
     assert server.status(folder / ".localaws")
 
 
-def test_down_names_what_is_retained_and_stops(folder):
+def down_lists_retained_resources_and_stops(folder):
     running = server.status(folder / ".localaws")
     cloudformation = boto3.client("cloudformation", region_name="us-east-2", **running.connection("123456789012"))
     cloudformation.delete_stack(StackName="dev-network")

@@ -1,27 +1,34 @@
-"""`ultracluster local`: the embedded AWS, to try an environment without an account."""
+"""`ultracluster local`: the embedded AWS, which deploys an environment without an AWS account."""
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ultracluster.errors import MissingExtra
+
 if TYPE_CHECKING:
-    from ultracluster.localaws.inventory import Found
+    from ultracluster.localaws.inventory import InventoryRow
     from ultracluster.localaws.server import Server
 
 REGION = "us-east-1"
 BOOTSTRAP_STACK = "CDKToolkit"
+PACKAGES = ("cfnlint", "flask", "jsonschema", "moto", "regex")  # of the extra `local`
 
-app = typer.Typer(help="The embedded AWS on this machine: try an environment without an account.", no_args_is_help=True)
+app = typer.Typer(
+    help="The embedded AWS on this machine: deploy an environment without an AWS account.", no_args_is_help=True
+)
 
 
 @app.command()
 def up(
-    file: Annotated[str | None, typer.Argument(help="Environment that will be deployed.", show_default=False)] = None,
+    file: Annotated[str | None, typer.Argument(help="Environment file to deploy later.", show_default=False)] = None,
 ) -> None:
-    """Start the embedded AWS, unless it runs, and write .localaws/env for AWS clients.
+    """Start the embedded AWS unless it runs, and write .localaws/env for AWS clients.
 
-    With FILE, clients are led to its account and region, and the reservations that it names exist.
+    With FILE, .localaws/env sets the file's account and Region, and the reservations in the file are created.
     """
+    _require_extra()
     import boto3
 
     from ultracluster.config.loader import RefusedEnvironment, load
@@ -40,17 +47,18 @@ def up(
     except (RefusedEnvironment, server.ServerError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
-    typer.echo(f"The embedded AWS answers at {running.url}; `. .localaws/env` leads AWS clients there")
+    typer.echo(f"The embedded AWS runs at {running.url}. To use it in this shell, run: . .localaws/env")
 
 
 @app.command()
 def status(as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False) -> None:  # noqa: FBT002
-    """Show what exists in the embedded AWS, read back from its services. Exits with 1 when it does not run."""
+    """List the resources in the embedded AWS. Exits with 1 when it does not run."""
+    _require_extra()
     from ultracluster.localaws import server
 
     running = server.status()
     if running is None:
-        typer.echo("The embedded AWS does not run; start it with `ultracluster local up`", err=True)
+        typer.echo("The embedded AWS does not run. Start it: ultracluster local up", err=True)
         raise typer.Exit(1)
     found = _found(running)
     if as_json:
@@ -64,30 +72,43 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print the list 
 
 @app.command()
 def down() -> None:
-    """Name what is retained and stop the embedded AWS, unless an environment is still deployed to it."""
+    """List the retained resources and stop the embedded AWS, unless a stack is still deployed."""
+    _require_extra()
     from ultracluster.localaws import server
 
     running = server.status()
     if running is None:
         typer.echo("The embedded AWS does not run")
         return
-    if stacks := [name for place in running.places() for name in place.stacks if name != BOOTSTRAP_STACK]:
-        typer.echo(f"Still deployed, so the embedded AWS goes on: {', '.join(stacks)}")
+    if stacks := [
+        name for deployment in running.deployments() for name in deployment.stacks if name != BOOTSTRAP_STACK
+    ]:
+        typer.echo(f"The embedded AWS keeps running, because these stacks are deployed: {', '.join(stacks)}")
         return
     if retained := _found(running):
-        _print("Retained: a real account keeps these, the embedded AWS forgets them now", retained)
+        _print("Retained resources: a real account would keep them, the embedded AWS deletes them now", retained)
     server.stop()
-    typer.echo("The embedded AWS is stopped")
+    typer.echo("The embedded AWS has stopped")
 
 
-def _found(running: "Server") -> list["Found"]:
-    """Everything in the accounts and regions that have or had a stack."""
+def _require_extra() -> None:
+    if not all(find_spec(name) for name in PACKAGES):
+        typer.echo(str(MissingExtra("local", "The embedded AWS")), err=True)
+        raise typer.Exit(2)
+
+
+def _found(running: "Server") -> list["InventoryRow"]:
+    """The resources in all accounts and Regions that have or had a stack."""
     from ultracluster.localaws.inventory import inventory
 
-    return [row for place in running.places() for row in inventory(place.region, running.connection(place.account))]
+    return [
+        row
+        for deployment in running.deployments()
+        for row in inventory(deployment.region, running.connection(deployment.account))
+    ]
 
 
-def _print(title: str, found: "list[Found]") -> None:
+def _print(title: str, found: "list[InventoryRow]") -> None:
     from rich import box
     from rich.table import Table
 

@@ -16,7 +16,7 @@ __all__ = ["activate", "local_aws"]
 
 @functools.cache
 def activate() -> None:
-    """Teach moto, once and for the life of this process, everything that the embedded AWS adds to it."""
+    """Add to moto, once in this process, everything that it lacks for the embedded AWS."""
     from ultracluster.localaws import api, services
 
     importlib.import_module("ultracluster.localaws.handlers")
@@ -27,14 +27,14 @@ def activate() -> None:
 
 @contextlib.contextmanager
 def local_aws(account: str = accounts.DEFAULT) -> Iterator[None]:
-    """An empty embedded AWS: within it boto3 reaches that, with stack operations done when a call returns."""
+    """An empty embedded AWS that answers boto3 in the `with` block. Stack operations end before their call returns."""
     from moto import mock_aws
 
     from ultracluster.localaws import faults
 
     activate()
     faults.clear()
-    # The bootstrap stack's roles carry AWS's managed policies.
+    # AWS's managed policies are attached to the bootstrap stack's roles.
     with mock_aws(config={"iam": {"load_aws_managed_policies": True}}):
-        os.environ["AWS_ACCESS_KEY_ID"] = accounts.access_key(account)  # which mock_aws puts back
+        os.environ["AWS_ACCESS_KEY_ID"] = accounts.access_key(account)  # mock_aws restores it
         yield

@@ -1,15 +1,15 @@
-"""Which account a caller is in: its access key says it, so one embedded AWS serves environments of several accounts."""
+"""The access key names the account of a caller, so one embedded AWS serves environments of several accounts."""
 
 import functools
 import re
 
 PREFIX = "LOCALAWS"
-SECRET = "local"  # noqa: S105 - for clients in this process, where nothing checks it; a server has one of its own
+SECRET = "local"  # noqa: S105 - for clients in this process, where nothing checks it; each server has its own
 DEFAULT = "123456789012"
 
 
 def access_key(account: str) -> str:
-    """The access key of an account: 20 characters, as AWS's are. ValueError unless the account has 12 digits."""
+    """The access key of an account: 20 characters, like AWS's. ValueError unless the account has 12 digits."""
     if not re.fullmatch(r"\d{12}", account):
         raise ValueError(f"an AWS account has 12 digits, not {account!r}")
     return PREFIX + account
@@ -21,7 +21,7 @@ def is_access_key(key: str) -> bool:
 
 
 def activate() -> None:
-    """Teach moto to read the account from such a key; every other key keeps the meaning that moto gives it."""
+    """Let moto read the account from such a key. All other keys keep their meaning in moto."""
     from moto.iam import models
 
     original = models.get_account_id_from

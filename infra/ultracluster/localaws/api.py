@@ -1,4 +1,4 @@
-"""The CloudFormation API of the embedded AWS, in place of moto's: requests in, answers of botocore's shapes out."""
+"""The CloudFormation API of the embedded AWS, in place of moto's. Responses have the shapes of botocore's model."""
 
 import logging
 import sys
@@ -11,10 +11,10 @@ from typing import Any, ClassVar, cast
 
 from moto.core.responses import ActionResult, EmptyResult
 
-from ultracluster.localaws.changesets import changes_outputs, plan, version_of
+from ultracluster.localaws.changesets import changes_outputs, plan, requested_version
 from ultracluster.localaws.engine import OnFailure, Operation, Verb
 from ultracluster.localaws.intrinsics import TemplateError
-from ultracluster.localaws.queries import Queries, Refused, invalid, refusals
+from ultracluster.localaws.queries import Queries, Refused, as_validation_errors, invalid
 from ultracluster.localaws.resources import client, require
 from ultracluster.localaws.stacks import ChangeSet, Stack, StackBackend, Version, stack_backends
 from ultracluster.localaws.templates import required_capabilities
@@ -47,9 +47,9 @@ UPDATABLE = frozenset(
 
 
 def install() -> None:
-    """Let moto, in process and in its server, answer CloudFormation with this class.
+    """Register this class for CloudFormation in moto, in process and in its server.
 
-    Moto's own package stays unimported, and with it the dozens of services that it knows by name.
+    moto's own CloudFormation package is never imported, because it imports dozens of other services.
     """
     module = types.ModuleType("moto.cloudformation")
     module.__dict__["cloudformation_backends"] = stack_backends
@@ -60,11 +60,11 @@ def install() -> None:
 
 
 class CloudFormation(Queries):
-    """One CloudFormation request. A method per action, named as moto's dispatcher wants them."""
+    """One CloudFormation request, with one method for each action. moto's dispatcher calls them by name."""
 
-    # Seconds that an answer waits for the operation it starts; None is until its end. The server sets it, so that the
-    # CDK CLI, which looks every five seconds, shows the progress of a long operation and needs no look for a short one.
-    patience: ClassVar[float | None] = None
+    # Seconds that a response waits for the stack operation it starts; None waits until the end. The server sets it: the
+    # CDK CLI polls every five seconds, so it shows the progress of long operations and never polls for short ones.
+    wait_seconds: ClassVar[float | None] = None
 
     def create_stack(self) -> ActionResult:
         """CreateStack."""
@@ -82,14 +82,14 @@ class CloudFormation(Queries):
         """UpdateStack."""
         stack = self._updatable(self.params["StackName"])
         version = self._version(stack)
-        with refusals():
+        with as_validation_errors():
             if not self._differs(stack, version, plan(stack, version, self.backend)):
                 raise invalid(NO_UPDATES)
         self._deploy(stack, version, "UPDATE", self._on_failure(None))
         return ActionResult({"StackId": stack.id})
 
     def delete_stack(self) -> EmptyResult:
-        """DeleteStack. A stack that does not exist is no error."""
+        """DeleteStack. A missing stack is no error."""
         stack = self.backend.find(self.params["StackName"])
         if stack is None or stack.status == "DELETE_COMPLETE":
             return EmptyResult()
@@ -105,35 +105,35 @@ class CloudFormation(Queries):
         return EmptyResult()
 
     def rollback_stack(self) -> ActionResult:
-        """RollbackStack: what `cdk rollback` asks for after a failure with roll-back disabled."""
-        stack = self._known(self.params["StackName"])
+        """RollbackStack. `cdk rollback` calls it after a failure with rollback disabled."""
+        stack = self._existing_stack(self.params["StackName"])
         if stack.status not in ("CREATE_FAILED", "UPDATE_FAILED"):
             raise invalid(f"Stack [{stack.name}] in state {stack.status} cannot be rolled back")
         operation = Operation(self.backend, stack, self.params.get("ClientRequestToken"))
-        stack.now("UPDATE_ROLLBACK_IN_PROGRESS" if stack.good else "ROLLBACK_IN_PROGRESS")
+        stack.set_status("UPDATE_ROLLBACK_IN_PROGRESS" if stack.last_good else "ROLLBACK_IN_PROGRESS")
         self._run(stack, lambda: operation.roll_back(None))
         return ActionResult({"StackId": stack.id})
 
     def continue_update_rollback(self) -> EmptyResult:
         """ContinueUpdateRollback."""
-        stack = self._known(self.params["StackName"])
+        stack = self._existing_stack(self.params["StackName"])
         if stack.status != "UPDATE_ROLLBACK_FAILED":
-            raise invalid(f"Stack {stack.id} is in {stack.status} state and can not continue its roll-back.")
+            raise invalid(f"Stack {stack.id} is in {stack.status} state and can not continue its rollback.")
         if self.params.get("ResourcesToSkip"):
-            raise invalid("The embedded AWS does not skip resources in a roll-back")
+            raise invalid("The embedded AWS does not skip resources in a rollback")
         operation = Operation(self.backend, stack, self.params.get("ClientRequestToken"))
-        stack.now("UPDATE_ROLLBACK_IN_PROGRESS")
+        stack.set_status("UPDATE_ROLLBACK_IN_PROGRESS")
         self._run(stack, lambda: operation.roll_back(None))
         return EmptyResult()
 
     def update_termination_protection(self) -> ActionResult:
         """UpdateTerminationProtection."""
-        stack = self._known(self.params["StackName"])
+        stack = self._existing_stack(self.params["StackName"])
         stack.termination_protection = bool(self.params["EnableTerminationProtection"])
         return ActionResult({"StackId": stack.id})
 
     def create_change_set(self) -> ActionResult:
-        """CreateChangeSet of the kinds CREATE and UPDATE."""
+        """CreateChangeSet of the types CREATE and UPDATE."""
         name, kind = self.params["StackName"], self.params.get("ChangeSetType", "UPDATE")
         if kind not in ("CREATE", "UPDATE"):
             raise invalid(f"The embedded AWS makes no change sets of type {kind}")
@@ -144,14 +144,14 @@ class CloudFormation(Queries):
         version = self._version(stack)
         self.backend.stacks[stack.id] = stack
         if not stack.events:
-            stack.now("REVIEW_IN_PROGRESS", "User Initiated", self.params.get("ClientToken"))
+            stack.set_status("REVIEW_IN_PROGRESS", "User Initiated", self.params.get("ClientToken"))
         change_set = self._change_set(stack, set_name, kind, version)
         stack.change_sets[set_name] = change_set
         return ActionResult({"Id": change_set.id, "StackId": stack.id})
 
     def execute_change_set(self) -> EmptyResult:
-        """ExecuteChangeSet. The stack's other change sets go with it, as in AWS."""
-        stack, change_set = self._found_change_set()
+        """ExecuteChangeSet. Deletes the stack's other change sets, as AWS does."""
+        stack, change_set = self._existing_change_set()
         if change_set.execution_status != "AVAILABLE":
             raise Refused(
                 "InvalidChangeSetStatus",
@@ -164,8 +164,8 @@ class CloudFormation(Queries):
         return EmptyResult()
 
     def delete_change_set(self) -> EmptyResult:
-        """DeleteChangeSet. One that does not exist is no error; a stack that does not exist is."""
-        found = self._find_change_set()
+        """DeleteChangeSet. A missing change set is no error; a missing stack is."""
+        found = self._change_set_or_none()
         if found:
             stack, change_set = found
             del stack.change_sets[change_set.name]
@@ -195,9 +195,9 @@ class CloudFormation(Queries):
 
     def _version(self, stack: Stack) -> Version:
         if ignored := sorted(_ignored(self.params)):
-            raise invalid(f"The embedded AWS does not honour {', '.join(ignored)}")
-        with refusals():
-            version = version_of(self.params, stack, self.backend)
+            raise invalid(f"The embedded AWS does not support {', '.join(ignored)}")
+        with as_validation_errors():
+            version = requested_version(self.params, stack, self.backend)
             if version.role_arn:
                 role = version.role_arn.rsplit("/", 1)[-1]
                 iam = client("iam", self.region, self.current_account)
@@ -251,7 +251,7 @@ class CloudFormation(Queries):
         self._run(stack, lambda: operation.deploy(verb, version, on_failure))
 
     def _run(self, stack: Stack, job: Callable[[], None]) -> None:
-        """Run the job, one at a time in a region; the answer waits for it as long as `patience` says."""
+        """Run the job, one at a time in a Region. The response waits for it up to `wait_seconds`."""
         lock = self.backend.lock
 
         def run() -> None:
@@ -259,15 +259,16 @@ class CloudFormation(Queries):
                 try:
                     job()
                 except Exception as error:
-                    stack.now(f"{stack.status.removesuffix('_IN_PROGRESS')}_FAILED", f"Internal failure: {error!r}")
+                    failed = f"{stack.status.removesuffix('_IN_PROGRESS')}_FAILED"
+                    stack.set_status(failed, f"Internal failure: {error!r}")
                     logger.exception("operation on stack %s failed", stack.name)
 
-        if self.patience is None:
+        if self.wait_seconds is None:
             run()
         else:
             thread = threading.Thread(target=run, name=f"stack {stack.name}", daemon=True)
             thread.start()
-            thread.join(self.patience)
+            thread.join(self.wait_seconds)
 
 
 def _acknowledged(capability: str, version: Version) -> bool:
@@ -276,9 +277,10 @@ def _acknowledged(capability: str, version: Version) -> bool:
 
 
 def _ignored(params: dict[str, Any]) -> Iterator[str]:
-    """What a request asks for that would be dropped in silence.
+    """Parameters of the request that the embedded AWS would ignore in silence.
 
-    ImportExistingResources is not: with nothing to import it means nothing, and otherwise "already exists" says it.
+    ImportExistingResources is not one of them: without a resource to import it changes nothing, and with one the stack
+    fails with "already exists".
     """
     yield from (name for name in UNSUPPORTED if params.get(name))
     if (params.get("RollbackConfiguration") or {}).get("RollbackTriggers"):

@@ -1,8 +1,8 @@
-"""Who is served: programs that sign their requests with a secret of this server. Web pages are not.
+"""Access control of the server: programs that sign requests with its secret are served, web pages are not.
 
-The server runs code for its callers (custom resources), so every request must show that it comes from its owner.
-Signature Version 4 in a header or a presigned URL is checked; so is the older signature of presigned S3 URLs, which
-boto3 still makes.
+The server runs code for its callers (custom resources), so every request must prove that it comes from the owner. It is
+signed with Signature Version 4, in a header or a presigned URL. Presigned S3 URLs may have the older signature that
+boto3 still generates for some Regions.
 """
 
 import base64
@@ -35,10 +35,10 @@ class NotServed(Exception):
 
 
 def check_origin(request: Request) -> None:
-    """Raise NotServed for requests that a web page or another machine's name leads here.
+    """Raise NotServed for requests of a web page, or for another host name.
 
-    Browsers send Origin or Sec-Fetch-Site with whatever a page asks for; programs send neither. The Host header is
-    checked because a page can let a name of its own point to 127.0.0.1.
+    Browsers add Origin or Sec-Fetch-Site to the requests of a page; other programs do not. The Host header is checked
+    because a page can point its own domain name to 127.0.0.1.
     """
     host = request.environ.get("HTTP_HOST", "")
     if not is_local(host):
@@ -56,16 +56,16 @@ def is_local(host: str) -> bool:
 
 
 def check_secret(request: Request, secret: str) -> None:
-    """Raise NotServed unless the request carries the server's secret in a header of its own."""
+    """Raise NotServed unless the request carries the server's secret in its header."""
     given = request.headers.get(SECRET_HEADER, "")
     if not hmac.compare_digest(given.encode(), secret.encode()):
         raise NotServed(f"{SECRET_HEADER} is not the secret of this server; it is in the file .localaws/secret")
 
 
 def check_signature(request: Request, secret: str) -> None:
-    """Raise NotServed unless the request is signed with the server's secret or with a key that the server issued.
+    """Raise NotServed unless the request is signed with the server's secret or with a key that it issued.
 
-    `secret` is the secret access key of every account; roles that were assumed and IAM users have keys of their own.
+    `secret` is the secret access key of every account. Assumed roles and IAM users have their own keys.
     """
     if "Authorization" in request.headers:
         check: Callable[[Request, str], None] = _check_header
@@ -79,7 +79,7 @@ def check_signature(request: Request, secret: str) -> None:
 
 
 def service(request: Request) -> str:
-    """The service that a request is signed for, or nothing when it is not signed for any."""
+    """The service that the request is signed for; an empty string when it is not signed."""
     found = _AUTHORIZATION.match(request.headers.get("Authorization", ""))
     credential = found["credential"] if found else request.args.get("X-Amz-Credential", "")
     return str([*credential.split("/"), "", "", "", ""][3])
@@ -166,7 +166,7 @@ def _check_equal(given: str, expected: str) -> None:
 
 
 def _body_hash(request: Request) -> str:
-    """The hash of the body, which can be read again afterwards."""
+    """The hash of the body. The body can be read again afterwards."""
     body = request.stream.read(LARGEST_HASHED_BODY + 1)
     if len(body) > LARGEST_HASHED_BODY:
         raise NotServed(f"The body is longer than {LARGEST_HASHED_BODY} bytes")

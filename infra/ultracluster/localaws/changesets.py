@@ -1,4 +1,4 @@
-"""What a new version of a stack would change, told before anything is touched."""
+"""What a new version of a stack would change, computed before any resource is touched."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,8 +8,8 @@ from urllib.parse import unquote, urlparse
 
 from ultracluster.localaws.engine import scope_of
 from ultracluster.localaws.intrinsics import PENDING, TemplateError, pending, resolve
-from ultracluster.localaws.outside import Region
-from ultracluster.localaws.properties import Replacement, changed_names, check_types, desired, replacement
+from ultracluster.localaws.properties import Replacement, changed_names, check_types, replacement, resolved_properties
+from ultracluster.localaws.region import RegionLookup
 from ultracluster.localaws.resources import Properties, Resource, client
 from ultracluster.localaws.schemas import create_only
 from ultracluster.localaws.stacks import Record, Stack, StackBackend, Version
@@ -26,8 +26,8 @@ from ultracluster.localaws.templates import (
 Change = dict[str, Any]
 
 
-def version_of(request: Mapping[str, Any], stack: Stack, backend: StackBackend) -> Version:
-    """The version of `stack` that a CreateStack, UpdateStack or CreateChangeSet request asks for.
+def requested_version(request: Mapping[str, Any], stack: Stack, backend: StackBackend) -> Version:
+    """The version of `stack` that a CreateStack, UpdateStack or CreateChangeSet request describes.
 
     Raises TemplateError when CloudFormation would refuse the request.
     """
@@ -35,31 +35,31 @@ def version_of(request: Mapping[str, Any], stack: Stack, backend: StackBackend) 
     source = template_source(request, previous, backend)
     body = parse(source)
     check_types(body, backend.region_name)
-    if previous and (moved := sorted(_retyped(previous.body, body))):
+    if previous and (moved := sorted(_changed_types(previous.body, body))):
         raise TemplateError(
             "Update of resource type is not permitted. The new template modifies resource type of the following "
             f"resources: [{', '.join(moved)}]"
         )
-    given = _given(request.get("Parameters") or [], previous)
+    given = _request_parameters(request.get("Parameters") or [], previous)
     tags = request.get("Tags")
     version = Version(
         source=source,
         body=body,
         given=given,
-        values=parameter_values(body, given, Region(backend).ssm_parameter),
+        values=parameter_values(body, given, RegionLookup(backend).ssm_parameter),
         tags={tag["Key"]: tag["Value"] for tag in tags or ()} if tags is not None or not previous else previous.tags,
         capabilities=tuple(request.get("Capabilities") or ()),
         role_arn=request.get("RoleARN") or (previous.role_arn if previous else None),
         notification_arns=tuple(request.get("NotificationARNs") or ()),
     )
-    scope = scope_of(stack, version, Region(backend))
+    scope = scope_of(stack, version, RegionLookup(backend))
     check_rules(body, scope)
     declarations(body, scope.conditions)
     return version
 
 
 def template_source(request: Mapping[str, Any], previous: Version | None, backend: StackBackend) -> str:
-    """The template that a request carries, points to in S3, or repeats. TemplateError when there is none."""
+    """The template: in the request, in S3, or that of the previous version. TemplateError when there is none."""
     if request.get("TemplateBody"):
         return str(request["TemplateBody"])
     if request.get("TemplateURL"):
@@ -75,21 +75,21 @@ def template_source(request: Mapping[str, Any], previous: Version | None, backen
 
 def plan(stack: Stack, version: Version, backend: StackBackend) -> list[Change]:
     """The changes from the stack's resources to `version`, as DescribeChangeSet lists them."""
-    scope = scope_of(stack, version, Region(backend))
+    scope = scope_of(stack, version, RegionLookup(backend))
     wanted = declarations(version.body, scope.conditions)
     there = {name: record for name, record in stack.resources.items() if record.key in stack.alive}
-    ready: dict[str, Any] = {}
+    known: dict[str, Any] = {}
     changes: list[Change] = []
     for name, declaration in wanted.items():
         record = there.get(name)
-        properties = desired(declaration, replace(scope, resources=ready), version.tags, stack.region)
+        properties = resolved_properties(declaration, replace(scope, resources=known), version.tags, stack.region)
         if record is None:
-            ready[name] = PENDING
+            known[name] = PENDING
             changes.append(_change("Add", name, declaration.type))
             continue
         kind = replacement(record.type, record.properties, properties, stack.region)
         scopes = _scopes(record, declaration, properties)
-        ready[name] = PENDING if kind == "True" else _foreseen(record, altered="Properties" in scopes)
+        known[name] = PENDING if kind == "True" else _planned_resource(record, altered="Properties" in scopes)
         if scopes:
             changes.append(_modify(record, declaration, properties, kind, scopes, stack.region))
     for name, record in there.items():
@@ -101,17 +101,17 @@ def plan(stack: Stack, version: Version, backend: StackBackend) -> list[Change]:
 
 def changes_outputs(stack: Stack, version: Version, backend: StackBackend) -> bool:
     """Whether outputs would change although no resource does."""
-    scope = scope_of(stack, version, Region(backend))
-    known = replace(scope, resources={name: record.resource for name, record in stack.resources.items()})
-    told = {
-        name: (resolve(about["Value"], known), resolve(about.get("Export", {}).get("Name"), known))
+    scope = scope_of(stack, version, RegionLookup(backend))
+    current = replace(scope, resources={name: record.resource for name, record in stack.resources.items()})
+    new = {
+        name: (resolve(about["Value"], current), resolve(about.get("Export", {}).get("Name"), current))
         for name, about in outputs(version.body, scope.conditions)
     }
-    return told != {name: (output.value, output.export) for name, output in stack.outputs.items()}
+    return new != {name: (output.value, output.export) for name, output in stack.outputs.items()}
 
 
-class _Foreseen(dict[str, Any]):
-    """The attributes of a resource that will be updated: each may change."""
+class _PendingAttributes(dict[str, Any]):
+    """Attributes of a resource that will be updated: any of them may change."""
 
     def __contains__(self, _: object) -> bool:
         return True
@@ -120,18 +120,18 @@ class _Foreseen(dict[str, Any]):
         return PENDING
 
 
-def _foreseen(record: Record, *, altered: bool) -> Resource:
-    return Resource(record.physical_id, _Foreseen()) if altered else record.resource
+def _planned_resource(record: Record, *, altered: bool) -> Resource:
+    return Resource(record.physical_id, _PendingAttributes()) if altered else record.resource
 
 
-def _retyped(old: Body, new: Body) -> Iterator[str]:
+def _changed_types(old: Body, new: Body) -> Iterator[str]:
     for name, about in new["Resources"].items():
         if name in old["Resources"] and old["Resources"][name]["Type"] != about["Type"]:
             yield name
 
 
-def _given(parameters: list[Mapping[str, Any]], previous: Version | None) -> dict[str, str]:
-    """Parameters as given, those with UsePreviousValue as they were given before; a default needs no giving."""
+def _request_parameters(parameters: list[Mapping[str, Any]], previous: Version | None) -> dict[str, str]:
+    """Parameters of the request; those with UsePreviousValue keep the value that the previous request gave."""
     given: dict[str, str] = {}
     for parameter in parameters:
         name = str(parameter["ParameterKey"])
@@ -199,7 +199,7 @@ def _detail(attribute: str, name: str | None, value: Any, *, fixed: bool) -> Cha
 
 
 def _change(action: str, name: str, type_name: str, physical_id: str | None = None, **extra: Any) -> Change:
-    told = {"Action": action, "LogicalResourceId": name, "ResourceType": type_name, **extra}
+    change = {"Action": action, "LogicalResourceId": name, "ResourceType": type_name, **extra}
     if physical_id:
-        told["PhysicalResourceId"] = physical_id
-    return {"Type": "Resource", "ResourceChange": told}
+        change["PhysicalResourceId"] = physical_id
+    return {"Type": "Resource", "ResourceChange": change}

@@ -6,15 +6,15 @@ from typing import Any
 from ultracluster.localaws.stacks import ChangeSet, Record, Stack, Version
 from ultracluster.localaws.templates import Body, required_capabilities, transforms
 
-Told = dict[str, Any]
+ApiResponse = dict[str, Any]
 
 
-def stack(of: Stack) -> Told:
-    """A member of DescribeStacks."""
-    version = of.version
-    told: Told = {
-        **stack_summary(of),
-        "ChangeSetId": of.executed,
+def stack(source: Stack) -> ApiResponse:
+    """A stack as DescribeStacks lists it."""
+    version = source.version
+    response: ApiResponse = {
+        **stack_summary(source),
+        "ChangeSetId": source.executed,
         "Description": version.body.get("Description") if version else None,
         "Parameters": _parameters(version) if version else [],
         "Capabilities": list(version.capabilities) if version else [],
@@ -22,39 +22,46 @@ def stack(of: Stack) -> Told:
         "RoleARN": version.role_arn if version else None,
         "Tags": _tags(version) if version else [],
         "Outputs": [
-            _known({"OutputKey": name, "OutputValue": it.value, "Description": it.description, "ExportName": it.export})
-            for name, it in of.outputs.items()
+            _without_none(
+                {
+                    "OutputKey": name,
+                    "OutputValue": output.value,
+                    "Description": output.description,
+                    "ExportName": output.export,
+                }
+            )
+            for name, output in source.outputs.items()
         ],
-        "DisableRollback": of.disable_rollback,
-        "EnableTerminationProtection": of.termination_protection,
+        "DisableRollback": source.disable_rollback,
+        "EnableTerminationProtection": source.termination_protection,
         "RollbackConfiguration": {},
     }
-    return _known(told)
+    return _without_none(response)
 
 
-def stack_summary(of: Stack) -> Told:
-    """A member of ListStacks."""
-    return _known(
+def stack_summary(source: Stack) -> ApiResponse:
+    """A stack as ListStacks lists it."""
+    return _without_none(
         {
-            "StackId": of.id,
-            "StackName": of.name,
-            "TemplateDescription": of.version.body.get("Description") if of.version else None,
-            "CreationTime": of.created,
-            "LastUpdatedTime": of.updated,
-            "DeletionTime": of.deleted,
-            "StackStatus": of.status,
-            "StackStatusReason": of.reason,
+            "StackId": source.id,
+            "StackName": source.name,
+            "TemplateDescription": source.version.body.get("Description") if source.version else None,
+            "CreationTime": source.created,
+            "LastUpdatedTime": source.updated,
+            "DeletionTime": source.deleted,
+            "StackStatus": source.status,
+            "StackStatusReason": source.reason,
             "DriftInformation": {"StackDriftStatus": "NOT_CHECKED"},
         }
     )
 
 
-def resource(of: Stack, record: Record) -> Told:
-    """A member of DescribeStackResources and ListStackResources, and what DescribeStackResource answers."""
-    return _known(
+def resource(source: Stack, record: Record) -> ApiResponse:
+    """A resource as DescribeStackResource, DescribeStackResources and ListStackResources return it."""
+    return _without_none(
         {
-            "StackName": of.name,
-            "StackId": of.id,
+            "StackName": source.name,
+            "StackId": source.id,
             "LogicalResourceId": record.logical_id,
             "PhysicalResourceId": record.physical_id,
             "ResourceType": record.type,
@@ -68,23 +75,23 @@ def resource(of: Stack, record: Record) -> Told:
     )
 
 
-def operation_events(of: Stack, *, failed_only: bool) -> list[Told]:
-    """Members of DescribeEvents, newest first."""
+def operation_events(source: Stack, *, failed_only: bool) -> list[ApiResponse]:
+    """The events that DescribeEvents lists, newest first."""
     return [
-        {**event, "EventType": "STACK_EVENT", "OperationId": event.get("ClientRequestToken", of.id)}
-        for event in reversed(of.events)
+        {**event, "EventType": "STACK_EVENT", "OperationId": event.get("ClientRequestToken", source.id)}
+        for event in reversed(source.events)
         if not failed_only or event["ResourceStatus"].endswith("_FAILED")
     ]
 
 
-def change_set(of: Stack, change: ChangeSet) -> Told:
-    """What DescribeChangeSet answers, and a member of ListChangeSets."""
-    return _known(
+def change_set(source: Stack, change: ChangeSet) -> ApiResponse:
+    """A change set as DescribeChangeSet and ListChangeSets return it."""
+    return _without_none(
         {
             "ChangeSetName": change.name,
             "ChangeSetId": change.id,
-            "StackId": of.id,
-            "StackName": of.name,
+            "StackId": source.id,
+            "StackName": source.name,
             "Description": change.description,
             "Parameters": _parameters(change.version),
             "CreationTime": change.created,
@@ -100,13 +107,13 @@ def change_set(of: Stack, change: ChangeSet) -> Told:
     )
 
 
-def template_summary(body: Body) -> Told:
-    """What GetTemplateSummary and ValidateTemplate answer."""
+def template_summary(body: Body) -> ApiResponse:
+    """The response of GetTemplateSummary and ValidateTemplate."""
     needed = required_capabilities(body)
-    return _known(
+    return _without_none(
         {
             "Parameters": [
-                _known(
+                _without_none(
                     {
                         "ParameterKey": name,
                         "ParameterType": about["Type"],
@@ -128,26 +135,25 @@ def template_summary(body: Body) -> Told:
     )
 
 
-def _parameters(version: Version) -> list[Told]:
-    """Parameters with the values given or defaulted, and what SSM holds for those of an SSM type."""
-    told = []
+def _parameters(version: Version) -> list[ApiResponse]:
+    """Parameters with their given or default values; those of an SSM type also with the value in Parameter Store."""
+    response = []
     for name, about in version.body.get("Parameters", {}).items():
         value = version.given.get(name, about.get("Default"))
         hidden = about.get("NoEcho", False) in (True, "true")
         resolved = version.values[name] if "SSM::Parameter::Value" in about["Type"] else None
         shown = ",".join(resolved) if isinstance(resolved, list) else resolved
-        told.append(
-            _known({"ParameterKey": name, "ParameterValue": "****" if hidden else str(value), "ResolvedValue": shown})
-        )
-    return told
+        given = "****" if hidden else str(value)
+        response.append(_without_none({"ParameterKey": name, "ParameterValue": given, "ResolvedValue": shown}))
+    return response
 
 
-def _tags(version: Version) -> list[Told]:
+def _tags(version: Version) -> list[ApiResponse]:
     return [{"Key": key, "Value": value} for key, value in version.tags.items()]
 
 
-def _known(told: Told) -> Told:
-    return {name: value for name, value in told.items() if value is not None}
+def _without_none(response: ApiResponse) -> ApiResponse:
+    return {name: value for name, value in response.items() if value is not None}
 
 
 def _json(value: Any) -> str:

@@ -1,7 +1,7 @@
-"""Stack operations: create, update in place or by replacement, roll back, delete. Each step leaves an event.
+"""Stack operations: create, update in place or by replacement, roll back, delete. Each step records an event.
 
-The order and the statuses are those of the CloudFormation User Guide, "Stack status codes" and "Update behaviors of
-stack resources"; resources are handled one after the other, each after all that it needs.
+Order and statuses follow the CloudFormation User Guide, "Stack status codes" and "Update behaviors of
+stack resources"; resources are handled one at a time, each after the resources that it depends on.
 """
 
 import json
@@ -15,11 +15,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ultracluster.localaws import faults
 from ultracluster.localaws.intrinsics import Scope, TemplateError, resolve
-from ultracluster.localaws.outside import Region
-from ultracluster.localaws.properties import check, desired, handler_of, replacement
+from ultracluster.localaws.properties import check, handler_of, replacement, resolved_properties
+from ultracluster.localaws.region import RegionLookup
 from ultracluster.localaws.resources import Context, HandlerError, NotUpdatable, Properties, Resource
 from ultracluster.localaws.schemas import text
-from ultracluster.localaws.stacks import Good, Output, Record, Stack, StackBackend, Version
+from ultracluster.localaws.stacks import LastGood, Output, Record, Stack, StackBackend, Version
 from ultracluster.localaws.templates import Declaration, declarations, transforms, with_conditions
 from ultracluster.localaws.templates import outputs as declared_outputs
 
@@ -33,12 +33,12 @@ IN_USE = "Delete canceled. Cannot delete export {export} as it is in use by {use
 GONE = ("NotFound", "NoSuch", "DoesNotExist")
 
 
-class Failed(Exception):
-    """An operation on a stack cannot go on; the message is the stack's StatusReason."""
+class OperationFailed(Exception):
+    """An operation on a stack fails; the message becomes the stack's StatusReason."""
 
 
-def scope_of(stack: Stack, version: Version, region: Region) -> Scope:
-    """What the functions of this version's template may refer to, before any resource exists."""
+def scope_of(stack: Stack, version: Version, region: RegionLookup) -> Scope:
+    """Everything that functions in this version's template may refer to, before any resource exists."""
     pseudo = {
         "AWS::AccountId": stack.account,
         "AWS::NotificationARNs": list(version.notification_arns),
@@ -53,7 +53,7 @@ def scope_of(stack: Stack, version: Version, region: Region) -> Scope:
 
 
 class Operation:
-    """One operation on one stack, from its in-progress status to its last event."""
+    """One operation on one stack, from the in-progress status to the last event."""
 
     def __init__(self, backend: StackBackend, stack: Stack, token: str | None = None) -> None:
         self._backend = backend
@@ -62,91 +62,93 @@ class Operation:
         self._before = stack.status
 
     def begin(self, verb: Verb, reason: str | None = "User Initiated") -> None:
-        """Take the stack into the in-progress status of `verb`."""
+        """Set the in-progress status of `verb`."""
         if verb == "UPDATE":
             self._stack.updated = datetime.now(UTC)
-        self._now(f"{verb}_IN_PROGRESS", reason)
+        self._set_status(f"{verb}_IN_PROGRESS", reason)
 
     def deploy(self, verb: Verb, version: Version, on_failure: OnFailure) -> None:
-        """Bring the stack to `version`; when that fails, roll back unless told otherwise."""
+        """Deploy `version`. A failure rolls the stack back unless `on_failure` says otherwise."""
         stack = self._stack
         stack.version = version
         try:
             outputs, imports = self._apply(version)
             self._check_exports(outputs)
-        except Failed as failure:
+        except OperationFailed as failure:
             if on_failure == "DO_NOTHING":
-                self._now(f"{verb}_FAILED", str(failure))
+                self._set_status(f"{verb}_FAILED", str(failure))
                 return
             self.roll_back(str(failure))
-            if on_failure == "DELETE" and stack.good is None:
-                self._now("DELETE_IN_PROGRESS")
+            if on_failure == "DELETE" and stack.last_good is None:
+                self._set_status("DELETE_IN_PROGRESS")
                 self._deleted()
             return
         stack.outputs, stack.imports = outputs, imports
         if verb == "UPDATE":
-            self._now("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
+            self._set_status("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
             self._clean_up()
-        stack.good = Good(version, dict(stack.resources))
-        self._now(f"{verb}_COMPLETE")
+        stack.last_good = LastGood(version, dict(stack.resources))
+        self._set_status(f"{verb}_COMPLETE")
 
     def roll_back(self, reason: str | None) -> None:
-        """Go back to the last good version, or to nothing when there is none."""
-        if self._stack.good is None:
+        """Roll back to the last complete version, or delete everything when there is none."""
+        if self._stack.last_good is None:
             self._roll_back_creation(reason)
         else:
-            self._roll_back_update(self._stack.good, reason)
+            self._roll_back_update(self._stack.last_good, reason)
 
     def delete(self, retain: Iterable[str] = ()) -> None:
-        """Delete all that the stack made, except what a policy or `retain` (logical ids) keeps."""
+        """Delete the stack's resources, except those that a DeletionPolicy or `retain` (logical ids) retains."""
         stack = self._stack
         for export in _exports(stack.outputs):
             if users := self._importers(export):
-                self._now(self._before, IN_USE.format(export=export, users=users))  # AWS goes back, too
+                self._set_status(self._before, IN_USE.format(export=export, users=users))  # as AWS does
                 return
         failed = self._delete_all(lambda record: record.deletion_policy != "Delete" or record.logical_id in set(retain))
         if failed:
-            self._now("DELETE_FAILED", f"The following resource(s) failed to delete: [{', '.join(failed)}]. ")
+            self._set_status("DELETE_FAILED", f"The following resource(s) failed to delete: [{', '.join(failed)}]. ")
         else:
             self._deleted()
 
     def _apply(self, version: Version) -> tuple[dict[str, Output], frozenset[str]]:
-        """Create and update resources until they are as `version` says; its outputs and the exports it imports.
+        """Create and update the resources of `version`. Returns its outputs and the exports that it imports.
 
-        Raises Failed at the first that cannot be.
+        Raises OperationFailed at the first resource that fails.
         """
         stack = self._stack
-        region = Region(self._backend)
+        region = RegionLookup(self._backend)
         try:
             scope = scope_of(stack, version, region)
             wanted = declarations(version.body, scope.conditions)
         except TemplateError as error:
-            raise Failed(str(error)) from error
+            raise OperationFailed(str(error)) from error
         ready: dict[str, Resource] = {}
         for rank, declaration in enumerate(wanted.values()):
-            ready[declaration.logical_id] = self._settle(declaration, rank, replace(scope, resources=ready), version)
+            known = replace(scope, resources=ready)
+            ready[declaration.logical_id] = self._deploy_resource(declaration, rank, known, version)
         try:
-            told = dict(_outputs(version, replace(scope, resources=ready)))
+            outputs = dict(_outputs(version, replace(scope, resources=ready)))
         except TemplateError as error:
-            raise Failed(str(error)) from error
+            raise OperationFailed(str(error)) from error
         stack.resources = {name: stack.resources[name] for name in wanted}
-        return told, frozenset(region.imports)
+        return outputs, frozenset(region.imports)
 
-    def _settle(self, declaration: Declaration, rank: int, scope: Scope, version: Version) -> Resource:
-        """Create, change or leave one resource, so that it is as declared."""
+    def _deploy_resource(self, declaration: Declaration, rank: int, scope: Scope, version: Version) -> Resource:
+        """Create or update one resource, or leave it when it already matches its declaration."""
         stack = self._stack
         name = declaration.logical_id
         record = stack.resources.get(name)
         try:
-            properties = desired(declaration, scope, version.tags, stack.region)
+            properties = resolved_properties(declaration, scope, version.tags, stack.region)
             if record is None or record.attempted is not None or record.properties != properties:
                 check(declaration.type, name, properties, stack.region)
         except (TemplateError, HandlerError) as error:
-            raise self._failed(declaration, record, "UPDATE" if record else "CREATE", str(error), None) from error
+            verb: Verb = "UPDATE" if record else "CREATE"
+            raise self._record_failure(declaration, record, verb, str(error), None) from error
         if record is None:
             return self._create(declaration, properties, rank, verb="CREATE").resource
         if record.attempted is None and record.properties == properties:
-            stack.keep(_declared(record, declaration, rank))
+            stack.set_current(_with_declaration(record, declaration, rank))
             if record.status.endswith("_FAILED"):
                 self._event(record, "UPDATE_COMPLETE", None)
             return record.resource
@@ -155,7 +157,7 @@ class Operation:
     def _change(self, declaration: Declaration, record: Record, properties: Properties, rank: int) -> Record:
         stack = self._stack
         if replacement(record.type, record.properties, properties, stack.region) == "True":
-            self._supersede(record, declaration)
+            self._mark_replaced(record, declaration)
             self._event(record, "UPDATE_IN_PROGRESS", REPLACING, properties)
             return self._create(declaration, properties, rank, verb="UPDATE")
         self._event(record, "UPDATE_IN_PROGRESS", None, properties)
@@ -164,24 +166,24 @@ class Operation:
         context = self._context(declaration.logical_id, declaration.type)
 
         def update() -> Resource:
-            faults.strike(context, "update")
-            stack.keep(replace(record, attempted=properties))  # until it is known to be done
+            faults.raise_injected(context, "update")
+            stack.set_current(replace(record, attempted=properties))  # until the update succeeds
             try:
                 return handler.update(context, record.physical_id, old, properties)
             except NotUpdatable:
-                stack.keep(record)
+                stack.set_current(record)
                 raise
 
-        made = _attempt(update)
+        made = _result_of(update)
         if not isinstance(made, Resource):
-            raise self._failed(declaration, record, "UPDATE", made, properties)
-        if made.physical_id != record.physical_id:  # a custom resource may answer an update with a new one
-            stack.keep(record)
-            self._supersede(record, declaration)
-        return self._made(declaration, properties, made, rank, "UPDATE_COMPLETE")
+            raise self._record_failure(declaration, record, "UPDATE", made, properties)
+        if made.physical_id != record.physical_id:  # a custom resource may return another physical id
+            stack.set_current(record)
+            self._mark_replaced(record, declaration)
+        return self._record_success(declaration, properties, made, rank, "UPDATE_COMPLETE")
 
-    def _supersede(self, record: Record, declaration: Declaration) -> None:
-        """From here on `record` only awaits deletion, under the policy for what is replaced."""
+    def _mark_replaced(self, record: Record, declaration: Declaration) -> None:
+        """Mark `record` as replaced: the clean-up deletes or retains it by its UpdateReplacePolicy."""
         self._stack.alive[record.key] = replace(record, deletion_policy=declaration.update_replace_policy)
 
     def _create(self, declaration: Declaration, properties: Properties, rank: int, *, verb: Verb) -> Record:
@@ -192,16 +194,18 @@ class Operation:
             )
 
         def create() -> Resource:
-            faults.strike(context, "create")
+            faults.raise_injected(context, "create")
             return handler_of(declaration.type).create(context, properties)
 
-        made = _attempt(create)
+        made = _result_of(create)
         if not isinstance(made, Resource):
             record = self._stack.resources.get(declaration.logical_id)
-            raise self._failed(declaration, record, verb, made, properties)
-        return self._made(declaration, properties, made, rank, f"{verb}_COMPLETE")
+            raise self._record_failure(declaration, record, verb, made, properties)
+        return self._record_success(declaration, properties, made, rank, f"{verb}_COMPLETE")
 
-    def _made(self, declaration: Declaration, properties: Properties, made: Resource, rank: int, status: str) -> Record:
+    def _record_success(
+        self, declaration: Declaration, properties: Properties, made: Resource, rank: int, status: str
+    ) -> Record:
         record = Record(
             logical_id=declaration.logical_id,
             type=declaration.type,
@@ -216,13 +220,13 @@ class Operation:
             reason=None,
             at=datetime.now(UTC),
         )
-        self._stack.keep(record)
+        self._stack.set_current(record)
         self._event(record, status, None, properties)
         return record
 
-    def _failed(
+    def _record_failure(
         self, declaration: Declaration, record: Record | None, verb: Verb, reason: str, properties: Properties | None
-    ) -> Failed:
+    ) -> OperationFailed:
         name = declaration.logical_id
         physical_id = record.physical_id if record else ""
         self._stack.event(
@@ -234,64 +238,64 @@ class Operation:
             properties=None if properties is None else _dump(properties),
         )
         if record:
-            self._stack.mark(self._stack.resources[name], f"{verb}_FAILED", reason)
-        return Failed(f"The following resource(s) failed to {verb.lower()}: [{name}]. ")
+            self._stack.set_resource_status(self._stack.resources[name], f"{verb}_FAILED", reason)
+        return OperationFailed(f"The following resource(s) failed to {verb.lower()}: [{name}]. ")
 
     def _check_exports(self, outputs: Mapping[str, Output]) -> None:
-        """Exports are unique in a region, and one that is in use neither changes nor goes."""
+        """Exports are unique in a Region. An export in use can neither change nor be removed."""
         stack = self._stack
         mine = _exports(outputs)
         for other in self._backend.live():
             clash = [name for name in mine if other is not stack and name in _exports(other.outputs)]
             if clash:
-                raise Failed(f"Export with name {clash[0]} is already exported by stack {other.name}.")
+                raise OperationFailed(f"Export with name {clash[0]} is already exported by stack {other.name}.")
         for name, value in _exports(stack.outputs).items():
             users = self._importers(name)
             if users and name not in mine:
-                raise Failed(IN_USE.format(export=name, users=users))
+                raise OperationFailed(IN_USE.format(export=name, users=users))
             if users and mine[name] != value:
-                raise Failed(f"Export {name} cannot be updated as it is in use by {users}")
+                raise OperationFailed(f"Export {name} cannot be updated as it is in use by {users}")
 
     def _importers(self, export: str) -> str:
-        """Names of the other stacks that import it."""
+        """Names of the other stacks that import the export."""
         return ", ".join(user.name for user in self._backend.importers(export) if user is not self._stack)
 
     def _roll_back_creation(self, reason: str | None) -> None:
         stack = self._stack
-        self._now("ROLLBACK_IN_PROGRESS", f"{reason or ''}Rollback requested by user.")
+        self._set_status("ROLLBACK_IN_PROGRESS", f"{reason or ''}Rollback requested by user.")
         stack.outputs, stack.imports = {}, frozenset()
         failed = self._delete_all(lambda record: record.deletion_policy == "Retain")
         listed = f"The following resource(s) failed to delete: [{', '.join(failed)}]. " if failed else None
-        self._now("ROLLBACK_FAILED" if failed else "ROLLBACK_COMPLETE", listed)
+        self._set_status("ROLLBACK_FAILED" if failed else "ROLLBACK_COMPLETE", listed)
 
-    def _roll_back_update(self, good: Good, reason: str | None) -> None:
+    def _roll_back_update(self, last_good: LastGood, reason: str | None) -> None:
         stack = self._stack
-        self._now("UPDATE_ROLLBACK_IN_PROGRESS", reason)
-        stack.version = good.version
+        self._set_status("UPDATE_ROLLBACK_IN_PROGRESS", reason)
+        stack.version = last_good.version
         stack.resources = {
             name: replace(stack.alive.get(record.key, record), deletion_policy=record.deletion_policy)
-            for name, record in good.resources.items()
+            for name, record in last_good.resources.items()
         }
         try:
-            stack.outputs, stack.imports = self._apply(good.version)
-        except Failed as failure:
-            self._now("UPDATE_ROLLBACK_FAILED", str(failure))
+            stack.outputs, stack.imports = self._apply(last_good.version)
+        except OperationFailed as failure:
+            self._set_status("UPDATE_ROLLBACK_FAILED", str(failure))
             return
-        self._now("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS")
+        self._set_status("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS")
         self._clean_up()
-        stack.good = Good(good.version, dict(stack.resources))
-        self._now("UPDATE_ROLLBACK_COMPLETE")
+        stack.last_good = LastGood(last_good.version, dict(stack.resources))
+        self._set_status("UPDATE_ROLLBACK_COMPLETE")
 
     def _clean_up(self) -> None:
-        """Delete what the current version no longer holds. What cannot be deleted is left behind, as AWS does."""
+        """Delete resources that left the stack. Those that fail to delete are left behind, as in AWS."""
         current = {record.key for record in self._stack.resources.values()}
         for record in sorted(self._stack.alive.values(), key=lambda record: -record.rank):
             if record.key not in current:
                 self._delete_one(record, keep=record.deletion_policy == "Retain")
-                self._stack.forget(record)
+                self._stack.remove(record)
 
     def _delete_all(self, keep: Callable[[Record], bool]) -> list[str]:
-        """Delete everything alive, dependents first; the logical ids that could not be."""
+        """Delete all remaining resources, dependents first. Returns the logical ids that failed."""
         stack = self._stack
         current = {record.key for record in stack.resources.values()}
         order = sorted(stack.alive.values(), key=lambda record: (record.key in current, -record.rank))
@@ -304,11 +308,11 @@ class Operation:
                 failed.append(record.logical_id)
                 blocked |= record.needs
             else:
-                stack.forget(record)
+                stack.remove(record)
         return failed
 
     def _delete_one(self, record: Record, *, keep: bool) -> bool:
-        """Whether the resource is gone or kept on purpose."""
+        """Delete or retain the resource. False when the deletion failed."""
         if keep:
             self._event(record, "DELETE_SKIPPED", None)
             return True
@@ -316,7 +320,7 @@ class Operation:
         context = self._context(record.logical_id, record.type)
 
         def delete() -> Resource:
-            faults.strike(context, "delete")
+            faults.raise_injected(context, "delete")
             try:
                 handler_of(record.type).delete(context, record.physical_id, record.properties)
             except ClientError as error:
@@ -324,7 +328,7 @@ class Operation:
                     raise
             return record.resource
 
-        done = _attempt(delete)
+        done = _result_of(delete)
         if isinstance(done, Resource):
             self._event(record, "DELETE_COMPLETE", None)
             return True
@@ -333,19 +337,19 @@ class Operation:
 
     def _deleted(self) -> None:
         stack = self._stack
-        stack.outputs, stack.imports, stack.good = {}, frozenset(), None
+        stack.outputs, stack.imports, stack.last_good = {}, frozenset(), None
         stack.deleted = datetime.now(UTC)
-        self._now("DELETE_COMPLETE")
+        self._set_status("DELETE_COMPLETE")
 
     def _context(self, logical_id: str, type_name: str) -> Context:
         stack = self._stack
         return Context(stack.account, stack.region, stack.name, stack.id, logical_id, type_name)
 
-    def _now(self, status: str, reason: str | None = None) -> None:
-        self._stack.now(status, reason, self._token)
+    def _set_status(self, status: str, reason: str | None = None) -> None:
+        self._stack.set_status(status, reason, self._token)
 
     def _event(self, record: Record, status: str, reason: str | None, properties: Properties | None = None) -> None:
-        self._stack.mark(record, status, reason)
+        self._stack.set_resource_status(record, status, reason)
         self._stack.event(
             record.logical_id,
             record.physical_id,
@@ -357,22 +361,23 @@ class Operation:
         )
 
 
-def _attempt(call: Callable[[], Resource]) -> Resource | str:
-    """What the call made, or why it failed, in the words of an event."""
+def _result_of(call: Callable[[], Resource]) -> Resource | str:
+    """The result of the call, or the reason of its failure as an event shows it."""
     try:
         return call()
     except ClientError as error:
-        told = error.response["Error"]
-        return f"{told.get('Message', error)} (Operation: {error.operation_name}, Error Code: {told.get('Code')})"
+        details = error.response["Error"]
+        code = details.get("Code")
+        return f"{details.get('Message', error)} (Operation: {error.operation_name}, Error Code: {code})"
     except (HandlerError, TemplateError, BotoCoreError) as error:
         return str(error)
-    except Exception as error:  # a fault of ours fails the resource, by name, like any other
+    except Exception as error:  # a bug of the embedded AWS fails the resource and is named in its event
         logger.exception("handler failed")
         return f"Internal failure of the embedded AWS: {error!r}"
 
 
-def _declared(record: Record, declaration: Declaration, rank: int) -> Record:
-    """The record of a resource that stays as it is, with what its declaration says beside its properties."""
+def _with_declaration(record: Record, declaration: Declaration, rank: int) -> Record:
+    """The record of an unchanged resource, with the declaration's metadata, policies and dependencies."""
     return replace(
         record,
         metadata=declaration.metadata,

@@ -1,4 +1,4 @@
-"""Failures on demand: the next operations on a resource type or logical id answer as AWS does on a bad day."""
+"""Fault injection: the next operations on a resource type or logical id fail with an error of AWS."""
 
 import threading
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 
 @dataclass(frozen=True)
 class Fault:
-    """What fails, how, and how many more times. `on` is a resource type or a logical id."""
+    """An injected fault and how many more times it is raised. `on` is a resource type or a logical id."""
 
     name: Name
     on: str
@@ -30,33 +30,33 @@ _faults: list[Fault] = []
 
 
 def inject(name: Name, on: str, *, times: int = 1, operations: tuple[Operation, ...] = ("create", "update")) -> Fault:
-    """Let the next `times` of these operations on a resource type or logical id fail. ValueError for unknown names."""
+    """Fail the next `times` of these operations on a resource type or logical id. ValueError for unknown names."""
     if name not in NAMES:
-        raise ValueError(f"no fault is named {name!r}; there are {', '.join(NAMES)}")
+        raise ValueError(f"unknown fault {name!r}; use one of {', '.join(NAMES)}")
     if times < 1 or not operations or not set(operations) <= set(OPERATIONS):
-        raise ValueError(f"a fault strikes at least once, on some of {', '.join(OPERATIONS)}")
+        raise ValueError(f"set times to 1 or more, and operations to some of {', '.join(OPERATIONS)}")
     fault = Fault(name, on, times, tuple(operations))
     with _lock:
         _faults.append(fault)
     return fault
 
 
-def waiting() -> list[Fault]:
-    """The faults that have not struck all their times."""
+def pending() -> list[Fault]:
+    """The faults that are not used up."""
     with _lock:
         return list(_faults)
 
 
 def clear() -> None:
-    """Forget every fault."""
+    """Remove all faults."""
     with _lock:
         _faults.clear()
 
 
-def strike(context: Context, operation: Operation) -> None:
-    """Raise the ClientError of a fault that waits for this operation, if one does."""
+def raise_injected(context: Context, operation: Operation) -> None:
+    """Raise the ClientError of a fault that was injected for this operation, if there is one."""
     with _lock:
-        found = next((fault for fault in _faults if _meets(fault, context, operation)), None)
+        found = next((fault for fault in _faults if _matches(fault, context, operation)), None)
         if found is None:
             return
         place = _faults.index(found)
@@ -64,19 +64,19 @@ def strike(context: Context, operation: Operation) -> None:
     raise _error(found.name, context, operation)
 
 
-def _meets(fault: Fault, context: Context, operation: Operation) -> bool:
+def _matches(fault: Fault, context: Context, operation: Operation) -> bool:
     return fault.on in (context.type, context.logical_id) and operation in fault.operations
 
 
 class _Codes(NamedTuple):
-    """The error codes of a service for faults that every service knows."""
+    """Error codes of a service for throttling, quotas and denied access."""
 
     throttling: str = "ThrottlingException"
     quota: str = "ServiceQuotaExceededException"
     denied: str = "AccessDeniedException"
 
 
-# API references: "Error codes" of EC2, S3 and IAM, "Errors" of the create operations of the others.
+# API references: "Error codes" of EC2, S3 and IAM, "Errors" of the create operations of the other services.
 _SERVICES = {
     "EC2": _Codes("RequestLimitExceeded", "{resource}LimitExceeded", "UnauthorizedOperation"),
     "FSx": _Codes(quota="ServiceLimitExceeded"),
@@ -90,7 +90,7 @@ _EC2_NAMES = {"EIP": "Address", "Instance": "Vcpu", "VPC": "Vpc", "VPCEndpoint":
 
 
 def _error(name: Name, context: Context, operation: Operation) -> ClientError:
-    """The error that the service behind the type answers with."""
+    """The error that the resource type's service returns."""
     service, resource = context.type.split("::")[-2:]
     codes = _SERVICES.get(service, _Codes())
     action = f"{operation.capitalize()}{resource}"

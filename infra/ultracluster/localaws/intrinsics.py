@@ -1,4 +1,4 @@
-"""The functions of a CloudFormation template, evaluated. Pure: what lies outside the template is asked of `Outside`."""
+"""The functions of a CloudFormation template, evaluated. Pure: `Lookup` finds values that are not in the template."""
 
 import base64
 import ipaddress
@@ -15,11 +15,11 @@ LANGUAGE_EXTENSIONS = "AWS::LanguageExtensions"
 
 
 class TemplateError(Exception):
-    """A template or its parameters cannot be used; the message is what CloudFormation's ValidationError says."""
+    """A template or its parameters are invalid. The message is that of CloudFormation's ValidationError."""
 
 
 class _Pending:
-    """A value that only exists once the change is executed."""
+    """A value that is known only after the change set is executed."""
 
     def __repr__(self) -> str:
         return "{{changeSet:KNOWN_AFTER_APPLY}}"
@@ -29,8 +29,8 @@ PENDING = _Pending()
 NO_VALUE = object()
 
 
-class Outside(Protocol):
-    """What a template may ask of its region."""
+class Lookup(Protocol):
+    """Values that a template looks up in its Region."""
 
     def exported(self, name: str) -> str:
         """The value of an export."""
@@ -42,23 +42,23 @@ class Outside(Protocol):
         """The value of an SSM parameter."""
 
     def zones(self, region: str) -> list[str]:
-        """Names of the region's availability zones."""
+        """Names of the Region's Availability Zones."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """All that a template's functions may refer to. `parameters` holds the pseudo parameters too."""
+    """Everything that functions may refer to. `parameters` includes the pseudo parameters."""
 
     parameters: Mapping[str, Any]
     mappings: Mapping[str, Any]
-    outside: Outside
+    lookup: Lookup
     conditions: Mapping[str, bool] = field(default_factory=dict)
     resources: Mapping[str, Resource | _Pending] = field(default_factory=dict)
     transforms: frozenset[str] = frozenset()
 
 
 def resolve(value: Any, scope: Scope) -> Any:
-    """`value` with every function evaluated; NO_VALUE entries are gone, PENDING ones stay. Raises TemplateError."""
+    """Evaluate every function in `value`. Removes NO_VALUE entries, keeps PENDING values. Raises TemplateError."""
     if isinstance(value, Mapping):
         name = function_name(value)
         if name:
@@ -71,14 +71,14 @@ def resolve(value: Any, scope: Scope) -> Any:
 
 
 def pending(value: Any) -> bool:
-    """Whether anything in `value` is only known after execution."""
+    """Whether any part of `value` is known only after execution."""
     if isinstance(value, Mapping):
         return any(pending(inner) for inner in value.values())
     return any(pending(item) for item in value) if isinstance(value, list) else value is PENDING
 
 
 def function_name(value: Any) -> str | None:
-    """The function that `value` calls, if it is a call: a mapping with Ref or Fn::* as its only key."""
+    """The function that `value` calls: the only key of a mapping, if that key is Ref or Fn::*."""
     if isinstance(value, Mapping) and len(value) == 1:
         name = str(next(iter(value)))
         return name if name == "Ref" or name.startswith("Fn::") else None
@@ -86,7 +86,7 @@ def function_name(value: Any) -> str | None:
 
 
 def references(value: Any, conditions: Mapping[str, bool]) -> Iterator[tuple[str, str | None]]:
-    """(name, attribute) of every Ref, Fn::GetAtt and ${...} in `value`, in the branches that the conditions choose."""
+    """(name, attribute) of every Ref, Fn::GetAtt and ${...} in `value`, in the branches that the conditions select."""
     name = function_name(value)
     if name == "Ref":
         yield value["Ref"], None
@@ -110,20 +110,20 @@ def references(value: Any, conditions: Mapping[str, bool]) -> Iterator[tuple[str
             yield from references(inner, conditions)
 
 
-def evaluate_condition(value: Any, scope: Scope, named: Callable[[str], bool]) -> bool:
-    """A condition's truth. `named` gives the truth of another condition by name."""
+def evaluate_condition(value: Any, scope: Scope, condition: Callable[[str], bool]) -> bool:
+    """Whether a condition holds. `condition` evaluates another condition by its name."""
     if not isinstance(value, Mapping) or len(value) != 1:
         raise TemplateError(f"Template format error: a condition must be one condition function, not {value!r}")
     name, argument = next(iter(value.items()))
     if name == "Condition":
-        return named(argument)
+        return condition(argument)
     if name == "Fn::Equals":
         left, right = (_comparable(resolve(side, scope)) for side in _arguments(name, argument, 2))
         return bool(left == right)
     if name == "Fn::Not":
-        return not evaluate_condition(_arguments(name, argument, 1)[0], scope, named)
+        return not evaluate_condition(_arguments(name, argument, 1)[0], scope, condition)
     if name in ("Fn::And", "Fn::Or"):
-        results = [evaluate_condition(part, scope, named) for part in argument]
+        results = [evaluate_condition(part, scope, condition) for part in argument]
         return all(results) if name == "Fn::And" else any(results)
     if name == "Fn::Contains":
         values, wanted = (resolve(side, scope) for side in _arguments(name, argument, 2))
@@ -204,7 +204,7 @@ def _sub(argument: Any, scope: Scope) -> Any:
         name = match[1].strip()
         if name.startswith("!"):
             return "${" + name[1:] + "}"
-        value = values[name] if name in values else _named(name, scope)
+        value = values[name] if name in values else _ref_or_attribute(name, scope)
         if value is PENDING:
             unknown = True
             return ""
@@ -214,7 +214,7 @@ def _sub(argument: Any, scope: Scope) -> Any:
     return PENDING if unknown else _dynamic_references(replaced, scope)
 
 
-def _named(name: str, scope: Scope) -> Any:
+def _ref_or_attribute(name: str, scope: Scope) -> Any:
     return _get_att(name, scope) if "." in name and name not in scope.parameters else _ref(name, scope)
 
 
@@ -275,16 +275,16 @@ def _cidr(argument: Any, _: Scope) -> list[str]:
 
 
 def _get_azs(argument: Any, scope: Scope) -> list[str]:
-    return scope.outside.zones(argument or scope.parameters["AWS::Region"])
+    return scope.lookup.zones(argument or scope.parameters["AWS::Region"])
 
 
 def _get_stack_output(argument: Any, scope: Scope) -> str:
     if not isinstance(argument, Mapping) or not {"StackName", "OutputName"} <= argument.keys() <= _STACK_OUTPUT:
         raise TemplateError(f"Template error: Fn::GetStackOutput takes {sorted(_STACK_OUTPUT)}, not {argument!r}")
-    return scope.outside.stack_output(argument["StackName"], argument["OutputName"], argument.get("Region"))
+    return scope.lookup.stack_output(argument["StackName"], argument["OutputName"], argument.get("Region"))
 
 
-_STACK_OUTPUT = {"StackName", "OutputName", "Region"}  # a role for another account's stacks is not supported
+_STACK_OUTPUT = {"StackName", "OutputName", "Region"}  # RoleArn, for stacks of other accounts, is not supported
 
 
 def _arguments(name: str, argument: Any, count: int) -> list[Any]:
@@ -308,7 +308,7 @@ def _dynamic_references(value: str, scope: Scope) -> str:
         if service != "ssm":
             raise TemplateError(f"the dynamic reference {match[0]} is not supported: only {{{{resolve:ssm:...}}}} is")
         name, _, version = rest.partition(":")
-        return scope.outside.ssm_parameter(name, version or None)
+        return scope.lookup.ssm_parameter(name, version or None)
 
     return _DYNAMIC.sub(replacement, value) if "{{resolve:" in value else value
 
@@ -328,7 +328,7 @@ _FUNCTIONS: dict[str, Callable[[Any, Scope], Any]] = {
     "Fn::Select": _select,
     "Fn::Cidr": _cidr,
     "Fn::GetAZs": _get_azs,
-    "Fn::ImportValue": lambda name, scope: scope.outside.exported(name),
+    "Fn::ImportValue": lambda name, scope: scope.lookup.exported(name),
     "Fn::GetStackOutput": _get_stack_output,
     "Fn::Base64": lambda value, _: base64.b64encode(str(value).encode()).decode(),
     "Fn::Length": lambda value, _: len(value),

@@ -1,4 +1,4 @@
-"""What exists in the embedded AWS, read back through boto3 from each service."""
+"""Resources in the embedded AWS, read through boto3 from each service."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -12,8 +12,8 @@ from ultracluster.localaws.server import kubernetes
 
 
 @dataclass(frozen=True)
-class Found:
-    """One thing that exists: what it is, its name or id, and what is worth knowing of it."""
+class InventoryRow:
+    """One resource: its kind, its name or id, and a summary of its settings."""
 
     region: str
     kind: str
@@ -21,8 +21,8 @@ class Found:
     details: str
 
 
-def inventory(region: str, connection: Mapping[str, Any]) -> list[Found]:
-    """Everything of a cluster that exists in `region`; `connection` is passed to boto3's clients.
+def inventory(region: str, connection: Mapping[str, Any]) -> list[InventoryRow]:
+    """The resources of all environments in `region`; `connection` is passed to boto3's clients.
 
     A new account's default VPC and the CDK's bootstrap bucket are left out.
     """
@@ -33,7 +33,7 @@ def inventory(region: str, connection: Mapping[str, Any]) -> list[Found]:
     contents = partial(kubernetes, connection["endpoint_url"], connection["aws_secret_access_key"])
     eks = partial(_eks, contents=contents)
     readers = (_network, _placement, _launch_templates, _buckets, _file_systems, _pcs, eks, _workspaces)
-    return [Found(region, *row) for reader in readers for row in reader(clients)]
+    return [InventoryRow(region, *row) for reader in readers for row in reader(clients)]
 
 
 Row = tuple[str, str, str]
@@ -166,7 +166,7 @@ def _nodes(clients: Clients, answer: dict[str, Any]) -> str:
 
 
 def _kubernetes(contents: dict[str, Any]) -> Iterator[Row]:
-    """The releases of a cluster, and how many objects there are of each kind."""
+    """The Helm releases of a cluster, and the number of objects of each kind."""
     for release in contents["releases"]:
         what = f"{release['chart']} {release['version'] or ''}".strip()
         yield "Helm release", release["name"], f"{what} in {release['namespace']}, revision {release['revision']}"

@@ -1,4 +1,4 @@
-"""What CloudFormation's API only tells: stacks, events, resources, exports, change sets, templates."""
+"""Read actions of CloudFormation's API: stacks, events, resources, exports, change sets, templates."""
 
 import contextlib
 from collections.abc import Iterator
@@ -16,17 +16,17 @@ from ultracluster.localaws.templates import parse
 
 
 class Refused(ServiceException):  # type: ignore[misc]  # moto is untyped
-    """An answer with an error code."""
+    """An error response with its code."""
 
 
 def invalid(message: str) -> Refused:
-    """CloudFormation's answer to most wrong requests."""
+    """A ValidationError, CloudFormation's error for most invalid requests."""
     return Refused("ValidationError", message)
 
 
 @contextlib.contextmanager
-def refusals() -> Iterator[None]:
-    """Template errors, as the API answers them."""
+def as_validation_errors() -> Iterator[None]:
+    """Turn template errors into ValidationErrors."""
     try:
         yield
     except (TemplateError, HandlerError) as error:
@@ -34,7 +34,7 @@ def refusals() -> Iterator[None]:
 
 
 class Queries(BaseResponse):  # type: ignore[misc]  # moto is untyped
-    """One CloudFormation request. A method per action, named as moto's dispatcher wants them."""
+    """One CloudFormation request, with one method for each action. moto's dispatcher calls them by name."""
 
     def __init__(self) -> None:
         super().__init__(service_name="cloudformation")
@@ -42,17 +42,17 @@ class Queries(BaseResponse):  # type: ignore[misc]  # moto is untyped
 
     @property
     def backend(self) -> StackBackend:
-        """The stacks of the caller's account and region."""
+        """The stacks of the caller's account and Region."""
         return cast("StackBackend", stack_backends[self.current_account][self.region])
 
     def describe_change_set(self) -> ActionResult:
         """DescribeChangeSet."""
-        stack, change_set = self._found_change_set()
+        stack, change_set = self._existing_change_set()
         return ActionResult(describe.change_set(stack, change_set))
 
     def describe_change_set_hooks(self) -> ActionResult:
-        """DescribeChangeSetHooks: there are no hooks here."""
-        stack, change_set = self._found_change_set()
+        """DescribeChangeSetHooks. The embedded AWS has no hooks."""
+        stack, change_set = self._existing_change_set()
         return ActionResult(
             {
                 "ChangeSetId": change_set.id,
@@ -66,18 +66,18 @@ class Queries(BaseResponse):  # type: ignore[misc]  # moto is untyped
 
     def list_change_sets(self) -> ActionResult:
         """ListChangeSets."""
-        stack = self._known(self.params["StackName"])
-        told = [describe.change_set(stack, change_set) for change_set in stack.change_sets.values()]
-        return ActionResult({"Summaries": told})
+        stack = self._existing_stack(self.params["StackName"])
+        summaries = [describe.change_set(stack, change_set) for change_set in stack.change_sets.values()]
+        return ActionResult({"Summaries": summaries})
 
     def list_hook_results(self) -> ActionResult:
-        """ListHookResults: there are no hooks here, and the CDK CLI asks after a failure."""
+        """ListHookResults, which the CDK CLI calls after a failure. The embedded AWS has no hooks."""
         return ActionResult({"HookResults": []})
 
     def describe_stacks(self) -> ActionResult:
         """DescribeStacks."""
         name = self.params.get("StackName")
-        stacks = [self._known(name)] if name else list(self.backend.live())
+        stacks = [self._existing_stack(name)] if name else list(self.backend.live())
         return ActionResult({"Stacks": [describe.stack(stack) for stack in stacks]})
 
     def list_stacks(self) -> ActionResult:
@@ -88,42 +88,46 @@ class Queries(BaseResponse):  # type: ignore[misc]  # moto is untyped
 
     def describe_stack_events(self) -> ActionResult:
         """DescribeStackEvents, newest first."""
-        stack = self._known(self.params["StackName"])
+        stack = self._existing_stack(self.params["StackName"])
         return ActionResult({"StackEvents": stack.events[::-1]})
 
     def describe_events(self) -> ActionResult:
-        """DescribeEvents: the same events under the newer name."""
-        stack = self._known(self.params["StackName"]) if "StackName" in self.params else self._found_change_set()[0]
+        """DescribeEvents, the newer API for the same events."""
+        if "StackName" in self.params:
+            stack = self._existing_stack(self.params["StackName"])
+        else:
+            stack = self._existing_change_set()[0]
         failed_only = (self.params.get("Filters") or {}).get("FailedEvents")
         return ActionResult({"OperationEvents": describe.operation_events(stack, failed_only=bool(failed_only))})
 
     def describe_stack_resources(self) -> ActionResult:
         """DescribeStackResources, by stack or by physical id."""
-        stack = self._known(self.params["StackName"]) if "StackName" in self.params else self._owner()
+        stack = self._existing_stack(self.params["StackName"]) if "StackName" in self.params else self._owner()
         only = self.params.get("LogicalResourceId")
-        told = [describe.resource(stack, record) for record in list(stack.resources.values())]
-        return ActionResult({"StackResources": [it for it in told if only in (None, it["LogicalResourceId"])]})
+        resources = [describe.resource(stack, record) for record in list(stack.resources.values())]
+        selected = [found for found in resources if only in (None, found["LogicalResourceId"])]
+        return ActionResult({"StackResources": selected})
 
     def describe_stack_resource(self) -> ActionResult:
         """DescribeStackResource."""
-        stack, name = self._known(self.params["StackName"]), self.params["LogicalResourceId"]
+        stack, name = self._existing_stack(self.params["StackName"]), self.params["LogicalResourceId"]
         if name not in stack.resources:
             raise invalid(f"Resource {name} does not exist for stack {stack.name}")
         return ActionResult({"StackResourceDetail": describe.resource(stack, stack.resources[name])})
 
     def list_stack_resources(self) -> ActionResult:
         """ListStackResources."""
-        stack = self._known(self.params["StackName"])
-        told = [describe.resource(stack, record) for record in list(stack.resources.values())]
-        return ActionResult({"StackResourceSummaries": told})
+        stack = self._existing_stack(self.params["StackName"])
+        summaries = [describe.resource(stack, record) for record in list(stack.resources.values())]
+        return ActionResult({"StackResourceSummaries": summaries})
 
     def list_exports(self) -> ActionResult:
         """ListExports."""
-        told = [
+        exports = [
             {"ExportingStackId": stack.id, "Name": name, "Value": value}
             for name, (stack, value) in sorted(self.backend.exports().items())
         ]
-        return ActionResult({"Exports": told})
+        return ActionResult({"Exports": exports})
 
     def list_imports(self) -> ActionResult:
         """ListImports."""
@@ -135,33 +139,33 @@ class Queries(BaseResponse):  # type: ignore[misc]  # moto is untyped
     def get_template(self) -> ActionResult:
         """GetTemplate of a stack or a change set."""
         if "ChangeSetName" in self.params:
-            version: Version | None = self._found_change_set()[1].version
+            version: Version | None = self._existing_change_set()[1].version
         else:
-            version = self._known(self.params["StackName"]).version
+            version = self._existing_stack(self.params["StackName"]).version
         body = version.source if version else "{}"
         return ActionResult({"TemplateBody": body, "StagesAvailable": ["Original", "Processed"]})
 
     def get_template_summary(self) -> ActionResult:
         """GetTemplateSummary."""
-        with refusals():
+        with as_validation_errors():
             return ActionResult(describe.template_summary(parse(self._template())))
 
     def validate_template(self) -> ActionResult:
         """ValidateTemplate."""
-        with refusals():
+        with as_validation_errors():
             return ActionResult(describe.template_summary(parse(self._template())))
 
     def _template(self) -> str:
         name = self.params.get("StackName")
         if not name:
-            with refusals():
+            with as_validation_errors():
                 return template_source(self.params, None, self.backend)
-        version = self._known(name).version
+        version = self._existing_stack(name).version
         if version is None:
             raise invalid(f"Stack {name} has no template yet")
         return version.source
 
-    def _known(self, name: str) -> Stack:
+    def _existing_stack(self, name: str) -> Stack:
         stack = self.backend.find(name)
         if stack is None:
             raise invalid(f"Stack with id {name} does not exist")
@@ -174,15 +178,17 @@ class Queries(BaseResponse):  # type: ignore[misc]  # moto is untyped
                 return stack
         raise invalid(f"Stack for {physical_id} does not exist")
 
-    def _find_change_set(self) -> tuple[Stack, ChangeSet] | None:
+    def _change_set_or_none(self) -> tuple[Stack, ChangeSet] | None:
         name = self.params["ChangeSetName"]
-        stacks = [self._known(self.params["StackName"])] if self.params.get("StackName") else self.backend.live()
-        return next(
-            ((stack, it) for stack in stacks for it in stack.change_sets.values() if name in (it.name, it.id)), None
-        )
+        stack_name = self.params.get("StackName")
+        for stack in [self._existing_stack(stack_name)] if stack_name else self.backend.live():
+            for found in stack.change_sets.values():
+                if name in (found.name, found.id):
+                    return stack, found
+        return None
 
-    def _found_change_set(self) -> tuple[Stack, ChangeSet]:
-        found = self._find_change_set()
+    def _existing_change_set(self) -> tuple[Stack, ChangeSet]:
+        found = self._change_set_or_none()
         if found is None:
             raise Refused("ChangeSetNotFound", f"ChangeSet [{self.params['ChangeSetName']}] does not exist")
         return found

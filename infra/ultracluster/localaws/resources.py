@@ -1,4 +1,4 @@
-"""What every resource handler of the embedded AWS is given, returns and may raise."""
+"""The interface of resource handlers: their context, results and errors, and look-ups that they share."""
 
 import functools
 import secrets
@@ -20,19 +20,19 @@ _ALPHABET = string.ascii_uppercase + string.digits
 
 
 class HandlerError(Exception):
-    """A resource cannot be made, changed or deleted; the message becomes its event's ResourceStatusReason."""
+    """A resource cannot be created, updated or deleted. The message becomes the ResourceStatusReason of its event."""
 
 
 class NotUpdatable(HandlerError):
-    """A handler was asked for a change in place that it does not know."""
+    """A handler does not support this update in place."""
 
     def __init__(self, type_name: str, changed: Iterable[str]) -> None:
-        super().__init__(f"{type_name} cannot be updated in place here: {', '.join(sorted(changed))}")
+        super().__init__(f"{type_name} cannot be updated in place: {', '.join(sorted(changed))}")
 
 
 @dataclass(frozen=True)
 class Context:
-    """Where, and for which stack, a resource is being made."""
+    """The account, Region and stack of a resource."""
 
     account: str
     region: str
@@ -44,7 +44,7 @@ class Context:
 
     @property
     def tags(self) -> dict[str, str]:
-        """The aws:cloudformation tags. The stack's own tags are merged into the properties a handler sees."""
+        """The aws:cloudformation tags. The stack's own tags are merged into the properties that a handler gets."""
         return {
             "aws:cloudformation:stack-name": self.stack_name,
             "aws:cloudformation:stack-id": self.stack_id,
@@ -52,11 +52,11 @@ class Context:
         }
 
     def client(self, service: str, region: str | None = None) -> Any:
-        """A boto3 client that is answered in this process by the embedded AWS, never by a network."""
+        """A boto3 client that the embedded AWS answers in this process, without a network."""
         return client(service, region or self.region, self.account)
 
     def physical_name(self, limit: int = 64) -> str:
-        """A fresh name `Stack-LogicalId-RANDOM`, shortened to `limit` characters, as CloudFormation makes them."""
+        """A new name `Stack-LogicalId-RANDOM` of at most `limit` characters, as CloudFormation generates them."""
         suffix = "".join(secrets.choice(_ALPHABET) for _ in range(12))
         room = limit - len(suffix) - 1
         logical = self.logical_id[: max(room - len(self.stack_name) - 1, room // 2)]
@@ -69,36 +69,36 @@ class Context:
 
 
 class Resource(NamedTuple):
-    """What a handler made."""
+    """A resource that a handler created or updated."""
 
-    physical_id: str  # what Ref gives
-    attributes: dict[str, Any]  # what Fn::GetAtt gives; dotted names for nested ones ("Endpoint.Address")
+    physical_id: str  # the value of Ref
+    attributes: dict[str, Any]  # the values of Fn::GetAtt; nested ones have dotted names ("Endpoint.Address")
 
 
 class Handler:
-    """Makes, changes and deletes one resource type through boto3. Instances are stateless.
+    """Creates, updates and deletes one resource type through boto3. Instances are stateless.
 
-    Properties arrive with intrinsics resolved, checked against the registry schema, holding nothing but what `honours`
-    names, and with the stack's tags merged into the type's tag property when `honours` names that property.
+    Properties are resolved, valid by the registry schema, and limited to `supported_properties`. The stack's tags are
+    merged into the type's tag property if `supported_properties` contains it.
     """
 
     type: ClassVar[str]
-    honours: ClassVar[frozenset[str]]
+    supported_properties: ClassVar[frozenset[str]]
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the resource whole and describe it; whoever raises here leaves nothing behind."""
+        """Create the whole resource, or raise and leave nothing behind."""
         raise NotImplementedError
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Change the resource in place; only asked when no replacement is due."""
+        """Update the resource in place. Called only when the change needs no replacement."""
         raise NotUpdatable(self.type, changed(old, new))
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete the resource. One that is already gone is no error: the engine forgives not-found answers."""
+        """Delete the resource. The engine ignores not-found errors of the service."""
         raise NotImplementedError
 
     def replaces(self, old: Properties, new: Properties) -> bool:
-        """Whether this change needs a new resource although no create-only property of the schema changed."""
+        """Whether this change replaces the resource although no create-only property of the schema changed."""
         return False
 
 
@@ -121,7 +121,7 @@ def changed(old: Properties, new: Properties) -> set[str]:
 
 
 def lower_first(value: Any) -> Any:
-    """CloudFormation's PascalCase keys as the camelCase of newer APIs, all the way down. Not for maps such as tags."""
+    """`value` with camelCase keys, as newer APIs use them, at every level. Not for maps such as tags."""
     if isinstance(value, Mapping):
         return {name[:1].lower() + name[1:]: lower_first(inner) for name, inner in value.items()}
     return [lower_first(item) for item in value] if isinstance(value, list) else value
@@ -133,14 +133,14 @@ def tag_map(tags: Iterable[Mapping[str, str]] | None) -> dict[str, str]:
 
 
 def pick(properties: Properties, *names: str) -> Properties:
-    """Those of the named properties that are there."""
+    """The named properties that are set."""
     return {name: properties[name] for name in names if name in properties}
 
 
 def client(service: str, region: str, account: str = accounts.DEFAULT) -> Any:
     """A boto3 client of the account with dummy credentials, which moto answers in this process.
 
-    Raises RuntimeError when moto is not listening, so that nothing can ever leave the machine.
+    Raises RuntimeError when moto is not active, so that no request ever leaves the machine.
     """
     from moto.core.models import botocore_stubber
 
@@ -150,12 +150,12 @@ def client(service: str, region: str, account: str = accounts.DEFAULT) -> Any:
         return _client(service, region, account)
 
 
-_making_clients = threading.Lock()  # clients may be shared between threads, the session that makes them may not
+_making_clients = threading.Lock()  # threads may share clients, but not the session that creates them
 
 
 @functools.cache
 def _client(service: str, region: str, account: str) -> Any:
-    # No retries: an answer of the embedded AWS never changes by waiting.
+    # No retries: waiting does not change a response of the embedded AWS.
     config = Config(retries={"total_max_attempts": 1}, ignore_configured_endpoint_urls=True)
     return _session(account).client(service, region_name=region, config=config)
 
@@ -166,7 +166,7 @@ def _session(account: str) -> boto3.Session:
 
 
 def require(found: Callable[[], Any], message: str) -> Any:
-    """The answer of `found`, or a HandlerError with `message` when it raises a ClientError or answers nothing."""
+    """The result of `found`; HandlerError with `message` when it raises a ClientError or returns nothing."""
     try:
         answer = found()
     except ClientError as error:

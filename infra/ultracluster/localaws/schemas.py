@@ -1,4 +1,4 @@
-"""The CloudFormation registry's schemas, as cfn-lint bundles them: what a type allows, fixes at creation, and tags."""
+"""The CloudFormation registry's schemas, bundled with cfn-lint: allowed values, create-only properties, tags."""
 
 import functools
 import json
@@ -18,12 +18,12 @@ Schema = dict[str, Any]
 
 
 def registered_name(type_name: str) -> str:
-    """The type whose schema and handler serve `type_name`: all Custom::* types are one."""
+    """The registered type of `type_name`: all Custom::* types share AWS::CloudFormation::CustomResource."""
     return CUSTOM_RESOURCE if type_name.startswith("Custom::") else type_name
 
 
 def is_registered(type_name: str, region: str) -> bool:
-    """Whether CloudFormation knows the type in the region (in us-east-1, for regions cfn-lint has no list of)."""
+    """Whether CloudFormation knows the type in the Region (in us-east-1 for Regions that cfn-lint does not list)."""
     return registered_name(type_name) in _index(region)
 
 
@@ -33,12 +33,12 @@ def schema(type_name: str, region: str) -> Schema:
 
 
 def create_only(type_name: str, region: str) -> tuple[str, ...]:
-    """Pointers (`/properties/A/B`) to what cannot change without a new resource."""
+    """Pointers (`/properties/A/B`) to properties whose change replaces the resource."""
     return tuple(schema(type_name, region).get("createOnlyProperties", ()))
 
 
 def tag_property(type_name: str, region: str) -> str | None:
-    """Name of the property that takes the stack's tags, if the type is taggable by CloudFormation."""
+    """Name of the property that takes the stack's tags, if CloudFormation can tag the type."""
     found = schema(type_name, region)
     tagging = found.get("tagging", {})
     if tagging.get("taggable", "Tags" in found["properties"]):
@@ -47,13 +47,13 @@ def tag_property(type_name: str, region: str) -> str | None:
 
 
 def is_list(type_name: str, name: str, region: str) -> bool:
-    """Whether a top-level property is a list. Some that are maps have no type in their schema."""
+    """Whether a top-level property is a list. Some maps have no type in their schema."""
     root = schema(type_name, region)
     return bool(_follow(root["properties"][name], root).get("type") == "array")
 
 
 def values_at(properties: Mapping[str, Any], pointer: str) -> list[Any]:
-    """The values that `pointer` (`/properties/A/*/B`) reaches, none if it reaches nothing."""
+    """The values at `pointer` (`/properties/A/*/B`), none if the path does not exist."""
     values: list[Any] = [properties]
     for step in pointer.split("/")[2:]:
         values = [inner for value in values for inner in _step(value, step)]
@@ -67,7 +67,7 @@ def _step(value: Any, step: str) -> list[Any]:
 
 
 def coerce(type_name: str, properties: dict[str, Any], region: str) -> dict[str, Any]:
-    """The properties with scalars in the schema's types: CloudFormation takes "true" for true, 5 for "5".
+    """The properties with scalars in the schema's types: CloudFormation accepts "true" for true and 5 for "5".
 
     A custom resource gets every scalar as a string, as AWS sends them to its function.
     """
@@ -75,7 +75,7 @@ def coerce(type_name: str, properties: dict[str, Any], region: str) -> dict[str,
     if registered_name(type_name) != CUSTOM_RESOURCE:
         coerced: dict[str, Any] = _coerce(properties, found, found)
         return coerced
-    # the timeout is CloudFormation's own and not for the function
+    # CloudFormation itself uses the timeout; the function does not get it
     own, known = "ServiceTimeout", found["properties"]
     return {
         name: _coerce(value, known[own], found) if name == own else _as_text(value)
@@ -128,7 +128,7 @@ def _scalar(value: Any, kinds: tuple[str, ...]) -> Any:
 
 
 def problems(type_name: str, properties: dict[str, Any], region: str) -> list[str]:
-    """What the registry would refuse in these properties, in CloudFormation's words; empty when all is well."""
+    """Validation problems of the properties, in CloudFormation's words; empty when they are valid."""
     found = schema(type_name, region)
     read_only = {pointer.split("/")[2] for pointer in found.get("readOnlyProperties", ()) if pointer.count("/") == 2}
     refused = [f"#: extraneous key [{name}] is read-only" for name in sorted(read_only & properties.keys())]
@@ -145,7 +145,7 @@ def _say(error: ValidationError) -> str:
 
 
 def _matches(pattern: str, value: str) -> bool:
-    """Whether an ECMAScript pattern matches; the few that do not compile are left to the service."""
+    """Whether an ECMAScript pattern matches. The few patterns that do not compile are left to the service."""
     try:
         return regex.search(pattern, value) is not None
     except regex.error:
@@ -202,7 +202,7 @@ _Validator: type[Draft7Validator] = validators.extend(  # type: ignore[no-untype
 
 @functools.cache
 def _folder() -> Path:
-    found = find_spec("cfnlint")  # finding it, unlike importing it, costs no half second
+    found = find_spec("cfnlint")  # importing the package would take half a second
     if found is None or found.submodule_search_locations is None:
         raise ModuleNotFoundError("cfn-lint brings the registry schemas; install the extra `local`")
     return Path(found.submodule_search_locations[0]) / "data" / "schemas"

@@ -1,4 +1,4 @@
-"""What an environment says was bought elsewhere, and must exist before its templates name it."""
+"""Capacity that an environment's templates refer to and that must exist before they are deployed."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +9,7 @@ from ultracluster.config.environment import Environment
 
 
 def reservations(environment: Environment) -> Iterator[dict[str, Any]]:
-    """The capacity reservations that the node groups launch into, as `seed_reservation` takes them."""
+    """The capacity reservations of the node groups, as arguments of `seed_reservation`."""
     for group in environment.launched_groups:
         launch = group.launch
         if launch.reservation_id:
@@ -23,7 +23,7 @@ def reservations(environment: Environment) -> Iterator[dict[str, Any]]:
 
 
 def make_reservation_groups(environment: Environment, client: Any) -> None:
-    """Lets the resource groups that node groups launch through exist; `client` is boto3's of resource-groups."""
+    """Create the resource groups that node groups launch into; `client` is boto3's for resource-groups."""
     for group in environment.node_groups:
         if arn := group.purchase.reservation_group_arn:
             pool = [{"Type": "AWS::EC2::CapacityReservationPool"}]

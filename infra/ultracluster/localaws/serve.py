@@ -1,4 +1,4 @@
-"""The process behind the server: moto's WSGI application with everything of ours, on 127.0.0.1, for local callers."""
+"""The server process: moto's WSGI application with the services added to it, on 127.0.0.1, for its owner only."""
 
 import json
 import logging
@@ -23,8 +23,8 @@ from ultracluster.localaws.services.capacity import seed_reservation
 from ultracluster.localaws.services.kubernetes import contents
 from ultracluster.localaws.stacks import stack_backends
 
-PATIENCE_SECONDS = 8.0
-MOTO_PATHS = ("/moto-api", "/favicon.ico")  # moto's own interface, which can reset and record
+WAIT_SECONDS = 8.0
+MOTO_PATHS = ("/moto-api", "/favicon.ico")  # moto's own interface, which can reset all state and record requests
 XML_SERVICES = ("", "cloudfront", "route53", "s3")  # besides those with the query protocol
 UNKNOWN_KEY = ("InvalidClientTokenId", "UnrecognizedClientException")
 MALFORMED = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
@@ -34,13 +34,13 @@ Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
 def main(folder: Path) -> None:
-    """Serve the callers that know the secret in `folder` until SIGTERM; write `port` and `pid` once that is ready."""
+    """Serve until SIGTERM, with the secret in `folder`. Writes `port` and `pid` there when it is ready."""
     os.umask(0o077)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("botocore").setLevel(logging.WARNING)
     activate()
-    CloudFormation.patience = PATIENCE_SECONDS
-    # Handlers' boto3 clients are answered in this process, by the same services that the server shows.
+    CloudFormation.wait_seconds = WAIT_SECONDS
+    # The handlers' boto3 clients reach the same services in this process, without the server.
     with mock_aws(config={"iam": {"load_aws_managed_policies": True}}):
         served = application((folder / "secret").read_text())
         server = make_server(HOST, 0, served, threaded=True, request_handler=MotoRequestHandler)
@@ -51,30 +51,31 @@ def main(folder: Path) -> None:
 
 
 def application(secret: str) -> Wsgi:
-    """AWS for callers that know the secret, and `/_localaws/` for the server's own affairs."""
+    """AWS for callers that know the secret, and the control interface under `/_localaws/`."""
     if len(secret) < SECRET_LENGTH:
         raise ValueError("the secret of this server is missing or too short")
     aws = DomainDispatcherApplication(create_backend_app)
 
     def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         request = Request(environ)
-        own = request.path.startswith("/_localaws/")
+        control = request.path.startswith("/_localaws/")
         try:
             callers.check_origin(request)
             if request.path.lower().startswith(MOTO_PATHS):
                 return Response("Not found\n", 404)(environ, start_response)
-            if own:
+            if control:
                 callers.check_secret(request, secret)
-                return _own(request)(environ, start_response)
+                return _control(request)(environ, start_response)
             callers.check_signature(request, secret)
         except callers.NotServed as error:
-            refusal = _json({"error": str(error)}, 403) if own else _aws_error(request, 403, UNKNOWN_KEY, str(error))
-            return refusal(environ, start_response)
+            if control:
+                return _json({"error": str(error)}, 403)(environ, start_response)
+            return _aws_error(request, 403, UNKNOWN_KEY, str(error))(environ, start_response)
         try:
             answered: Iterable[bytes] = aws(environ, start_response)
         except NotImplementedError as error:
             logging.getLogger(__name__).warning("%s", error)
-            # 501, because AWS's clients send a request again after a 500
+            # not 500, after which AWS's clients retry
             return _aws_error(request, 501, NOT_IMPLEMENTED, str(error))(environ, start_response)
         return answered
 
@@ -97,11 +98,10 @@ def _aws_error(request: Request, status: int, codes: tuple[str, str], message: s
     return Response(error, status, content_type="text/xml")
 
 
-def _own(request: Request) -> Response:
-    """The server's own affairs.
+def _control(request: Request) -> Response:
+    """The control interface under /_localaws/.
 
-    Health, places and the contents of clusters can be asked for, reservations seeded; faults listed, injected (POST)
-    and cleared (DELETE).
+    GET health, deployments, kubernetes/CLUSTER_ARN and faults; POST reservations and faults; DELETE faults.
     """
     what = request.path.removeprefix("/_localaws/")
     if what.startswith("kubernetes/") and request.method == "GET":
@@ -110,8 +110,8 @@ def _own(request: Request) -> Response:
     match what, request.method:
         case "health", "GET":
             return _json({"pid": os.getpid()})
-        case "places", "GET":
-            return _json(_places())
+        case "deployments", "GET":
+            return _json(_deployments())
         case "reservations", "POST":
             try:
                 seed_reservation(**json.loads(request.get_data()))
@@ -119,7 +119,7 @@ def _own(request: Request) -> Response:
                 return _json({"error": str(error)}, 400)
             return _json({}, 201)
         case "faults", "GET":
-            return _json([asdict(fault) for fault in faults.waiting()])
+            return _json([asdict(fault) for fault in faults.pending()])
         case "faults", "POST":
             try:
                 fault = json.loads(request.get_data())
@@ -134,8 +134,8 @@ def _own(request: Request) -> Response:
     return _json({"error": f"nothing at {request.path}"}, 404)
 
 
-def _places() -> list[tuple[str, str, list[str]]]:
-    """Accounts and regions that have or had stacks, with the names of those that are there."""
+def _deployments() -> list[tuple[str, str, list[str]]]:
+    """Accounts and Regions that have or had stacks, with the names of the existing stacks."""
     return [
         (account, region, sorted(stack.name for stack in backend.live()))
         for account, regions in stack_backends.items()

@@ -35,8 +35,8 @@ class ServerError(Exception):
     """The embedded AWS cannot be started or reached."""
 
 
-class Place(NamedTuple):
-    """An account and region that has or had stacks, and the names of those that are there."""
+class Deployment(NamedTuple):
+    """An account and Region that has or had stacks, with the names of the existing stacks."""
 
     account: str
     region: str
@@ -54,28 +54,27 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Its endpoint. Not 127.0.0.1: moto tells S3's path-style requests by the name localhost."""
+        """The endpoint. Not 127.0.0.1, because moto recognises path-style requests to S3 by the name localhost."""
         return f"http://localhost:{self.port}"
 
-    def places(self) -> list[Place]:
-        """Where stacks are or were."""
-        return [
-            Place(account, region, tuple(stacks)) for account, region, stacks in _ask(self.port, self.secret, "places")
-        ]
+    def deployments(self) -> list[Deployment]:
+        """Accounts and Regions that have or had stacks."""
+        listed = _request(self.port, self.secret, "deployments")
+        return [Deployment(account, region, tuple(stacks)) for account, region, stacks in listed]
 
     def seed(self, reservation: Mapping[str, Any], account: str) -> None:
-        """Let a capacity reservation exist; the keys are the arguments of `services.capacity.seed_reservation`."""
-        _ask(self.port, self.secret, "reservations", "POST", {**reservation, "account": account})
+        """Create a capacity reservation; the keys are the arguments of `services.capacity.seed_reservation`."""
+        _request(self.port, self.secret, "reservations", "POST", {**reservation, "account": account})
 
     def kubernetes(self, cluster_arn: str) -> dict[str, Any]:
-        """What was put into the Kubernetes of an EKS cluster: `namespaces`, `releases` and `objects`, whole.
+        """The recorded contents of an EKS cluster: `namespaces`, `releases` and `objects`.
 
         Raises ServerError for an unknown cluster.
         """
         return kubernetes(self.url, self.secret, cluster_arn)
 
     def connection(self, account: str) -> dict[str, str]:
-        """Arguments that lead a boto3 client to the server, as a caller of `account`."""
+        """Arguments for boto3 clients that call the server in `account`."""
         return {
             "endpoint_url": self.url,
             "aws_access_key_id": accounts.access_key(account),
@@ -83,7 +82,7 @@ class Server:
         }
 
     def environment(self, region: str, account: str = accounts.DEFAULT) -> dict[str, str]:
-        """Environment variables that lead any AWS client of this machine to the server, and nowhere else."""
+        """Environment variables with which AWS clients call this server, and only it."""
         return {
             "AWS_ENDPOINT_URL": self.url,
             "AWS_ACCESS_KEY_ID": accounts.access_key(account),
@@ -99,36 +98,36 @@ class Server:
         }
 
     def inject(self, name: str, on: str, *, times: int = 1, operations: Sequence[str] = ("create", "update")) -> None:
-        """Let the next operations on a resource type or logical id fail, as `faults.inject` does in process."""
+        """Fail the next operations on a resource type or logical id, as `faults.inject` does in process."""
         fault = {"name": name, "on": on, "times": times, "operations": list(operations)}
-        _ask(self.port, self.secret, "faults", "POST", fault)
+        _request(self.port, self.secret, "faults", "POST", fault)
 
     def faults(self) -> list[dict[str, Any]]:
-        """The faults that have not struck yet."""
-        waiting: list[dict[str, Any]] = _ask(self.port, self.secret, "faults")
-        return waiting
+        """The faults that are not used up."""
+        pending: list[dict[str, Any]] = _request(self.port, self.secret, "faults")
+        return pending
 
     def clear_faults(self) -> None:
-        """Forget every fault."""
-        _ask(self.port, self.secret, "faults", "DELETE")
+        """Remove all faults."""
+        _request(self.port, self.secret, "faults", "DELETE")
 
 
 def kubernetes(url: str, secret: str, cluster_arn: str) -> dict[str, Any]:
-    """What was put into the Kubernetes of an EKS cluster of the server at `url`."""
-    found: dict[str, Any] = _ask(urlsplit(url).port or 80, secret, f"kubernetes/{cluster_arn}")
+    """The recorded contents of an EKS cluster of the server at `url`."""
+    found: dict[str, Any] = _request(urlsplit(url).port or 80, secret, f"kubernetes/{cluster_arn}")
     return found
 
 
 def start(region: str, account: str = accounts.DEFAULT, folder: Path = FOLDER) -> Server:
-    """The running server of `folder`, started if need be, with `env` written for this region and account.
+    """Start the server of `folder` unless it runs, and write `env` for this Region and account.
 
-    Raises ServerError when it does not come up.
+    Raises ServerError when it does not start.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
     except OSError as error:
-        raise ServerError(f"the embedded AWS needs a folder of its own: {error}") from error
+        raise ServerError(f"the embedded AWS cannot use its folder: {error}") from error
     with _locked(folder):
         server = status(folder) or _launch(folder)
         exports = server.environment(region, account)
@@ -142,19 +141,19 @@ def status(folder: Path = FOLDER) -> Server | None:
     try:
         pid, port = (int((folder / name).read_text()) for name in ("pid", "port"))
         secret = (folder / "secret").read_text()
-        os.kill(pid, 0)  # before another's process on that port is told the secret
-        running: int = _ask(port, secret, "health")["pid"]
+        os.kill(pid, 0)  # never send the secret to another user's process on that port
+        running: int = _request(port, secret, "health")["pid"]
     except (OSError, ValueError, ServerError):
         return None
-    return Server(folder, pid, port, secret) if running == pid else None  # the port may be another's by now
+    return Server(folder, pid, port, secret) if running == pid else None  # another server may use the port now
 
 
 def stop(folder: Path = FOLDER) -> bool:
-    """Stop the server of `folder`, and forget it; whether there was one. Raises ServerError if it does not end."""
+    """Stop the server of `folder` and remove its files. False when none ran. Raises ServerError if it does not stop."""
     server = status(folder)
     if server:
         os.kill(server.pid, signal.SIGTERM)
-        if not any(_ended(server.pid) for _ in _ticks(STOP_SECONDS)):
+        if not any(_has_exited(server.pid) for _ in _polls(STOP_SECONDS)):
             raise ServerError(f"the embedded AWS (process {server.pid}) does not stop")
     for name in ("env", "pid", "port", "secret"):
         (folder / name).unlink(missing_ok=True)
@@ -162,7 +161,7 @@ def stop(folder: Path = FOLDER) -> bool:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file anew that only its owner may read."""
+    """Replace a file by one that only its owner can read."""
     file.unlink(missing_ok=True)
     with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
         opened.write(text)
@@ -176,15 +175,15 @@ def _launch(folder: Path) -> Server:
     pid = os.posix_spawn(
         sys.executable,
         [sys.executable, "-m", "ultracluster.localaws.serve", str(folder.resolve())],
-        _clean(os.environ),
+        _without_aws_settings(os.environ),
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
-        setsid=True,  # it outlives the terminal that started it
+        setsid=True,  # the server outlives the terminal that started it
     )
-    for _ in _ticks(START_SECONDS):
+    for _ in _polls(START_SECONDS):
         if server := status(folder):
             return server
         if os.waitpid(pid, os.WNOHANG) != (0, 0):
@@ -196,8 +195,8 @@ def _launch(folder: Path) -> Server:
     raise ServerError("\n".join([f"the embedded AWS did not start; the end of {log}:", *tail]))
 
 
-def _ended(pid: int) -> bool:
-    with suppress(ChildProcessError):  # another process than this may have started it
+def _has_exited(pid: int) -> bool:
+    with suppress(ChildProcessError):  # another process may have started it
         os.waitpid(pid, os.WNOHANG)
     try:
         os.kill(pid, 0)
@@ -206,43 +205,43 @@ def _ended(pid: int) -> bool:
     return False
 
 
-def _clean(variables: Mapping[str, str]) -> dict[str, str]:
-    """The environment without anything of the user's AWS configuration."""
+def _without_aws_settings(variables: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables without the user's AWS configuration."""
     kept = {name: value for name, value in variables.items() if not name.startswith(("AWS_", "MOTO_"))}
     nowhere = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
-    # moto's CORS would let any web page read answers; moto reads the variable when it is imported.
+    # moto's CORS headers would let any web page read responses. moto reads the variable when it is imported.
     moto = {"MOTO_DISABLE_GLOBAL_CORS": "true"}
     return {**kept, **nowhere, **moto, "AWS_EC2_METADATA_DISABLED": "true", "PYTHONUNBUFFERED": "1"}
 
 
-def _ask(port: int, secret: str, what: str, method: str = "GET", body: Any = None) -> Any:
+def _request(port: int, secret: str, path: str, method: str = "GET", body: Any = None) -> Any:
     request = urllib.request.Request(
-        f"http://{HOST}:{port}/_localaws/{what}",
+        f"http://{HOST}:{port}/_localaws/{path}",
         method=method,
         data=None if body is None else json.dumps(body).encode(),
         headers={SECRET_HEADER: secret},
     )
     try:
-        # No proxy: this call stays on the machine whatever the user's environment says.
+        # No proxy, whatever the user's environment says: the request stays on the machine.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=5) as answer:
             return json.loads(answer.read())
     except urllib.error.HTTPError as error:
         raise ServerError(error.read().decode(errors="replace")) from error
     except (OSError, ValueError) as error:
-        raise ServerError(f"no embedded AWS answers on port {port}") from error
+        raise ServerError(f"the embedded AWS does not answer on port {port}") from error
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One start at a time in a folder."""
+    """Let one process at a time start the server of a folder."""
     with open(os.open(folder / "lock", os.O_WRONLY | os.O_CREAT, 0o600), "w") as lock:
         os.fchmod(lock.fileno(), 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _ticks(seconds: float) -> Iterator[None]:
+def _polls(seconds: float) -> Iterator[None]:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         yield

@@ -1,4 +1,4 @@
-"""What the embedded CloudFormation remembers of its stacks: versions, resources, outputs, events."""
+"""The state of the embedded CloudFormation: stacks with their versions, resources, outputs and events."""
 
 import threading
 import uuid
@@ -17,12 +17,12 @@ STACK_TYPE = "AWS::CloudFormation::Stack"
 
 @dataclass(frozen=True)
 class Version:
-    """One state that a stack was asked to have."""
+    """A template with its parameters, as one request deploys it."""
 
-    source: str  # the template as it was given
+    source: str  # the template text of the request
     body: Body
-    given: Mapping[str, str]  # parameters as given
-    values: Mapping[str, Any]  # parameters as the template sees them
+    given: Mapping[str, str]  # parameters of the request
+    values: Mapping[str, Any]  # parameters as functions resolve them
     tags: Mapping[str, str]
     capabilities: tuple[str, ...] = ()
     role_arn: str | None = None
@@ -41,20 +41,20 @@ class Record:
     metadata: Mapping[str, Any]
     deletion_policy: str
     needs: frozenset[str]
-    rank: int  # its place in the order of creation
+    rank: int  # position in the order of creation
     status: str
     reason: str | None
     at: datetime
-    attempted: Properties | None = None  # of an update in place that failed: what may be half there
+    attempted: Properties | None = None  # properties of a failed update in place, which may have been applied in part
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells a resource from the one that replaced it."""
+        """Identifies a resource; its replacement has another key."""
         return self.logical_id, self.physical_id
 
     @property
     def resource(self) -> Resource:
-        """The resource as functions of a template see it."""
+        """The resource as Ref and Fn::GetAtt see it."""
         return Resource(self.physical_id, dict(self.attributes))
 
 
@@ -68,8 +68,8 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Good:
-    """What a stack goes back to when an update fails."""
+class LastGood:
+    """The last complete deployment, to which a failed update rolls back."""
 
     version: Version
     resources: Mapping[str, Record]
@@ -77,7 +77,7 @@ class Good:
 
 @dataclass
 class ChangeSet:
-    """A change that was asked for and can be executed."""
+    """A change set."""
 
     name: str
     id: str
@@ -94,7 +94,7 @@ class ChangeSet:
 
 @dataclass
 class Stack:
-    """A stack and all that is known of it."""
+    """A stack with its state and history."""
 
     name: str
     id: str
@@ -106,19 +106,19 @@ class Stack:
     updated: datetime | None = None
     deleted: datetime | None = None
     version: Version | None = None
-    resources: dict[str, Record] = field(default_factory=dict)  # the current one of each logical id
-    alive: dict[tuple[str, str], Record] = field(default_factory=dict)  # these, and all that still await deletion
-    good: Good | None = None
+    resources: dict[str, Record] = field(default_factory=dict)  # the current resource of each logical id
+    alive: dict[tuple[str, str], Record] = field(default_factory=dict)  # these, and replaced ones until deleted
+    last_good: LastGood | None = None
     outputs: dict[str, Output] = field(default_factory=dict)
     imports: frozenset[str] = frozenset()
-    events: list[dict[str, Any]] = field(default_factory=list)  # oldest first, in the API's words
+    events: list[dict[str, Any]] = field(default_factory=list)  # oldest first, in the API's shape
     change_sets: dict[str, ChangeSet] = field(default_factory=dict)  # by name
-    executed: str | None = None  # id of the change set that made this version
+    executed: str | None = None  # id of the change set that deployed this version
     termination_protection: bool = False
     disable_rollback: bool = False
 
-    def now(self, status: str, reason: str | None = None, token: str | None = None) -> None:
-        """Take on a status, with its event."""
+    def set_status(self, status: str, reason: str | None = None, token: str | None = None) -> None:
+        """Set the stack's status and record its event."""
         self.status, self.reason = status, reason
         self.event(self.name, self.id, STACK_TYPE, status, reason, token=token)
 
@@ -133,11 +133,11 @@ class Stack:
         token: str | None = None,
         properties: str | None = None,
     ) -> None:
-        """Record an event, later than the last by what a client can see of a time: a millisecond."""
+        """Record an event, at least one millisecond after the last: clients see times in milliseconds."""
         at = datetime.now(UTC)
         if self.events:
             at = max(at, self.events[-1]["Timestamp"] + timedelta(milliseconds=1))
-        told = {
+        event = {
             "StackId": self.id,
             "EventId": f"{logical_id}-{status}-{uuid.uuid4()}",
             "StackName": self.name,
@@ -150,35 +150,35 @@ class Stack:
             "ResourceProperties": properties,
             "ClientRequestToken": token,
         }
-        self.events.append({name: value for name, value in told.items() if value is not None})
+        self.events.append({name: value for name, value in event.items() if value is not None})
 
-    def keep(self, record: Record) -> None:
+    def set_current(self, record: Record) -> None:
         """Make `record` the current resource of its logical id."""
         self.resources[record.logical_id] = record
         self.alive[record.key] = record
 
-    def forget(self, record: Record) -> None:
-        """The resource is gone, or no longer the stack's."""
+    def remove(self, record: Record) -> None:
+        """Remove a resource that was deleted or that left the stack."""
         self.alive.pop(record.key, None)
 
-    def mark(self, record: Record, status: str, reason: str | None = None) -> None:
-        """Give the resource a new status wherever it is recorded."""
-        told: dict[str, Any] = {"status": status, "reason": reason, "at": datetime.now(UTC)}
+    def set_resource_status(self, record: Record, status: str, reason: str | None = None) -> None:
+        """Set the status of the resource wherever it is recorded."""
+        changed: dict[str, Any] = {"status": status, "reason": reason, "at": datetime.now(UTC)}
         if record.key in self.alive:
-            self.alive[record.key] = replace(self.alive[record.key], **told)
+            self.alive[record.key] = replace(self.alive[record.key], **changed)
         current = self.resources.get(record.logical_id)
         if current and current.key == record.key:
-            self.resources[record.logical_id] = replace(current, **told)
+            self.resources[record.logical_id] = replace(current, **changed)
 
 
 class StackBackend(BaseBackend):  # type: ignore[misc]
-    """The stacks of one account and region."""
+    """The stacks of one account and Region."""
 
-    urls_of: ClassVar[Any]  # where moto looks for the paths of the API and what answers them
+    urls_of: ClassVar[Any]  # where moto reads the paths of the API and their methods
 
     def __init__(self, region_name: str, account_id: str) -> None:
         super().__init__(region_name, account_id)
-        self.stacks: dict[str, Stack] = {}  # by id, deleted ones too
+        self.stacks: dict[str, Stack] = {}  # by id, deleted stacks included
         self.lock = threading.RLock()  # one operation at a time
 
     @property
@@ -190,13 +190,13 @@ class StackBackend(BaseBackend):  # type: ignore[misc]
         return (stack for stack in list(self.stacks.values()) if stack.status != "DELETE_COMPLETE")
 
     def find(self, name_or_id: str) -> Stack | None:
-        """A stack by id, or a live one by name."""
+        """A stack by id, or a stack that is not deleted by name."""
         if name_or_id in self.stacks:
             return self.stacks[name_or_id]
         return next((stack for stack in self.live() if stack.name == name_or_id), None)
 
     def exports(self) -> dict[str, tuple[Stack, str]]:
-        """Exporting stack and value of every export, by name."""
+        """Every export by name: its stack and its value."""
         return {
             output.export: (stack, output.value)
             for stack in self.live()
@@ -205,7 +205,7 @@ class StackBackend(BaseBackend):  # type: ignore[misc]
         }
 
     def importers(self, export: str) -> list[Stack]:
-        """The live stacks that import an export."""
+        """Stacks that import the export and are not deleted."""
         return [stack for stack in self.live() if export in stack.imports]
 
 

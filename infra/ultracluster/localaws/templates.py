@@ -1,4 +1,4 @@
-"""CloudFormation templates: reading them, parameters, conditions, rules, the order of resources. Pure."""
+"""CloudFormation templates: parsing, parameters, conditions, rules, order of resources. Pure."""
 
 import json
 import re
@@ -85,11 +85,11 @@ class Declaration:
     metadata: Mapping[str, Any]
     deletion_policy: str
     update_replace_policy: str
-    needs: frozenset[str] = frozenset()  # what it depends on or refers to, once the conditions are known
+    needs: frozenset[str] = frozenset()  # dependencies and references under the evaluated conditions
 
 
 def parse(source: str) -> Body:
-    """The template as a mapping, its structure checked. JSON or YAML. Raises TemplateError."""
+    """Parse a JSON or YAML template and check its structure. Raises TemplateError."""
     try:
         body = _json(source) if source.lstrip().startswith("{") else _yaml(source)
     except (ValueError, yaml.YAMLError) as error:
@@ -112,7 +112,7 @@ def transforms(body: Body) -> frozenset[str]:
 
 
 def parameter_values(body: Body, given: Mapping[str, str], ssm: Callable[[str], str]) -> dict[str, Any]:
-    """The parameters' values, lists as lists. `ssm` fetches those of AWS::SSM::Parameter::Value types."""
+    """The parameters' values, lists as lists. `ssm` reads the values of AWS::SSM::Parameter::Value types."""
     declared: Body = body.get("Parameters", {})
     if unknown := sorted(given.keys() - declared.keys()):
         raise TemplateError(f"Parameters: [{', '.join(unknown)}] do not exist in the template")
@@ -124,7 +124,7 @@ def parameter_values(body: Body, given: Mapping[str, str], ssm: Callable[[str], 
 
 
 def with_conditions(body: Body, scope: Scope) -> Scope:
-    """The scope with the truth of the template's conditions. Raises TemplateError on cycles and unknown names."""
+    """The scope with the template's conditions evaluated. Raises TemplateError for cycles and unknown names."""
     declared: Body = body.get("Conditions", {})
     known: dict[str, bool] = {}
 
@@ -140,25 +140,29 @@ def with_conditions(body: Body, scope: Scope) -> Scope:
 
 
 def check_rules(body: Body, scope: Scope) -> None:
-    """Raise TemplateError with the descriptions of the assertions that do not hold."""
+    """Raise TemplateError with the descriptions of failed assertions."""
 
-    def unnamed(name: str) -> bool:
+    def no_conditions(name: str) -> bool:
         raise TemplateError(f"Template format error: a rule cannot use the condition {name}")
 
     failed = [
         str(assertion.get("AssertDescription", f"rule {name}"))
         for name, rule in body.get("Rules", {}).items()
-        if "RuleCondition" not in rule or evaluate_condition(rule["RuleCondition"], scope, unnamed)
+        if "RuleCondition" not in rule or evaluate_condition(rule["RuleCondition"], scope, no_conditions)
         for assertion in rule["Assertions"]
-        if not evaluate_condition(assertion["Assert"], scope, unnamed)
+        if not evaluate_condition(assertion["Assert"], scope, no_conditions)
     ]
     if failed:
         raise TemplateError(f"Template validation error: {'; '.join(failed)}")
 
 
 def declarations(body: Body, conditions: Mapping[str, bool]) -> dict[str, Declaration]:
-    """The resources whose condition holds, each after all that it needs. TemplateError on cycles and loose ends."""
-    present = {name: _declare(name, about) for name, about in body["Resources"].items() if _holds(about, conditions)}
+    """The resources whose condition holds, each after its dependencies.
+
+    Raises TemplateError for cycles and dangling references.
+    """
+    all_resources = body["Resources"].items()
+    present = {name: _declare(name, about) for name, about in all_resources if _condition_holds(about, conditions)}
     needs = dependencies(body, present, conditions)
     _check_outputs(body, present, conditions)
     ordered = {name: [other for other in present if other in needed] for name, needed in needs.items()}
@@ -172,7 +176,7 @@ def declarations(body: Body, conditions: Mapping[str, bool]) -> dict[str, Declar
 def dependencies(
     body: Body, present: Mapping[str, Declaration], conditions: Mapping[str, bool]
 ) -> dict[str, frozenset[str]]:
-    """What each resource that is present refers to or depends on. Raises TemplateError on references to nothing."""
+    """The dependencies and references of each resource. Raises TemplateError for dangling references."""
     names = PSEUDO | body.get("Parameters", {}).keys()
     needs: dict[str, frozenset[str]] = {}
     for name, declared in present.items():
@@ -190,11 +194,11 @@ def dependencies(
 
 def outputs(body: Body, conditions: Mapping[str, bool]) -> Iterator[tuple[str, Body]]:
     """The outputs whose condition holds."""
-    return ((name, about) for name, about in body.get("Outputs", {}).items() if _holds(about, conditions))
+    return ((name, about) for name, about in body.get("Outputs", {}).items() if _condition_holds(about, conditions))
 
 
 def required_capabilities(body: Body) -> list[str]:
-    """The capability that this template must be acknowledged with, as a list of none or one."""
+    """The capability that the request must acknowledge, as a list with one entry or none."""
     iam = [about for about in body["Resources"].values() if about["Type"] in IAM_TYPES]
     if any(IAM_NAMES & about.get("Properties", {}).keys() for about in iam):
         return ["CAPABILITY_NAMED_IAM"]
@@ -216,10 +220,10 @@ def _json(source: str) -> Any:
 
 
 def _yaml(source: str) -> Any:
-    """YAML, once its events show that it is safe: the C composer recurses without a limit and would end the process."""
+    """Parse YAML after a check of its depth: PyYAML's C composer recurses without a limit and crashes the process."""
     depth = 0
     for event in yaml.parse(source, _Loader):
-        if isinstance(event, yaml.AliasEvent):  # a few lines of them make gigabytes
+        if isinstance(event, yaml.AliasEvent):  # nested aliases can expand to gigabytes
             raise ValueError("YAML aliases are not allowed in CloudFormation templates")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
@@ -249,7 +253,7 @@ def _check_outputs(body: Body, present: Mapping[str, Declaration], conditions: M
             )
 
 
-def _holds(about: Body, conditions: Mapping[str, bool]) -> bool:
+def _condition_holds(about: Body, conditions: Mapping[str, bool]) -> bool:
     name = about.get("Condition")
     if name is None:
         return True
@@ -277,7 +281,7 @@ def _parameter(name: str, about: Body, value: Any, ssm: Callable[[str], str]) ->
     if stored:
         kind, value = stored[1], ssm(str(value))
     values = [item.strip() for item in str(value).split(",")] if _is_list(kind) else [text(value)]
-    if complaint := next(filter(None, (_complaint(kind, about, item) for item in values)), None):
+    if complaint := next(filter(None, (_constraint_problem(kind, about, item) for item in values)), None):
         said = about.get("ConstraintDescription", f"Parameter {name} {complaint}")
         raise TemplateError(f"Parameter {name} failed to satisfy constraint: {said}")
     return values if _is_list(kind) else values[0]
@@ -287,7 +291,7 @@ def _is_list(kind: str) -> bool:
     return kind == "CommaDelimitedList" or kind.startswith("List<")
 
 
-def _complaint(kind: str, about: Body, value: str) -> str | None:
+def _constraint_problem(kind: str, about: Body, value: str) -> str | None:
     number = kind in ("Number", "List<Number>")
     if number and not re.fullmatch(r"-?\d+(\.\d+)?", value):
         return f"must be a number, not {value}"
@@ -304,10 +308,10 @@ def _complaint(kind: str, about: Body, value: str) -> str | None:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML as CloudFormation reads it: dates stay text, and !Ref, !Sub ... are the short forms of functions."""
+    """YAML as CloudFormation reads it: dates stay text; !Ref, !Sub and others are short forms of functions."""
 
 
-# Every implicit resolver but the one that would turn a policy's version, 2012-10-17, into a date.
+# Without the resolver that would turn a policy's version, 2012-10-17, into a date.
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()

@@ -14,7 +14,9 @@ TEMPLATE = {"Resources": {"First": {"Type": TOPIC}}}
 class Fake(Handler):
     """Remembers what was done. A DisplayName or KmsMasterKeyId of `refused` fails, of `stuck` cannot be deleted."""
 
-    honours = frozenset({"DisplayName", "TopicName", "Tags", "QueueName", "KmsMasterKeyId", "VisibilityTimeout"})
+    supported_properties = frozenset(
+        {"DisplayName", "TopicName", "Tags", "QueueName", "KmsMasterKeyId", "VisibilityTimeout"}
+    )
     there: ClassVar[dict[str, Properties]] = {}
     calls: ClassVar[list[str]] = []
 

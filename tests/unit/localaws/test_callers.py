@@ -383,5 +383,5 @@ def test_each_start_makes_a_new_secret(tmp_path: Path, running: server.Server) -
 
 def test_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(server.ServerError, match="folder of its own"):
+    with pytest.raises(server.ServerError, match="cannot use its folder"):
         server.start(REGION, folder=tmp_path / "file")

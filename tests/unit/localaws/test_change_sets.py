@@ -197,7 +197,7 @@ def test_role_of_the_deployment_must_exist(stacks: Stacks) -> None:
 
 
 def test_options_that_would_be_ignored_are_refused(stacks: Stacks) -> None:
-    with pytest.raises(ClientError, match="does not honour StackPolicyBody, TimeoutInMinutes"):
+    with pytest.raises(ClientError, match="does not support StackPolicyBody, TimeoutInMinutes"):
         stacks.create({"A": topic()}, TimeoutInMinutes=5, StackPolicyBody="{}")
 
 

@@ -181,10 +181,11 @@ def test_failed_roll_back_can_be_continued(stacks: Stacks, monkeypatch: pytest.M
     assert list(Fake.there.values()) == [{"DisplayName": "one"}]
 
 
-def test_property_that_no_handler_honours_fails_by_name(stacks: Stacks) -> None:
+def test_unsupported_property_fails_by_name(stacks: Stacks) -> None:
     assert stacks.create({"A": topic(FifoTopic=True)}) == "ROLLBACK_COMPLETE"
     assert (
-        stacks.event_reason("A", "CREATE_FAILED") == "the embedded AWS does not honour FifoTopic of AWS::SNS::Topic (A)"
+        stacks.event_reason("A", "CREATE_FAILED")
+        == "the embedded AWS does not support FifoTopic of AWS::SNS::Topic (A)"
     )
 
 

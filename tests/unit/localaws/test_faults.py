@@ -24,7 +24,7 @@ def test_each_fault_has_its_services_error_code(name: faults.Name, type_name: st
     with local_aws():
         faults.inject(name, type_name)
         with pytest.raises(faults.ClientError) as raised:
-            faults.strike(Context("1" * 12, "us-east-2", "s", "id", "Thing", type_name), "create")
+            faults.raise_injected(Context("1" * 12, "us-east-2", "s", "id", "Thing", type_name), "create")
     assert raised.value.response["Error"]["Code"] == code
 
 
@@ -51,7 +51,7 @@ def test_fault_strikes_as_often_as_told(stacks: Stacks) -> None:
     faults.inject("throttling", TOPIC, times=2)
     for name, status in (("a", "ROLLBACK_COMPLETE"), ("b", "ROLLBACK_COMPLETE"), ("c", "CREATE_COMPLETE")):
         assert stacks.create({"A": topic()}, name) == status
-    assert faults.waiting() == []
+    assert faults.pending() == []
 
 
 def test_fault_can_strike_a_deletion(stacks: Stacks) -> None:
@@ -64,14 +64,14 @@ def test_fault_can_strike_a_deletion(stacks: Stacks) -> None:
 def test_new_embedded_aws_has_no_faults() -> None:
     faults.inject("throttling", "A")
     with local_aws():
-        assert faults.waiting() == []
+        assert faults.pending() == []
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"name": "earthquake", "on": "A"}, "no fault is named 'earthquake'"),
-        ({"name": "throttling", "on": "A", "times": 0}, "at least once"),
+        ({"name": "earthquake", "on": "A"}, "unknown fault 'earthquake'"),
+        ({"name": "throttling", "on": "A", "times": 0}, "times to 1 or more"),
         ({"name": "throttling", "on": "A", "operations": ("read",)}, "some of create, update, delete"),
     ],
 )

@@ -8,7 +8,9 @@ from ultracluster.localaws.resources import HANDLERS
 
 REGION = "us-east-2"
 CUSTOM = [name for name in HANDLERS if name.startswith("Custom::")]
-TYPES = sorted(name for name, handler in HANDLERS.items() if ANY not in handler.honours and name not in CUSTOM)
+TYPES = sorted(
+    name for name, handler in HANDLERS.items() if ANY not in handler.supported_properties and name not in CUSTOM
+)
 
 
 def test_there_are_handlers() -> None:
@@ -17,18 +19,18 @@ def test_there_are_handlers() -> None:
 
 
 @pytest.mark.parametrize("type_name", TYPES)
-def test_handler_honours_only_what_the_registry_knows(type_name: str) -> None:
+def test_supported_properties_exist_in_the_registry(type_name: str) -> None:
     known = schemas.schema(type_name, REGION)
     read_only = {pointer.split("/")[2] for pointer in known.get("readOnlyProperties", ()) if pointer.count("/") == 2}
-    assert HANDLERS[type_name].honours <= known["properties"].keys() - read_only
+    assert HANDLERS[type_name].supported_properties <= known["properties"].keys() - read_only
 
 
 @pytest.mark.parametrize("type_name", TYPES)
 def test_handler_takes_the_stacks_tags_where_its_type_does(type_name: str) -> None:
     name = schemas.tag_property(type_name, REGION)
-    assert name is None or name in HANDLERS[type_name].honours
+    assert name is None or name in HANDLERS[type_name].supported_properties
 
 
 @pytest.mark.parametrize("type_name", TYPES)
-def test_handler_honours_what_the_registry_requires(type_name: str) -> None:
-    assert set(schemas.schema(type_name, REGION).get("required", ())) <= HANDLERS[type_name].honours
+def test_required_properties_are_supported(type_name: str) -> None:
+    assert set(schemas.schema(type_name, REGION).get("required", ())) <= HANDLERS[type_name].supported_properties

@@ -163,9 +163,9 @@ def test_a_handler_waits_until_its_cluster_is_active(account: Account, stack: St
     assert described(account)["status"] == "ACTIVE"
 
 
-def test_a_property_that_is_not_honoured_fails_by_name(account: Account, stack: Stack) -> None:
+def test_unsupported_property_fails_by_name(account: Account, stack: Stack) -> None:
     remote = {"RemoteNodeNetworks": [{"Cidrs": ["10.80.0.0/16"]}]}
-    with pytest.raises(HandlerError, match="does not honour RemoteNetworkConfig"):
+    with pytest.raises(HandlerError, match="does not support RemoteNetworkConfig"):
         stack.create(CLUSTER, **cluster(account, RemoteNetworkConfig=remote))
     with pytest.raises(HandlerError, match="Tier: 'tier-3xl' is not one of"):
         stack.create(CLUSTER, **cluster(account, ControlPlaneScalingConfig={"Tier": "tier-3xl"}))

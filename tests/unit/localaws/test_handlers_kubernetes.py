@@ -197,7 +197,7 @@ def test_the_service_token_is_a_function_that_exists(stacks: Stacks) -> None:
 
 
 def test_a_property_that_is_not_known_fails_by_name(stacks: Stacks) -> None:
-    fails(stacks, "does not honour Colour", Kueue=chart(Colour="red"))
+    fails(stacks, "does not support Colour", Kueue=chart(Colour="red"))
 
 
 def test_other_custom_resources_still_run_their_own_code(stacks: Stacks) -> None:

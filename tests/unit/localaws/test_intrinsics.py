@@ -35,7 +35,7 @@ class Region:
 SCOPE = Scope(
     parameters={"AWS::Region": "us-east-2", "AWS::AccountId": "1", "Size": "3", "Names": ["a", "b"]},
     mappings={"Map": {"us-east-2": {"Ami": "ami-1", "List": ["x", "y"]}}},
-    outside=Region(),
+    lookup=Region(),
     conditions={"Yes": True, "No": False},
     resources={"Vpc": Resource("vpc-1", {"Arn": "arn:vpc", "Endpoint.Port": "80"}), "New": PENDING},
     transforms=frozenset({LANGUAGE_EXTENSIONS}),

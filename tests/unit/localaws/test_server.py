@@ -120,7 +120,7 @@ def test_fault_is_injected_listed_and_cleared_over_http(running: server.Server) 
 
 
 def test_unknown_fault_is_refused_over_http(running: server.Server) -> None:
-    with pytest.raises(server.ServerError, match="no fault is named 'earthquake'"):
+    with pytest.raises(server.ServerError, match="unknown fault 'earthquake'"):
         running.inject("earthquake", "A")
 
 

@@ -18,7 +18,7 @@ class Workspace(Handler):
     """AWS::APS::Workspace with its logging, query logging and configuration."""
 
     type = "AWS::APS::Workspace"
-    honours = frozenset(
+    supported_properties = frozenset(
         {"Alias", "KmsKeyArn", "LoggingConfiguration", "QueryLoggingConfiguration", "WorkspaceConfiguration", "Tags"}
     )
 

@@ -52,7 +52,7 @@ class Function(Handler):
     """A function. Nothing runs it but a custom resource of the embedded AWS."""
 
     type = "AWS::Lambda::Function"
-    honours = frozenset(
+    supported_properties = frozenset(
         {*CONFIGURATION, "Architectures", "Code", "FunctionName", "KmsKeyArn", "ReservedConcurrentExecutions", "Tags"}
     )
 
@@ -100,7 +100,7 @@ class LayerVersion(Handler):
     """A version of a layer. Every change makes a new one."""
 
     type = "AWS::Lambda::LayerVersion"
-    honours = frozenset(
+    supported_properties = frozenset(
         {"CompatibleArchitectures", "CompatibleRuntimes", "Content", "Description", "LayerName", "LicenseInfo"}
     )
 
@@ -122,7 +122,9 @@ class Permission(Handler):
     """A statement of a function's policy."""
 
     type = "AWS::Lambda::Permission"
-    honours = frozenset({"Action", "FunctionName", "Principal", "PrincipalOrgID", "SourceAccount", "SourceArn"})
+    supported_properties = frozenset(
+        {"Action", "FunctionName", "Principal", "PrincipalOrgID", "SourceAccount", "SourceArn"}
+    )
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Add the statement."""

@@ -8,7 +8,7 @@ class Metadata(Handler):
     """The versions of the constructs that a template was made with."""
 
     type = "AWS::CDK::Metadata"
-    honours = frozenset({"Analytics", "Modules"})
+    supported_properties = frozenset({"Analytics", "Modules"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Give it an id."""

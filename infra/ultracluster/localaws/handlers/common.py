@@ -33,7 +33,7 @@ def tag_changes(old: Properties, new: Properties) -> tuple[dict[str, str], list[
 def require_only(value: Properties, names: set[str], where: str) -> None:
     """HandlerError when a nested object of a template holds what the embedded AWS would drop."""
     if dropped := sorted(value.keys() - names):
-        raise HandlerError(f"the embedded AWS does not honour {', '.join(dropped)} of {where}")
+        raise HandlerError(f"the embedded AWS does not support {', '.join(dropped)} of {where}")
 
 
 def ec2_tags(context: Context, kind: str, properties: Properties) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ class CustomResource(Handler):
     """AWS::CloudFormation::CustomResource and every Custom::* type."""
 
     type = "AWS::CloudFormation::CustomResource"
-    honours = frozenset({"*"})
+    supported_properties = frozenset({"*"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Send Create."""

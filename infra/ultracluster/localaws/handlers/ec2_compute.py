@@ -27,7 +27,9 @@ class LaunchTemplate(Handler):
     """AWS::EC2::LaunchTemplate. A change of its data makes a new version; the default stays the first."""
 
     type = "AWS::EC2::LaunchTemplate"
-    honours = frozenset({"LaunchTemplateName", "LaunchTemplateData", "VersionDescription", "TagSpecifications"})
+    supported_properties = frozenset(
+        {"LaunchTemplateName", "LaunchTemplateData", "VersionDescription", "TagSpecifications"}
+    )
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Make the template; its data goes to EC2 as it stands, so botocore checks every name in it."""
@@ -148,7 +150,7 @@ class PlacementGroup(Handler):
     """AWS::EC2::PlacementGroup, whose name CloudFormation makes up."""
 
     type = "AWS::EC2::PlacementGroup"
-    honours = frozenset({"Strategy", "PartitionCount", "SpreadLevel", "Tags"})
+    supported_properties = frozenset({"Strategy", "PartitionCount", "SpreadLevel", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Make the group."""

@@ -26,7 +26,7 @@ class VpcEndpoint(Ec2Handler):
     """AWS::EC2::VPCEndpoint, gateway or interface."""
 
     type = "AWS::EC2::VPCEndpoint"
-    honours = frozenset(
+    supported_properties = frozenset(
         {"VpcId", "ServiceName", "VpcEndpointType", "PolicyDocument", "PrivateDnsEnabled", "Tags", *_LISTS}
     )
 
@@ -107,7 +107,7 @@ class FlowLog(Ec2Handler):
     """AWS::EC2::FlowLog to CloudWatch Logs or S3."""
 
     type = "AWS::EC2::FlowLog"
-    honours = frozenset(
+    supported_properties = frozenset(
         {"ResourceId", "ResourceType", "TrafficType", "LogDestinationType", "LogDestination", "LogGroupName", "Tags"}
         | {"DeliverLogsPermissionArn", "MaxAggregationInterval", "LogFormat"}
     )
@@ -116,7 +116,7 @@ class FlowLog(Ec2Handler):
         """Make the flow log; its destination and role must be there."""
         self._check_resource(context, properties)
         self._check_destination(context, properties)
-        names = self.honours - {"ResourceId", "Tags"}
+        names = self.supported_properties - {"ResourceId", "Tags"}
         made = context.client("ec2").create_flow_logs(
             ResourceIds=[properties["ResourceId"]],
             TagSpecifications=ec2_tags(context, "vpc-flow-log", properties),

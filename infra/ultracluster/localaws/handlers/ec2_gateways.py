@@ -22,7 +22,7 @@ class InternetGateway(Ec2Handler):
     """AWS::EC2::InternetGateway."""
 
     type = "AWS::EC2::InternetGateway"
-    honours = frozenset({"Tags"})
+    supported_properties = frozenset({"Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Make the gateway, attached to nothing."""
@@ -44,7 +44,7 @@ class VpcGatewayAttachment(Handler):
     """AWS::EC2::VPCGatewayAttachment, of an internet gateway."""
 
     type = "AWS::EC2::VPCGatewayAttachment"
-    honours = frozenset({"VpcId", "InternetGatewayId"})
+    supported_properties = frozenset({"VpcId", "InternetGatewayId"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Attach the gateway."""
@@ -64,7 +64,7 @@ class Eip(Ec2Handler):
     """AWS::EC2::EIP, not yet associated."""
 
     type = "AWS::EC2::EIP"
-    honours = frozenset({"Domain", "Tags"})
+    supported_properties = frozenset({"Domain", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Allocate an address."""
@@ -97,7 +97,7 @@ class NatGateway(Ec2Handler):
     """AWS::EC2::NatGateway, in a subnet."""
 
     type = "AWS::EC2::NatGateway"
-    honours = frozenset({"SubnetId", "AllocationId", "ConnectivityType", "Tags"})
+    supported_properties = frozenset({"SubnetId", "AllocationId", "ConnectivityType", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Make the gateway; a public one takes a free elastic address."""

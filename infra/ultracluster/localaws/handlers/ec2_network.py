@@ -58,7 +58,7 @@ class Vpc(Ec2Handler):
     """AWS::EC2::VPC."""
 
     type = "AWS::EC2::VPC"
-    honours = frozenset({"CidrBlock", "EnableDnsHostnames", "EnableDnsSupport", "InstanceTenancy", "Tags"})
+    supported_properties = frozenset({"CidrBlock", "EnableDnsHostnames", "EnableDnsSupport", "InstanceTenancy", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Make the VPC and set its DNS attributes."""
@@ -114,7 +114,9 @@ class Subnet(Ec2Handler):
     """AWS::EC2::Subnet."""
 
     type = "AWS::EC2::Subnet"
-    honours = frozenset({"VpcId", "CidrBlock", "AvailabilityZone", "AvailabilityZoneId", "MapPublicIpOnLaunch", "Tags"})
+    supported_properties = frozenset(
+        {"VpcId", "CidrBlock", "AvailabilityZone", "AvailabilityZoneId", "MapPublicIpOnLaunch", "Tags"}
+    )
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Make the subnet; EC2 checks its zone and range."""
@@ -158,7 +160,7 @@ class RouteTable(Ec2Handler):
     """AWS::EC2::RouteTable."""
 
     type = "AWS::EC2::RouteTable"
-    honours = frozenset({"VpcId", "Tags"})
+    supported_properties = frozenset({"VpcId", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Make the table."""
@@ -181,7 +183,7 @@ class Route(Handler):
     """AWS::EC2::Route, to an internet gateway or a NAT gateway."""
 
     type = "AWS::EC2::Route"
-    honours = frozenset(
+    supported_properties = frozenset(
         {"RouteTableId", "DestinationCidrBlock", "DestinationIpv6CidrBlock", "GatewayId", "NatGatewayId"}
     )
 
@@ -241,7 +243,7 @@ class SubnetRouteTableAssociation(Handler):
     """AWS::EC2::SubnetRouteTableAssociation."""
 
     type = "AWS::EC2::SubnetRouteTableAssociation"
-    honours = frozenset({"SubnetId", "RouteTableId"})
+    supported_properties = frozenset({"SubnetId", "RouteTableId"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Associate; a subnet takes one table."""

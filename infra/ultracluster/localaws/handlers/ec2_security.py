@@ -27,7 +27,7 @@ _EGRESS = _RULE | {"DestinationSecurityGroupId", "DestinationPrefixListId"}
 def permission(rule: Properties) -> dict[str, Any]:
     """A rule of a template as EC2's IpPermission. Raises HandlerError for what EC2 would refuse."""
     if dropped := rule.keys() - _INGRESS - _EGRESS:
-        raise HandlerError(f"the embedded AWS does not honour {', '.join(sorted(dropped))} of a security group rule")
+        raise HandlerError(f"the embedded AWS does not support {', '.join(sorted(dropped))} of a security group rule")
     protocol = str(rule["IpProtocol"])
     ports = pick(rule, "FromPort", "ToPort")
     if protocol in ("tcp", "udp", "6", "17") and len(ports) != 2:
@@ -85,7 +85,7 @@ class SecurityGroup(Ec2Handler):
     """AWS::EC2::SecurityGroup with its inline rules."""
 
     type = "AWS::EC2::SecurityGroup"
-    honours = frozenset(
+    supported_properties = frozenset(
         {"GroupDescription", "GroupName", "VpcId", "SecurityGroupIngress", "SecurityGroupEgress", "Tags"}
     )
 
@@ -175,7 +175,7 @@ class SecurityGroupIngress(_RuleHandler):
     """AWS::EC2::SecurityGroupIngress."""
 
     type = "AWS::EC2::SecurityGroupIngress"
-    honours = _INGRESS | {"GroupId"}
+    supported_properties = _INGRESS | {"GroupId"}
     direction = "ingress"
 
 
@@ -184,7 +184,7 @@ class SecurityGroupEgress(_RuleHandler):
     """AWS::EC2::SecurityGroupEgress."""
 
     type = "AWS::EC2::SecurityGroupEgress"
-    honours = _EGRESS | {"GroupId"}
+    supported_properties = _EGRESS | {"GroupId"}
     direction = "egress"
 
 

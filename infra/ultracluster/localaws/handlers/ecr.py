@@ -19,7 +19,7 @@ class Repository(Handler):
     """A repository of container images."""
 
     type = "AWS::ECR::Repository"
-    honours = frozenset(
+    supported_properties = frozenset(
         {
             "EmptyOnDelete",
             "EncryptionConfiguration",

@@ -66,7 +66,7 @@ class Cluster(Handler):
     """A cluster. Ref gives its name."""
 
     type = "AWS::EKS::Cluster"
-    honours = frozenset(
+    supported_properties = frozenset(
         {
             *("AccessConfig", "BootstrapSelfManagedAddons", "ComputeConfig", "ControlPlaneScalingConfig"),
             *("DeletionProtection", "EncryptionConfig", "Force", "KubeApiServerConfig", "KubeControllerManagerConfig"),
@@ -130,7 +130,7 @@ class Nodegroup(Handler):
     """A managed node group. Ref gives `<cluster>/<node group>`."""
 
     type = "AWS::EKS::Nodegroup"
-    honours = frozenset(
+    supported_properties = frozenset(
         {
             *("AmiType", "CapacityType", "ClusterName", "DiskSize", "ForceUpdateEnabled", "InstanceTypes", "Labels"),
             *("LaunchTemplate", "NodeRepairConfig", "NodeRole", "NodegroupName", "ReleaseVersion", "ScalingConfig"),

@@ -21,7 +21,7 @@ class Addon(Handler):
     """An add-on. Ref gives `<cluster>|<add-on>`."""
 
     type = "AWS::EKS::Addon"
-    honours = frozenset(
+    supported_properties = frozenset(
         {
             *("AddonName", "AddonVersion", "ClusterName", "ConfigurationValues", "NamespaceConfig"),
             *("PodIdentityAssociations", "PreserveOnDelete", "ResolveConflicts", "ServiceAccountRoleArn", "Tags"),
@@ -67,7 +67,7 @@ class AccessEntry(Handler):
     """A principal that may use a cluster's API. Ref gives `<principal>|<cluster>`."""
 
     type = "AWS::EKS::AccessEntry"
-    honours = frozenset(
+    supported_properties = frozenset(
         {"AccessPolicies", "ClusterName", "KubernetesGroups", "PrincipalArn", "Tags", "Type", "Username"}
     )
 
@@ -118,7 +118,7 @@ class PodIdentityAssociation(Handler):
     """A role for a service account. Ref gives the ARN."""
 
     type = "AWS::EKS::PodIdentityAssociation"
-    honours = frozenset(
+    supported_properties = frozenset(
         {
             *("ClusterName", "DisableSessionTags", "Namespace", "Policy", "RoleArn", "ServiceAccount", "Tags"),
             "TargetRoleArn",
@@ -156,7 +156,7 @@ class Capability(Handler):
     """A capability that EKS runs for a cluster. Ref gives the ARN."""
 
     type = "AWS::EKS::Capability"
-    honours = frozenset(
+    supported_properties = frozenset(
         {"CapabilityName", "ClusterName", "Configuration", "DeletePropagationPolicy", "RoleArn", "Tags", "Type"}
     )
 

@@ -22,7 +22,9 @@ class Rule(Handler):
     """A rule with its targets. Ref gives its name."""
 
     type = "AWS::Events::Rule"
-    honours = frozenset({"Description", "EventPattern", "Name", "ScheduleExpression", "State", "Tags", "Targets"})
+    supported_properties = frozenset(
+        {"Description", "EventPattern", "Name", "ScheduleExpression", "State", "Tags", "Targets"}
+    )
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Make the rule and point it at its targets."""

@@ -39,7 +39,7 @@ class FileSystem(Handler):
     """AWS::FSx::FileSystem of type LUSTRE. Root squash is not in CloudFormation; an update leaves it alone."""
 
     type = "AWS::FSx::FileSystem"
-    honours = frozenset(
+    supported_properties = frozenset(
         {
             *("FileSystemType", "FileSystemTypeVersion", "KmsKeyId", "LustreConfiguration", "SecurityGroupIds"),
             *("StorageCapacity", "StorageType", "SubnetIds", "Tags"),
@@ -84,7 +84,7 @@ class DataRepositoryAssociation(Handler):
     """AWS::FSx::DataRepositoryAssociation. Deleting one leaves the data in the file system."""
 
     type = "AWS::FSx::DataRepositoryAssociation"
-    honours = frozenset(
+    supported_properties = frozenset(
         {
             *("BatchImportMetaDataOnCreate", "DataRepositoryPath", "FileSystemId", "FileSystemPath"),
             *("ImportedFileChunkSize", "S3", "Tags"),

@@ -49,7 +49,7 @@ class Workspace(Handler):
     """AWS::Grafana::Workspace; Ref gives its id."""
 
     type = "AWS::Grafana::Workspace"
-    honours = frozenset({*_PARAMETERS, *_AUTHENTICATION, *_CONFIGURATION, "ClientToken", "Tags"})
+    supported_properties = frozenset({*_PARAMETERS, *_AUTHENTICATION, *_CONFIGURATION, "ClientToken", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Make the workspace, then set up SAML."""

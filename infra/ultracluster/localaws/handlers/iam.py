@@ -30,7 +30,7 @@ class Role(Handler):
     """AWS::IAM::Role with its inline policies and attachments."""
 
     type = "AWS::IAM::Role"
-    honours = frozenset(
+    supported_properties = frozenset(
         {"RoleName", "Path", "AssumeRolePolicyDocument", "Description", "MaxSessionDuration", "PermissionsBoundary"}
         | {"ManagedPolicyArns", "Policies", "Tags"}
     )
@@ -105,7 +105,7 @@ class Policy(Handler):
     """AWS::IAM::Policy: one document written into each of its roles."""
 
     type = "AWS::IAM::Policy"
-    honours = frozenset({"PolicyName", "PolicyDocument", "Roles"})
+    supported_properties = frozenset({"PolicyName", "PolicyDocument", "Roles"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Write the policy into every role."""
@@ -148,7 +148,7 @@ class ManagedPolicy(Handler):
     """AWS::IAM::ManagedPolicy. A changed document becomes its new default version."""
 
     type = "AWS::IAM::ManagedPolicy"
-    honours = frozenset({"ManagedPolicyName", "Path", "Description", "PolicyDocument", "Roles"})
+    supported_properties = frozenset({"ManagedPolicyName", "Path", "Description", "PolicyDocument", "Roles"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Make the policy and attach it."""
@@ -213,7 +213,7 @@ class InstanceProfile(Handler):
     """AWS::IAM::InstanceProfile of one role."""
 
     type = "AWS::IAM::InstanceProfile"
-    honours = frozenset({"InstanceProfileName", "Path", "Roles"})
+    supported_properties = frozenset({"InstanceProfileName", "Path", "Roles"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Make the profile and put its role in."""

@@ -27,7 +27,7 @@ class Key(Handler):
     """AWS::KMS::Key."""
 
     type = "AWS::KMS::Key"
-    honours = frozenset(
+    supported_properties = frozenset(
         {"BypassPolicyLockoutSafetyCheck", "Description", "EnableKeyRotation", "Enabled", "KeyPolicy", "Tags"}
         | {"PendingWindowInDays", "RotationPeriodInDays"}
         | _FIXED
@@ -109,7 +109,7 @@ class Alias(Handler):
     """AWS::KMS::Alias."""
 
     type = "AWS::KMS::Alias"
-    honours = frozenset({"AliasName", "TargetKeyId"})
+    supported_properties = frozenset({"AliasName", "TargetKeyId"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Name a key."""

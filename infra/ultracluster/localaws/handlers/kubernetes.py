@@ -74,7 +74,7 @@ class HelmChart(_KubectlHandler):
     """
 
     type = "Custom::AWSCDK-EKS-HelmChart"
-    honours = frozenset(
+    supported_properties = frozenset(
         {
             *("Atomic", "Chart", "ChartAssetURL", "ClusterName", "CreateNamespace", "Namespace", "Release"),
             *("Repository", "ServiceToken", "SkipCrds", "Timeout", "Values", "Version", "Wait"),
@@ -111,7 +111,9 @@ class KubernetesResource(_KubectlHandler):
     """Objects of a manifest."""
 
     type = "Custom::AWSCDK-EKS-KubernetesResource"
-    honours = frozenset({"ClusterName", "Manifest", "Overwrite", "PruneLabel", "ServiceToken", "SkipValidation"})
+    supported_properties = frozenset(
+        {"ClusterName", "Manifest", "Overwrite", "PruneLabel", "ServiceToken", "SkipValidation"}
+    )
 
     def _record(self, context: Context, kubernetes: Kubernetes, old: Properties, new: Properties) -> None:
         manifests = parse_manifests(new["Manifest"])

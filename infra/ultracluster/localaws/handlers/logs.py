@@ -46,7 +46,7 @@ class LogGroup(Handler):
     """AWS::Logs::LogGroup."""
 
     type = "AWS::Logs::LogGroup"
-    honours = frozenset(
+    supported_properties = frozenset(
         {"LogGroupName", "RetentionInDays", "KmsKeyId", "LogGroupClass", "DeletionProtectionEnabled", "Tags"}
     )
 
@@ -107,7 +107,7 @@ class ResourcePolicy(Handler):
     """AWS::Logs::ResourcePolicy."""
 
     type = "AWS::Logs::ResourcePolicy"
-    honours = frozenset({"PolicyName", "PolicyDocument"})
+    supported_properties = frozenset({"PolicyName", "PolicyDocument"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Put the policy."""
@@ -129,7 +129,7 @@ class DeliverySource(Handler):
     """AWS::Logs::DeliverySource: a resource and the kind of its logs."""
 
     type = "AWS::Logs::DeliverySource"
-    honours = frozenset({"Name", "ResourceArn", "LogType", "Tags"})
+    supported_properties = frozenset({"Name", "ResourceArn", "LogType", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Name the source; Logs checks the kind, and a PCS cluster must be there."""
@@ -167,7 +167,7 @@ class DeliveryDestination(Handler):
     """AWS::Logs::DeliveryDestination: a log group or bucket."""
 
     type = "AWS::Logs::DeliveryDestination"
-    honours = frozenset({"Name", "DestinationResourceArn", "OutputFormat", "Tags"})
+    supported_properties = frozenset({"Name", "DestinationResourceArn", "OutputFormat", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Name the destination, which must be there."""
@@ -208,7 +208,7 @@ class Delivery(Handler):
     """AWS::Logs::Delivery from a source to a destination."""
 
     type = "AWS::Logs::Delivery"
-    honours = frozenset(
+    supported_properties = frozenset(
         {"DeliverySourceName", "DeliveryDestinationArn", "RecordFields", "FieldDelimiter", "S3SuffixPath", "Tags"}
         | {"S3EnableHiveCompatiblePath"}
     )

@@ -86,7 +86,7 @@ class Cluster(_PcsHandler):
 
     type = "AWS::PCS::Cluster"
     kind, member, name_limit = "cluster", "cluster", 40
-    honours = frozenset({"Name", "Networking", "Scheduler", "Size", "SlurmConfiguration", "Tags"})
+    supported_properties = frozenset({"Name", "Networking", "Scheduler", "Size", "SlurmConfiguration", "Tags"})
 
     def _parameters(self, properties: Properties) -> dict[str, Any]:
         parameters = {"networking": lower_first(properties["Networking"]), "size": properties["Size"]}
@@ -114,7 +114,7 @@ class ComputeNodeGroup(_PcsHandler):
 
     type = "AWS::PCS::ComputeNodeGroup"
     kind, member, name_limit = "compute_node_group", "computeNodeGroup", 25
-    honours = frozenset(
+    supported_properties = frozenset(
         {
             *("AmiId", "ClusterId", "CustomLaunchTemplate", "IamInstanceProfileArn", "InstanceConfigs", "Name"),
             *("NodeLifecycleActions", "PurchaseOption", "ScalingConfiguration", "SlurmConfiguration", "SpotOptions"),
@@ -155,7 +155,9 @@ class Queue(_PcsHandler):
 
     type = "AWS::PCS::Queue"
     kind, member, name_limit = "queue", "queue", 25
-    honours = frozenset({"ClusterId", "ComputeNodeGroupConfigurations", "Name", "SlurmConfiguration", "Tags"})
+    supported_properties = frozenset(
+        {"ClusterId", "ComputeNodeGroupConfigurations", "Name", "SlurmConfiguration", "Tags"}
+    )
 
     def _parameters(self, properties: Properties) -> dict[str, Any]:
         parameters: dict[str, Any] = {"clusterIdentifier": properties["ClusterId"]}

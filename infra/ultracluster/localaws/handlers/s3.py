@@ -28,7 +28,7 @@ class Bucket(Handler):
     """AWS::S3::Bucket: encryption, versions, public access, ownership, life cycle, access logs and tags."""
 
     type = "AWS::S3::Bucket"
-    honours = frozenset(
+    supported_properties = frozenset(
         {"BucketName", "AccessControl", "BucketEncryption", "VersioningConfiguration", "LifecycleConfiguration"}
         | {"PublicAccessBlockConfiguration", "OwnershipControls", "LoggingConfiguration", "Tags"}
     )
@@ -91,7 +91,7 @@ def _exists(context: Context, name: str) -> bool:
 def _set_acl(context: Context, name: str, acl: str | None) -> None:  # noqa: ARG001 - one step of many
     # What a bucket has anyway. moto shows one permission of a canned list that grants several.
     if acl not in (None, "Private"):
-        raise HandlerError(f"the embedded AWS does not honour AccessControl {acl}")
+        raise HandlerError(f"the embedded AWS does not support AccessControl {acl}")
 
 
 def _set_encryption(context: Context, name: str, encryption: Mapping[str, Any] | None) -> None:
@@ -167,7 +167,7 @@ class BucketPolicy(Handler):
     """AWS::S3::BucketPolicy."""
 
     type = "AWS::S3::BucketPolicy"
-    honours = frozenset({"Bucket", "PolicyDocument"})
+    supported_properties = frozenset({"Bucket", "PolicyDocument"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Put the policy; a bucket has one."""

@@ -38,7 +38,7 @@ class Schedule(Handler):
     """A schedule. Ref gives its name."""
 
     type = "AWS::Scheduler::Schedule"
-    honours = frozenset(
+    supported_properties = frozenset(
         {
             *("Description", "EndDate", "FlexibleTimeWindow", "KmsKeyArn", "Name", "ScheduleExpression"),
             *("ScheduleExpressionTimezone", "StartDate", "State", "Target"),

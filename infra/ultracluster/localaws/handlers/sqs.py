@@ -41,7 +41,7 @@ class Queue(Handler):
     """A standard queue. Ref gives its URL."""
 
     type = "AWS::SQS::Queue"
-    honours = frozenset({*DEFAULTS, "QueueName", "Tags"})
+    supported_properties = frozenset({*DEFAULTS, "QueueName", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Create the queue."""
@@ -89,7 +89,7 @@ class QueuePolicy(Handler):
     """A policy of queues."""
 
     type = "AWS::SQS::QueuePolicy"
-    honours = frozenset({"PolicyDocument", "Queues"})
+    supported_properties = frozenset({"PolicyDocument", "Queues"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Write the policy into every queue."""

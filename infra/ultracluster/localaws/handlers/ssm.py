@@ -20,7 +20,9 @@ class Parameter(Handler):
     """A parameter of the parameter store."""
 
     type = "AWS::SSM::Parameter"
-    honours = frozenset({"AllowedPattern", "DataType", "Description", "Name", "Tags", "Tier", "Type", "Value"})
+    supported_properties = frozenset(
+        {"AllowedPattern", "DataType", "Description", "Name", "Tags", "Tier", "Type", "Value"}
+    )
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Put a parameter that is not there yet."""

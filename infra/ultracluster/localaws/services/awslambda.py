@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from ultracluster.localaws.services.patching import mend
+from ultracluster.localaws.services.patching import patch_method
 from ultracluster.localaws.services.references import References
 
 
@@ -11,10 +11,10 @@ def activate() -> None:
     """Mend moto's functions."""
     from moto.awslambda.models import LambdaFunction
 
-    mend(LambdaFunction, "get_configuration", _get_configuration)
-    mend(LambdaFunction, "update_configuration", _update_configuration)
-    mend(LambdaFunction, "update_function_code", _update_function_code)
-    mend(LambdaFunction, "__init__", _init)
+    patch_method(LambdaFunction, "get_configuration", _get_configuration)
+    patch_method(LambdaFunction, "update_configuration", _update_configuration)
+    patch_method(LambdaFunction, "update_function_code", _update_function_code)
+    patch_method(LambdaFunction, "__init__", _init)
     LambdaFunction.vpc_config = property(_vpc_config)
 
 

@@ -4,12 +4,12 @@ from typing import Any
 
 from moto.ec2.models.flow_logs import FlowLogsBackend
 
-from ultracluster.localaws.services.patching import mend
+from ultracluster.localaws.services.patching import patch_method
 
 
 def activate() -> None:
     """Look for the bucket alone, and keep the folder."""
-    mend(FlowLogsBackend, "create_flow_logs", _create)
+    patch_method(FlowLogsBackend, "create_flow_logs", _create)
 
 
 def _create(original: Any, self: Any, log_destination: str | None = None, **kwargs: Any) -> Any:

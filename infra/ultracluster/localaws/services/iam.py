@@ -8,7 +8,7 @@ from moto.iam.exceptions import DeleteConflictException
 from moto.iam.models import IAMBackend
 from moto.settings import load_iam_aws_managed_policies
 
-from ultracluster.localaws.services.patching import mend
+from ultracluster.localaws.services.patching import patch_method
 
 _AWS_POLICIES: dict[str, list[Any]] = {}  # by account
 
@@ -16,8 +16,8 @@ _AWS_POLICIES: dict[str, list[Any]] = {}  # by account
 def activate() -> None:
     """Load AWS's managed policies into every account that is made from now on, and refuse what IAM refuses."""
     default_user_config["iam"]["load_aws_managed_policies"] = True
-    mend(IAMBackend, "delete_policy", _delete_policy)
-    mend(IAMBackend, "_init_aws_policies", _init_aws_policies)
+    patch_method(IAMBackend, "delete_policy", _delete_policy)
+    patch_method(IAMBackend, "_init_aws_policies", _init_aws_policies)
 
 
 def _init_aws_policies(original: Any, self: Any) -> list[Any]:

@@ -11,7 +11,7 @@ from moto.core.utils import utcnow
 from moto.ec2.models.amis import AmiBackend
 from moto.ssm.models import Parameter, ParameterDict
 
-from ultracluster.localaws.services.patching import mend
+from ultracluster.localaws.services.patching import patch_method
 
 # AWS PCS User Guide, "Using AWS PCS-ready DLAMIs" (2026).
 PCS_IMAGES = "/aws/service/pcs/ami/"
@@ -22,8 +22,8 @@ PCS_IMAGE_PARAMETERS = tuple(
 
 def activate() -> None:
     """Start Regions without images, and name those of PCS."""
-    mend(AmiBackend, "_load_amis", lambda _original, _self: None)
-    mend(ParameterDict, "_check_loading_status", _name_images)
+    patch_method(AmiBackend, "_load_amis", lambda _original, _self: None)
+    patch_method(ParameterDict, "_check_loading_status", _name_images)
 
 
 def _name_images(original: Any, self: Any, key: str) -> None:

@@ -6,15 +6,15 @@ from typing import Any
 from moto.kms.exceptions import ValidationException
 from moto.kms.responses import KmsResponse
 
-from ultracluster.localaws.services.patching import mend
+from ultracluster.localaws.services.patching import patch_method
 
 DEFAULT_ROTATION_DAYS = 365  # KMS API Reference, EnableKeyRotation
 
 
 def activate() -> None:
     """Keep what EnableKeyRotation is told, and show it."""
-    mend(KmsResponse, "enable_key_rotation", _enable_key_rotation)
-    mend(KmsResponse, "get_key_rotation_status", _get_key_rotation_status)
+    patch_method(KmsResponse, "enable_key_rotation", _enable_key_rotation)
+    patch_method(KmsResponse, "get_key_rotation_status", _get_key_rotation_status)
 
 
 def _enable_key_rotation(original: Any, self: Any) -> Any:

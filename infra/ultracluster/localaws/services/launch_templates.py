@@ -7,16 +7,16 @@ from moto.ec2.exceptions import InvalidLaunchTemplateIdNotFound
 from moto.ec2.models.launch_templates import LaunchTemplate, LaunchTemplateBackend
 from moto.ec2.responses import EC2Response
 
-from ultracluster.localaws.services.patching import mend
+from ultracluster.localaws.services.patching import patch_method
 
 
 def activate() -> None:
     """Keep a template's own tags out of its data and up to date, list all templates, refuse unknown ids."""
-    mend(LaunchTemplate, "create_version", _create_version)
+    patch_method(LaunchTemplate, "create_version", _create_version)
     LaunchTemplate.tags = property(lambda self: self.get_tags(), lambda _self, _tags: None)
-    mend(LaunchTemplateBackend, "describe_launch_templates", _describe)
-    mend(EC2Response, "describe_launch_templates", _answer_whole)
-    mend(EC2Response, "describe_launch_template_versions", _answer_whole)
+    patch_method(LaunchTemplateBackend, "describe_launch_templates", _describe)
+    patch_method(EC2Response, "describe_launch_templates", _answer_whole)
+    patch_method(EC2Response, "describe_launch_template_versions", _answer_whole)
 
 
 def is_mime_multipart(user_data: bytes) -> bool:

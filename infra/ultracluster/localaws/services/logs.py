@@ -8,7 +8,7 @@ from moto.logs.exceptions import ConflictException, ResourceNotFoundException, V
 from moto.logs.models import DeliverySource, LogGroup, LogsBackend
 from moto.logs.responses import LogsResponse
 
-from ultracluster.localaws.services.patching import mend
+from ultracluster.localaws.services.patching import patch_method
 
 # AWS PCS User Guide, "Scheduler logs in AWS PCS", "Job completion logs in AWS PCS" (2026).
 PCS_LOG_TYPES = ("PCS_SCHEDULER_LOGS", "PCS_SCHEDULER_AUDIT_LOGS", "PCS_JOBCOMP_LOGS")
@@ -16,19 +16,19 @@ PCS_LOG_TYPES = ("PCS_SCHEDULER_LOGS", "PCS_SCHEDULER_AUDIT_LOGS", "PCS_JOBCOMP_
 
 def activate() -> None:
     """Keep a log group's class, key and protection; deliver PCS's logs; refuse to delete parts of a delivery."""
-    mend(LogsResponse, "create_log_group", _create_log_group)
-    mend(LogGroup, "to_describe_dict", _describe_log_group)
-    mend(LogsBackend, "delete_log_group", _delete_log_group)
+    patch_method(LogsResponse, "create_log_group", _create_log_group)
+    patch_method(LogGroup, "to_describe_dict", _describe_log_group)
+    patch_method(LogsBackend, "delete_log_group", _delete_log_group)
     LogsResponse.associate_kms_key = _associate_kms_key
     LogsResponse.disassociate_kms_key = _disassociate_kms_key
     LogsResponse.put_log_group_deletion_protection = _put_deletion_protection
-    mend(LogsBackend, "put_delivery_source", _put_delivery_source)
-    mend(LogsBackend, "create_delivery", _create_delivery)
+    patch_method(LogsBackend, "put_delivery_source", _put_delivery_source)
+    patch_method(LogsBackend, "create_delivery", _create_delivery)
     LogsResponse.update_delivery_configuration = _update_delivery
-    mend(LogsBackend, "delete_delivery_source", _delete_delivery_source)
-    mend(LogsBackend, "delete_delivery_destination", _delete_delivery_destination)
-    mend(LogsBackend, "tag_resource", _keep_tags)
-    mend(LogsBackend, "untag_resource", _keep_tags)
+    patch_method(LogsBackend, "delete_delivery_source", _delete_delivery_source)
+    patch_method(LogsBackend, "delete_delivery_destination", _delete_delivery_destination)
+    patch_method(LogsBackend, "tag_resource", _keep_tags)
+    patch_method(LogsBackend, "untag_resource", _keep_tags)
 
 
 def _create_log_group(original: Any, self: Any) -> Any:

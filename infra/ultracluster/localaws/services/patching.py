@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def mend(owner: Any, name: str, stand_in: Callable[..., Any]) -> None:
+def patch_method(owner: Any, name: str, stand_in: Callable[..., Any]) -> None:
     """Put `stand_in(original, self, ...)` in the place of the method `name` of `owner`."""
     original = getattr(owner, name)
 

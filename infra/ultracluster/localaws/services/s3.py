@@ -6,15 +6,15 @@ from moto.iam.access_control import PermissionResult
 from moto.s3.models import FakeBucket
 from moto.s3.responses import S3Response
 
-from ultracluster.localaws.services.patching import mend
+from ultracluster.localaws.services.patching import patch_method
 
 
 def activate() -> None:
     """Keep whole lifecycle rules and log formats, never decide by bucket policies, let logging precede its policy."""
-    mend(FakeBucket, "get_permission", _get_permission)
-    mend(FakeBucket, "set_lifecycle", _set_lifecycle)
-    mend(S3Response, "get_bucket_lifecycle", _get_lifecycle)
-    mend(S3Response, "get_bucket_logging", _get_logging)
+    patch_method(FakeBucket, "get_permission", _get_permission)
+    patch_method(FakeBucket, "set_lifecycle", _set_lifecycle)
+    patch_method(S3Response, "get_bucket_lifecycle", _get_lifecycle)
+    patch_method(S3Response, "get_bucket_logging", _get_logging)
     FakeBucket._log_permissions_enabled_policy = staticmethod(_may_log)
 
 

@@ -4,16 +4,16 @@ from typing import Any
 
 from moto.ec2.models.security_groups import SecurityGroup, SecurityGroupBackend, SecurityGroupRule
 
-from ultracluster.localaws.services.patching import mend
+from ultracluster.localaws.services.patching import patch_method
 
 
 def activate() -> None:
     """Tell rules apart by what they allow, and give every rule its description, wherever it is read."""
-    mend(SecurityGroupRule, "__init__", _make_rule)
+    patch_method(SecurityGroupRule, "__init__", _make_rule)
     SecurityGroupRule.__eq__ = _same_rule
     SecurityGroupRule.description = property(_description)
-    mend(SecurityGroup, "_flattened_rules", _flattened_rules)
-    mend(SecurityGroupBackend, "_sg_update_description", _update_description)
+    patch_method(SecurityGroup, "_flattened_rules", _flattened_rules)
+    patch_method(SecurityGroupBackend, "_sg_update_description", _update_description)
 
 
 def _make_rule(

@@ -4,12 +4,12 @@ from typing import Any
 
 from moto.sqs.models import Queue
 
-from ultracluster.localaws.services.patching import mend
+from ultracluster.localaws.services.patching import patch_method
 
 
 def activate() -> None:
     """Mend moto's queues."""
-    mend(Queue, "_set_attributes", _set_attributes)
+    patch_method(Queue, "_set_attributes", _set_attributes)
     Queue.sqs_managed_sse_enabled = True  # SQS: the default since October 2022
     Queue.BASE_ATTRIBUTES = [*Queue.BASE_ATTRIBUTES, "SqsManagedSseEnabled"]
 

@@ -11,17 +11,17 @@ from moto.ec2.models.security_groups import SecurityGroupBackend
 from moto.ec2.models.subnets import SubnetBackend
 from moto.ec2.models.vpcs import VPCBackend
 
-from ultracluster.localaws.services.patching import mend
+from ultracluster.localaws.services.patching import patch_method
 
 
 def activate() -> None:
     """Make deletions in a VPC answer as EC2 does."""
-    mend(SecurityGroupBackend, "_delete_security_group", _delete_security_group)
-    mend(SubnetBackend, "delete_subnet", _delete_subnet)
-    mend(VPCBackend, "delete_vpc", _delete_vpc)
-    mend(InternetGatewayBackend, "detach_internet_gateway", _detach_internet_gateway)
-    mend(NatGatewayBackend, "delete_nat_gateway", _delete_nat_gateway)
-    mend(ElasticAddressBackend, "release_address", _release_address)
+    patch_method(SecurityGroupBackend, "_delete_security_group", _delete_security_group)
+    patch_method(SubnetBackend, "delete_subnet", _delete_subnet)
+    patch_method(VPCBackend, "delete_vpc", _delete_vpc)
+    patch_method(InternetGatewayBackend, "detach_internet_gateway", _detach_internet_gateway)
+    patch_method(NatGatewayBackend, "delete_nat_gateway", _delete_nat_gateway)
+    patch_method(ElasticAddressBackend, "release_address", _release_address)
 
 
 def _delete_security_group(original: Any, self: Any, vpc_id: str | None, group_id: str) -> Any:

@@ -7,7 +7,7 @@ from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models.vpcs import AWS_ENDPOINT_SERVICES, COVERED_ENDPOINT_SERVICES, VPCBackend
 from moto.ec2.responses import EC2Response
 
-from ultracluster.localaws.services.patching import mend
+from ultracluster.localaws.services.patching import patch_method
 
 # AWS PCS User Guide, "Access AWS PCS using an interface endpoint" (2026).
 NEWER_SERVICES = ("pcs", "pcs-fips")
@@ -17,10 +17,10 @@ GATEWAY_SERVICES = ("dynamodb", "s3")
 def activate() -> None:
     """Mend interfaces' security groups, changes of routes, subnets and private DNS, and deletion."""
     AWS_ENDPOINT_SERVICES.extend(NEWER_SERVICES)
-    mend(VPCBackend, "create_vpc_endpoint", _create)
-    mend(VPCBackend, "modify_vpc_endpoint", _modify)
-    mend(VPCBackend, "delete_vpc_endpoints", _delete)
-    mend(EC2Response, "modify_vpc_endpoint", _answer_modify)
+    patch_method(VPCBackend, "create_vpc_endpoint", _create)
+    patch_method(VPCBackend, "modify_vpc_endpoint", _modify)
+    patch_method(VPCBackend, "delete_vpc_endpoints", _delete)
+    patch_method(EC2Response, "modify_vpc_endpoint", _answer_modify)
 
 
 def _create(original: Any, self: Any, vpc_id: str, service_name: str, *args: Any, **kwargs: Any) -> Any:

@@ -11,7 +11,7 @@ from moto.ec2.responses import EC2Response
 
 from ultracluster.catalog import InstanceType as CatalogueType
 from ultracluster.catalog import catalog
-from ultracluster.localaws.services.patching import mend
+from ultracluster.localaws.services.patching import patch_method
 
 # EC2 User Guide, "Capacity Blocks for ML", "Local Zones" (2026): name to (Region, zone id).
 LOCAL_ZONES = {
@@ -32,9 +32,9 @@ def activate() -> None:
         if instance_type.name not in INSTANCE_TYPES:
             INSTANCE_TYPES[instance_type.name] = description(instance_type)
             InstanceTypeBackend.instance_types.append(InstanceType(instance_type.name))
-    mend(RegionsAndZonesBackend, "describe_availability_zones", _describe_zones)
-    mend(EC2Response, "describe_availability_zones", _answer_zones)
-    mend(SubnetBackend, "create_subnet", _create_subnet)
+    patch_method(RegionsAndZonesBackend, "describe_availability_zones", _describe_zones)
+    patch_method(EC2Response, "describe_availability_zones", _answer_zones)
+    patch_method(SubnetBackend, "create_subnet", _create_subnet)
 
 
 def description(instance_type: CatalogueType) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What templates ask of their region: exports, other stacks' outputs, SSM parameters, availability zones."""
+"""Values that templates look up in their Region: exports, other stacks' outputs, SSM parameters, Availability Zones."""
 
 from botocore.exceptions import ClientError
 
@@ -7,8 +7,8 @@ from ultracluster.localaws.resources import client
 from ultracluster.localaws.stacks import StackBackend, stack_backends
 
 
-class Region:
-    """Answers for one stack's functions, and remembers which exports it was asked for."""
+class RegionLookup:
+    """Look-ups for the functions of one stack. `imports` collects the exports that the stack imports."""
 
     def __init__(self, backend: StackBackend) -> None:
         self._backend = backend
@@ -43,6 +43,6 @@ class Region:
         return str(parameter["Value"])
 
     def zones(self, region: str) -> list[str]:
-        """Names of the region's availability zones."""
+        """Names of the Region's Availability Zones."""
         found = client("ec2", region, self._backend.account_id).describe_availability_zones()["AvailabilityZones"]
         return sorted(zone["ZoneName"] for zone in found)

@@ -1,0 +1,41 @@
+"""`ultracluster local` without the packages of the extra `local`."""
+
+import subprocess
+import sys
+
+import pytest
+
+HIDE = """
+import importlib.machinery
+import sys
+
+hidden, find = {hidden!r}, importlib.machinery.PathFinder.find_spec
+importlib.machinery.PathFinder.find_spec = classmethod(
+    lambda finder, name, *rest: None if name.partition(".")[0] == hidden else find(name, *rest)
+)
+from ultracluster.cli import main
+
+main()
+"""
+
+
+def local_without(hidden, *arguments):
+    command = [sys.executable, "-c", HIDE.format(hidden=hidden), "local", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("hidden", ["moto", "flask", "cfnlint", "jsonschema", "regex"])
+def test_missing_package_is_answered_with_the_install_command(hidden):
+    for command in ("up", "status", "down") if hidden == "moto" else ("up",):
+        ran = local_without(hidden, command)
+        assert ran.returncode == 2
+        assert ran.stderr == (
+            "The embedded AWS needs the extra 'local'. Install it: pip install 'ultracluster[local]'\n"
+        )
+
+
+def test_help_needs_no_extra():
+    for arguments in (["--help"], ["up", "--help"]):
+        ran = local_without("moto", *arguments)
+        assert ran.returncode == 0
+        assert "embedded AWS" in ran.stdout
