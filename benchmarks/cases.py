@@ -13,7 +13,7 @@ from benchmarks.timing import ROOT, interleaved, run
 HEAVY = ("aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint")
 """What `ultracluster validate` must not import."""
 
-SYNTH_GOALS = {"prod": 2.0, "staging": 2.5}
+SYNTH_GOALS = {"prod": 2.5, "staging": 3.2}
 """Maximum time of a synth of each shipped environment, as a multiple of an empty App."""
 
 
@@ -38,7 +38,7 @@ def validate(rounds: int) -> Iterator[Result]:
     command = [str(Path(sys.executable).with_name("ultracluster")), "validate", "environments/prod.yaml"]
     nothing, whole = interleaved([partial(run, [sys.executable, "-c", "pass"]), partial(run, command)], rounds)
     details = f"validate {whole:.2f} s, python -c pass {nothing:.2f} s"
-    yield Result("validate prod.yaml, more than python -c pass", 0.6, whole - nothing, "s", details)
+    yield Result("validate prod.yaml, more than python -c pass", 0.25, whole - nothing, "s", details)
     imported = json.loads(run([sys.executable, "-m", "benchmarks.imports", *HEAVY]))
     yield Result("  heavy packages it imports", 0, len(imported), "", f"of {', '.join(HEAVY)}: {imported or 'none'}")
 
@@ -60,14 +60,14 @@ def synth(rounds: int) -> Iterator[Result]:
 
 
 def further_environments(rounds: int) -> Iterator[Result]:
-    """Every other shipped file after prod, in one process. The slowest file is compared with the goal."""
+    """Every other shipped file after prod, in one process. The median file is compared with the goal."""
     runs: list[Mapping[str, float]] = [
         json.loads(run([sys.executable, "-m", "benchmarks.further"])) for _ in range(rounds)
     ]
     seconds = {name: median(taken[name] for taken in runs) for name in runs[0]}
     slowest = max(seconds, key=lambda name: seconds[name])
-    details = f"slowest of {len(seconds)} is {slowest}; median {median(seconds.values()):.2f} s"
-    yield Result("each further environment in the same process", 0.2, seconds[slowest], "s", details)
+    details = f"median of {len(seconds)}; the slowest is {slowest} with {seconds[slowest]:.2f} s"
+    yield Result("each further environment in the same process", 0.3, median(seconds.values()), "s", details)
 
 
 def node_groups(rounds: int) -> Iterator[Result]:

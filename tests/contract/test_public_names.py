@@ -3,6 +3,7 @@
 import ast
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -12,6 +13,7 @@ import pytest
 from constructs import Construct
 
 import ultracluster
+from tests.synthesis import ROOT
 from ultracluster.config.settings import Settings
 from ultracluster.errors import UltraclusterError
 
@@ -83,6 +85,43 @@ def test_type_checkers_see_the_same_names():
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
     seen = {alias.asname: node.module for node in block.body for alias in node.names}
     assert seen == {name: f"ultracluster.{module}" for name, module in ultracluster._HOMES.items()}
+
+
+BASES = {
+    "KubernetesCluster",
+    "LustreFileSystem",
+    "NodeLaunchTemplate",
+    "NodeNetwork",
+    "PrometheusWorkspace",
+    "SlurmCluster",
+}
+"""What others derive from; README's table names those."""
+
+
+def readme_table():
+    """Names and members of each row of README's table of constructs."""
+    section = (
+        (ROOT / "README.md").read_text("utf-8").partition("| construct | creates | gives |")[2].partition("\n\n")[0]
+    )
+    for row in section.splitlines()[2:]:
+        names, _, gives = (re.findall(r"`([^`]+)`", cell) for cell in row.strip("|").split(" | "))
+        yield names, [member for member in gives if "*" not in member]
+
+
+def test_readme_has_a_row_for_every_construct():
+    listed = [name for names, _ in readme_table() for name in names]
+    classes = {name for name in PUBLIC if inspect.isclass(getattr(ultracluster, name))}
+    constructs = {name for name in classes if issubclass(getattr(ultracluster, name), Construct)}
+    assert sorted(listed) == sorted(constructs - BASES)
+
+
+@pytest.mark.parametrize(("names", "members"), list(readme_table()), ids=lambda value: value[0] if value else "")
+def test_readme_names_members_that_exist(names, members):
+    given = set()
+    for name in names:
+        for base in getattr(ultracluster, name).__mro__:
+            given |= {*vars(base), *vars(base).get("__annotations__", {})}
+    assert set(members) <= given
 
 
 def test_an_unknown_name_is_an_attribute_error():
