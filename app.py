@@ -4,18 +4,17 @@ import gc
 import sys
 from pathlib import Path
 
-gc.disable()  # the CDK's modules set the collector off again and again, and synth is over before it finds anything
+gc.disable()  # importing the CDK's modules triggers many collections, and synth ends before one pays off
 
 import aws_cdk as cdk
 
-from ultracluster.config.loader import RefusedEnvironment, load
-from ultracluster.stacks import build_app
+from ultracluster import UltraclusterError, build_app, load
 
 app = cdk.App(analytics_reporting=False)
 name = app.node.try_get_context("env") or "dev"
 try:
-    environment = load(Path(__file__).parent / "environments" / f"{name}.yaml")
-except RefusedEnvironment as refused:
-    sys.exit(str(refused))
-build_app(environment, app=app).synth()
-gc.freeze()  # as it ends, Python would look through all of the CDK once more
+    build_app(load(Path(__file__).parent / "environments" / f"{name}.yaml"), app=app)
+except UltraclusterError as error:
+    sys.exit(str(error))
+app.synth()
+gc.freeze()  # as Python exits, it would otherwise visit all of the CDK's objects once more
