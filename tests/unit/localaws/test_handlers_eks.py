@@ -238,7 +238,7 @@ def test_a_node_group_keeps_its_launch_template(account: Account, stack: Stack) 
     old = group(account, make_template(account))
     stack.create(GROUP, **old)
     without = {key: value for key, value in old.items() if key != "LaunchTemplate"}
-    with pytest.raises(HandlerError, match="cannot do without its LaunchTemplate"):
+    with pytest.raises(HandlerError, match="must keep its LaunchTemplate"):
         stack.update(GROUP, "train/gpu", old, without)
     with pytest.raises(ClientError, match="cannot change to"):
         stack.update(GROUP, "train/gpu", old, group(account, make_template(account)))

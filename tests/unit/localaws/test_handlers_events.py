@@ -113,7 +113,7 @@ def test_a_rule_lives_and_dies(stack: Stack) -> None:
     [
         (f"arn:aws:sqs:{REGION}:123456789012:nowhere", "does not exist"),
         (f"arn:aws:lambda:{REGION}:123456789012:function:nobody", "does not exist"),
-        (f"arn:aws:sns:{REGION}:123456789012:topic", "queues and functions only"),
+        (f"arn:aws:sns:{REGION}:123456789012:topic", "only queues and functions"),
     ],
 )
 def test_targets_of_a_rule_exist(stack: Stack, arn: str, words: str) -> None:
@@ -156,7 +156,7 @@ def test_a_schedule_lives_and_dies(stack: Stack, roles: dict[str, str]) -> None:
         ({"Target": {"Arn": SCALE.replace("updateNodegroup", "resizeNodegroup")}}, "names no action"),
         ({"Target": {"Arn": SCALE.replace("updateNodegroupConfig", "describeNodegroup")}}, "names no action"),
         ({"Target": {"Arn": SCALE.replace("eks", "kubernetes")}}, "names no service"),
-        ({"Target": {"Input": "[]"}}, "is no JSON object"),
+        ({"Target": {"Input": "[]"}}, "is not a JSON object"),
         ({"Target": {"DeadLetterConfig": {"Arn": f"arn:aws:sqs:{REGION}:123456789012:no"}}}, "does not exist"),
         ({"Target": {"RoleArn": "arn:aws:iam::123456789012:role/nobody"}}, "to assume the role"),
         ({"Target": {"RoleArn": "arn:aws:iam::123456789012:role/events"}}, "to assume the role"),

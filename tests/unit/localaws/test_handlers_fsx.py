@@ -126,7 +126,7 @@ def test_another_deployment_type_is_another_file_system(account: Account) -> Non
 
 
 def test_wrong_file_systems_fail(account: Account) -> None:
-    with pytest.raises(HandlerError, match="LUSTRE file systems only, not WINDOWS"):
+    with pytest.raises(HandlerError, match="only LUSTRE file systems, not WINDOWS"):
         account.stack.create(FILE_SYSTEM, FileSystemType="WINDOWS", SubnetIds=[account.subnet])
     with pytest.raises(ClientError, match="multiple of 4800 GiB with EFA"):
         account.stack.create(FILE_SYSTEM, **file_system(account, StorageCapacity=2400))

@@ -129,14 +129,14 @@ def test_a_chart_may_be_an_asset_with_definitions_of_its_own(stacks: Stacks) -> 
     [
         ({"Version": None}, "an OCI chart needs a Version"),
         ({"Repository": "oci://registry.k8s.io/kueue/charts"}, "ends with the chart's name, kueue"),
-        ({"Repository": None}, "there is no Repository to take it from"),
+        ({"Repository": None}, "no Repository is set"),
         ({"Chart": None}, "chart or chartAsset must be specified"),
-        ({"ChartAssetURL": f"s3://{BUCKET}/chart.zip"}, "goes with neither Chart, nor Repository"),
-        ({"Timeout": "901s"}, "longer than the 900 seconds"),
-        ({"Timeout": "16m"}, "longer than the 900 seconds"),
+        ({"ChartAssetURL": f"s3://{BUCKET}/chart.zip"}, "cannot be combined with Chart, Repository"),
+        ({"Timeout": "901s"}, "longer than the function's timeout of 900 seconds"),
+        ({"Timeout": "16m"}, "longer than the function's timeout of 900 seconds"),
         ({"Timeout": "soon"}, 'invalid argument "soon"'),
-        ({"Values": "[1]"}, "Values is no JSON object"),
-        ({"Values": "{"}, "Values is no JSON"),
+        ({"Values": "[1]"}, "Values is not a JSON object"),
+        ({"Values": "{"}, "Values is not JSON"),
         ({"Release": "Kueue_1"}, "release name 'Kueue_1' is invalid"),
         ({"CreateNamespace": None, "Namespace": "team"}, 'namespaces "team" not found'),
         ({"ClusterName": "other"}, "No cluster found for name: other"),
@@ -176,7 +176,7 @@ def test_a_private_endpoint_is_reached_by_whom_a_group_admits(stacks: Stacks) ->
     assert stacks.update(resources, **IAM) == "UPDATE_COMPLETE"
     resources["Objects"] = manifest(objects=[CONFIG])
     assert stacks.update(resources, **IAM) == "UPDATE_ROLLBACK_COMPLETE"
-    assert "admitted on port 443 by none of" in stacks.event_reason("Objects", "CREATE_FAILED")
+    assert "not allowed on port 443 by any of" in stacks.event_reason("Objects", "CREATE_FAILED")
     assert stacks.update(platform(), **IAM) == "UPDATE_COMPLETE"
 
 

@@ -213,7 +213,7 @@ def test_a_group_keeps_its_launch_template(account: Account, stack: Stack) -> No
     old = group(account, home)
     made = stack.create(GROUP, **old)
     new = {name: value for name, value in old.items() if name != "CustomLaunchTemplate"}
-    with pytest.raises(HandlerError, match="cannot do without customLaunchTemplate"):
+    with pytest.raises(HandlerError, match="must keep customLaunchTemplate"):
         stack.update(GROUP, made.physical_id, old, new)
 
 

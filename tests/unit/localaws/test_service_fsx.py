@@ -313,10 +313,10 @@ def test_growing_follows_the_steps_and_the_pause(account: Account, monkeypatch: 
         ({"LustreConfiguration": {"PerUnitStorageThroughput": 300}}, "300 is not valid"),
         ({"LustreConfiguration": {"MetadataConfiguration": {"Iops": 1500, "Mode": "USER_PROVISIONED"}}}, "only grow"),
         ({"LustreConfiguration": {"ThroughputCapacity": 8000}}, "INTELLIGENT_TIERING storage only"),
-        ({"LustreConfiguration": {"AutoImportPolicy": "NEW"}}, "made with an ImportPath"),
+        ({"LustreConfiguration": {"AutoImportPolicy": "NEW"}}, "created with an ImportPath"),
         ({"LustreConfiguration": {"RootSquashConfiguration": {"RootSquash": "nobody"}}}, "regular expression"),
         ({"FileSystemTypeVersion": "2.12"}, "must be newer than 2.15"),
-        ({"StorageType": "SSD", "StorageCapacity": 7200}, "do not change"),
+        ({"StorageType": "SSD", "StorageCapacity": 7200}, "cannot change"),
         ({}, "changes nothing"),
     ],
 )
