@@ -92,7 +92,7 @@ def test_new_physical_id_in_an_update_deletes_the_old_one(stacks: Stacks) -> Non
     ],
     ids=["failed", "raised", "silent", "missing", "syntax"],
 )
-def test_success_is_never_faked(stacks: Stacks, code: str, words: str) -> None:
+def test_function_that_fails_or_does_not_respond_fails_the_resource(stacks: Stacks, code: str, words: str) -> None:
     assert stacks.create(resources(code), **IAM) == "ROLLBACK_COMPLETE"
     assert words in stacks.event_reason("Thing", "CREATE_FAILED")
 

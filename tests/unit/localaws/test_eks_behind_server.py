@@ -1,4 +1,4 @@
-"""EKS behind the server: ARNs in paths, the contents of clusters over HTTP, the inventory, and `make down`'s help."""
+"""EKS behind the server: ARNs in paths, cluster contents over HTTP, the inventory, and scripts/unprotect.py."""
 
 import json
 import os
@@ -74,7 +74,7 @@ def test_principals_and_resources_are_found_by_their_arns(running: server.Server
     assert eks.list_tags_for_resource(resourceArn=entry["accessEntryArn"])["tags"]["a"] == "b"
 
 
-def test_what_is_in_a_cluster_is_read_over_http(running: server.Server, resources: dict[str, Any]) -> None:
+def test_contents_of_a_cluster_are_read_over_http(running: server.Server, resources: dict[str, Any]) -> None:
     found = running.kubernetes(ARN)
     assert [release["values"] for release in found["releases"]] == [{"replicas": 2}]
     assert [thing["kind"] for thing in found["objects"]] == ["ClusterQueue", "LocalQueue", "LocalQueue"]
@@ -98,7 +98,7 @@ def test_the_inventory_shows_a_platform(running: server.Server, resources: dict[
     assert ("Kubernetes objects", "LocalQueue", "2 of kueue.x-k8s.io/v1beta2") in found
 
 
-def test_unprotect_lets_the_stack_of_a_protected_cluster_go(
+def test_unprotect_allows_deletion_of_a_protected_cluster(
     running: server.Server, resources: dict[str, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "platform.json").write_text(json.dumps({"Resources": resources}))

@@ -1,4 +1,4 @@
-"""What is nested without end is refused, and never ends the process."""
+"""Deeply nested input is refused and never crashes the server."""
 
 import json
 import urllib.error
@@ -92,7 +92,9 @@ ENTRIES: dict[str, Callable[[Any, dict[str, str]], Any]] = {
 
 @pytest.mark.parametrize("given", ["TemplateBody", "TemplateURL"])
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_every_entry_refuses_and_the_server_goes_on(running: server.Server, entry: str, given: str) -> None:
+def test_every_action_with_a_template_refuses_and_the_server_survives(
+    running: server.Server, entry: str, given: str
+) -> None:
     cloudformation, s3 = client(running, "cloudformation"), client(running, "s3")
     if not cloudformation.list_stacks()["StackSummaries"]:
         small = {
@@ -124,7 +126,7 @@ DOCUMENTS = {"lists": "[" * DEEP + "]" * DEEP, "objects": '{"a":' * DEEP + "1" +
 
 
 def requests_with(deep: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Requests whose documents the services parse."""
+    """Requests with documents that the services parse."""
     yield "iam", "create_role", {"RoleName": "deep", "AssumeRolePolicyDocument": deep}
     yield "iam", "create_policy", {"PolicyName": "deep", "PolicyDocument": deep}
     yield "kms", "create_key", {"Policy": deep}
