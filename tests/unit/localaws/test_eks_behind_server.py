@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,9 @@ def client(running: server.Server, service: str) -> Any:
     return boto3.client(service, region_name=REGION, **running.connection(accounts.DEFAULT))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def resources(running: server.Server) -> dict[str, Any]:
-    """A platform with nodes, an add-on, a chart and queues, deployed and protected."""
+    """A platform with nodes, an add-on, a chart and queues, deployed and protected unless it is already."""
     objects = [kueue("ClusterQueue", "train"), kueue("LocalQueue", "a"), kueue("LocalQueue", "b")]
     more = {
         "NodeRole": role("ec2.amazonaws.com"),
@@ -56,9 +57,9 @@ def resources(running: server.Server) -> dict[str, Any]:
     found = platform(**more)
     found["Cluster"]["Properties"]["DeletionProtection"] = True
     cloudformation = client(running, "cloudformation")
-    cloudformation.create_stack(
-        StackName="platform", TemplateBody=json.dumps({"Resources": found}), Capabilities=["CAPABILITY_IAM"]
-    )
+    body = json.dumps({"Resources": found})
+    with suppress(cloudformation.exceptions.AlreadyExistsException):
+        cloudformation.create_stack(StackName="platform", TemplateBody=body, Capabilities=["CAPABILITY_IAM"])
     cloudformation.get_waiter("stack_create_complete").wait(
         StackName="platform", WaiterConfig={"Delay": 1, "MaxAttempts": 30}
     )
