@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Destroys the stacks of environment $1 on the embedded AWS; stateful stacks and EKS clusters lose their protection first.
+# Destroys the stacks of environment $1 on the embedded AWS, after disabling termination and deletion protection.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . .localaws/env

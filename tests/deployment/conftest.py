@@ -1,4 +1,4 @@
-"""The embedded AWS for deployment tests: in this process, and behind a server for the real CDK CLI."""
+"""The embedded AWS behind a server, and the real CDK CLI."""
 
 import json
 import os
@@ -21,7 +21,7 @@ CDK = [str(ROOT / "node_modules/.bin/cdk"), "--no-notices"]
 
 
 def changed(name: str, change) -> Any:
-    """A shipped environment with a change made to its data, as a user would edit the file."""
+    """A shipped environment with an edited file."""
     data = yaml.safe_load(FILES[name].read_text())
     change(data)
     reading = check(parse(json.dumps(data)))
@@ -31,7 +31,7 @@ def changed(name: str, change) -> Any:
 
 @dataclass
 class Cli:
-    """The real CDK CLI, led to an embedded AWS."""
+    """The real CDK CLI with the variables of an embedded AWS."""
 
     running: server.Server
     region: str
@@ -51,7 +51,7 @@ class Cli:
 
 
 def assembly(environment: Any, folder: Path) -> str:
-    """Synthesises an environment into a folder, for `cdk --app`."""
+    """Synthesise an environment into a folder, for `cdk --app`."""
     import aws_cdk as cdk
 
     from ultracluster.stacks import build_app

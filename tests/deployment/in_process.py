@@ -23,12 +23,12 @@ CREATED_HERE = [name for name in FILES if not load(FILES[name]).network.existing
 
 
 FILE_OF = {load(file).name: name for name, file in FILES.items()}
-"""The file of an environment, by the environment's name."""
+"""Name of the environment to name of its file."""
 
 
 @contextmanager
 def deployed_whole(*names: str) -> Iterator[Environment]:
-    """The first of the shipped environments `names`, every stack of each of them deployed."""
+    """Deploy all stacks of the shipped environments `names`. Yields the first environment."""
     found = [load(FILES[name]) for name in names]
     with local_aws(found[0].account or accounts.DEFAULT):
         for environment, name in zip(found, names, strict=True):
@@ -54,7 +54,7 @@ def _deploy(environment: Environment, name: str) -> None:
 
 
 def update(environment: Environment) -> None:
-    """Brings every stack to what a changed environment says. Raises AssertionError when one does not get there."""
+    """Update every stack to a changed environment. Raises AssertionError when one fails."""
     cloudformation, changed = client(environment, "cloudformation"), synthesise(environment)
     for part in [part for part in ORDER if part in changed]:
         name = f"{environment.name}-{part}"
@@ -70,7 +70,7 @@ def update(environment: Environment) -> None:
 
 
 def _publish_assets(environment: Environment, name: str) -> None:
-    """Puts something under the name of each asset, as the CDK CLI would put the asset itself."""
+    """Upload an archive for each asset, where the CDK CLI would upload the asset."""
     s3, account = client(environment, "s3"), environment.account or accounts.DEFAULT
     bucket = f"cdk-hnb659fds-assets-{account}-{environment.region}"
     place = {"LocationConstraint": environment.region}
@@ -97,5 +97,5 @@ def cluster(environment: Environment) -> dict[str, Any]:
 
 
 def objects(environment: Environment) -> list[dict[str, Any]]:
-    """Kubernetes objects in it."""
+    """The Kubernetes objects in that cluster."""
     return contents(cluster(environment)["arn"])["objects"]

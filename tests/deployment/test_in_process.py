@@ -9,7 +9,7 @@ from ultracluster.catalog import interface_layout
 
 @pytest.fixture(scope="module", params=CREATED_HERE)
 def deployed(request):
-    """An environment that is deployed whole."""
+    """A deployed environment."""
     with deployed_whole(request.param) as environment:
         yield environment
 
@@ -44,7 +44,7 @@ def test_every_node_group_launches_with_all_its_efa_interfaces(deployed):
     )
 
 
-def test_the_efa_group_admits_itself_both_ways(deployed):
+def test_the_efa_group_allows_itself_in_and_out(deployed):
     groups = client(deployed, "ec2").describe_security_groups()["SecurityGroups"]
     (efa,) = [group for group in groups if "EFA" in group["Description"]]
     for way in ("IpPermissions", "IpPermissionsEgress"):
@@ -56,7 +56,7 @@ def test_the_efa_group_admits_itself_both_ways(deployed):
         assert itself, way
 
 
-def test_the_file_system_is_what_the_file_asks_for(deployed):
+def test_the_file_system_has_the_settings_of_the_file(deployed):
     settings, fsx = deployed.storage.lustre, client(deployed, "fsx")
     systems = fsx.describe_file_systems()["FileSystems"]
     if settings is None:
@@ -72,7 +72,7 @@ def test_the_file_system_is_what_the_file_asks_for(deployed):
     assert {link["FileSystemPath"] for link in links} == {link.path for link in settings.links}
 
 
-def test_nodes_have_the_addresses_that_the_file_counts_on(deployed):
+def test_the_node_subnet_has_enough_addresses(deployed):
     subnets = client(deployed, "ec2").describe_subnets(
         Filters=[{"Name": "availability-zone", "Values": [deployed.availability_zone]}]
     )["Subnets"]

@@ -1,4 +1,4 @@
-"""Environments with Kubernetes that change, and that stand beside others, deployed in this process."""
+"""Environments with Kubernetes, updated or deployed beside others in this process."""
 
 from tests.deployment.conftest import changed
 from tests.deployment.in_process import client, cluster, deployed_whole, objects, update
@@ -19,7 +19,7 @@ def control_plane(key, value):
 
 
 def test_administrators_schedulers_and_versions_follow_the_file():
-    """A role that leaves the middle of its list, queues of a scheduler that goes, an upgrade: each in place."""
+    """A removed admin, another scheduler and an upgrade are updates in place."""
     with deployed_whole("staging") as staging:
         first = cluster(staging)["arn"]
         update(changed("staging", administered_by("A", "B", "C")))
@@ -35,7 +35,7 @@ def test_administrators_schedulers_and_versions_follow_the_file():
         assert (cluster(staging)["arn"], cluster(staging)["version"]) == (first, "1.36")
 
 
-def test_environments_of_both_kinds_stand_side_by_side():
+def test_environments_with_pcs_and_eks_can_be_deployed_together():
     with deployed_whole("staging", "dev", "eks-volcano") as staging:
         stacks = client(staging, "cloudformation").describe_stacks()["Stacks"]
         assert {stack["StackStatus"] for stack in stacks} == {"CREATE_COMPLETE"}

@@ -1,4 +1,4 @@
-"""Shipped environments with Kubernetes, deployed in this process: what EKS answers, and what is in the cluster."""
+"""Shipped environments with Kubernetes, deployed in this process: EKS resources and cluster contents."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from ultracluster.localaws.services.kubernetes import contents
 
 @pytest.fixture(scope="module", params=[name for name in CREATED_HERE if load(FILES[name]).control_plane.type == "eks"])
 def deployed(request):
-    """An environment that is deployed whole."""
+    """A deployed environment."""
     with deployed_whole(request.param) as environment:
         yield environment
 
@@ -22,7 +22,7 @@ def node_groups(environment):
     return {group["nodegroupName"].rpartition("-")[0]: group for group in groups}
 
 
-def test_the_cluster_is_the_one_that_the_file_asks_for(deployed):
+def test_the_cluster_has_the_settings_of_the_file(deployed):
     found, settings = cluster(deployed), deployed.control_plane
     assert found["version"] == settings.kubernetes_version
     assert found["deletionProtection"] is True
@@ -30,16 +30,16 @@ def test_the_cluster_is_the_one_that_the_file_asks_for(deployed):
     assert found["accessConfig"]["authenticationMode"] == "API"
 
 
-def test_administrators_and_members_may_enter_and_nobody_else_but_the_provider(deployed):
+def test_only_admins_members_and_the_kubectl_provider_have_access_entries(deployed):
     eks, name = client(deployed, "eks"), cluster(deployed)["name"]
     entries = set(eks.list_access_entries(clusterName=name)["accessEntries"])
     named = {*deployed.control_plane.admins, *(role for team in deployed.control_plane.teams for role in team.members)}
     assert named <= entries
-    # the provider's role, which EKS is told of, the nodes', of which it knows, and those of Karpenter's nodes
+    # besides: the kubectl provider's role, the nodes' role, and the role of Karpenter's nodes
     assert len(entries - named) == 2 + deployed.control_plane.karpenter
 
 
-def test_every_group_of_the_file_is_a_node_group_beside_the_system_nodes(deployed):
+def test_every_group_of_the_file_is_a_node_group_besides_the_system_nodes(deployed):
     groups = node_groups(deployed)
     assert set(groups) == {"system", *(group.name for group in deployed.launched_groups)}
     for group in deployed.launched_groups:
@@ -57,7 +57,7 @@ def test_every_team_has_a_namespace_and_a_queue(deployed):
     assert teams <= queues
 
 
-def test_gpus_of_all_quotas_are_those_of_the_fleet_under_kueue(deployed):
+def test_kueue_quotas_sum_up_to_the_gpus_of_the_fleet(deployed):
     if deployed.control_plane.queues_with != "kueue":
         assert not [item for item in objects(deployed) if item["kind"] == "ClusterQueue"]
         return
@@ -73,7 +73,7 @@ def test_gpus_of_all_quotas_are_those_of_the_fleet_under_kueue(deployed):
     assert sum(quotas) == sum(group.max_count * group.hardware.gpu_count for group in deployed.node_groups)
 
 
-def test_one_stack_shows_the_gpus_and_one_the_efa_cards_of_each_kind_of_node(deployed):
+def test_device_charts_match_the_device_stacks(deployed):
     releases = {release["name"] for release in contents(cluster(deployed)["arn"])["releases"]}
     stacks = deployed.control_plane.used_device_stacks
     assert ("gpu-operator" in releases) == ("gpu_operator" in stacks)

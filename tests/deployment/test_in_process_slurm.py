@@ -1,4 +1,4 @@
-"""Shipped environments with Slurm, deployed in this process: what PCS answers."""
+"""Shipped environments with Slurm, deployed in this process: PCS resources."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from ultracluster.config.loader import load
 
 @pytest.fixture(scope="module", params=[name for name in CREATED_HERE if load(FILES[name]).control_plane.type == "pcs"])
 def deployed(request):
-    """An environment that is deployed whole."""
+    """A deployed environment."""
     with deployed_whole(request.param) as environment:
         yield environment
 

@@ -1,4 +1,4 @@
-"""An account with what an EKS cluster refers to, for the tests of EKS."""
+"""An account with the resources that an EKS cluster refers to."""
 
 import base64
 import json
@@ -45,7 +45,7 @@ def make_account() -> Account:
 
 
 def clear() -> None:
-    """Forget the clusters, what EKS made for them, and reservations; the account stays."""
+    """Delete the clusters, the resources that EKS created for them, and reservations; the account stays."""
     get_backend("eks")[ACCOUNT][REGION].reset()
     ec2 = get_backend("ec2")[ACCOUNT][REGION]
     ec2.enis.clear()

@@ -1,4 +1,4 @@
-"""A stack to make resources in through their handlers, checked as the engine checks them."""
+"""A stack that calls handlers directly, with the checks of the engine."""
 
 import copy
 from typing import Any
@@ -10,7 +10,7 @@ from ultracluster.localaws.resources import HANDLERS, Context, Resource
 
 ACCOUNT = "123456789012"
 
-# What the registry calls read-only and Fn::GetAtt never gave, or needs features that no template here uses.
+# Read-only properties of the registry that Fn::GetAtt does not return, or that need features without handlers.
 NOT_GIVEN = {
     "AWS::EKS::Capability": {"Configuration"},  # of Argo CD
     "AWS::EKS::Cluster": {"Id"},  # of clusters on Outposts

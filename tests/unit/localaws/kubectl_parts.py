@@ -1,4 +1,4 @@
-"""A stack with an EKS cluster and the functions through which the CDK puts things into its Kubernetes."""
+"""A stack with an EKS cluster and the functions of the CDK's kubectl provider."""
 
 import io
 import json
@@ -49,7 +49,7 @@ def kueue(kind: str, name: str, **spec: Any) -> dict[str, Any]:
 
 
 def platform(**more: Any) -> dict[str, Any]:
-    """The resources: network, cluster, provider with its function behind it, and whatever more."""
+    """The resources: network, cluster, kubectl provider with its function, and `more`."""
     network = {"SubnetIds": SUBNETS, "SecurityGroupIds": [GROUP]}
     return {
         "Vpc": resource("EC2::VPC", CidrBlock="10.0.0.0/16"),
@@ -113,7 +113,7 @@ def function(runtime: str, **properties: Any) -> dict[str, Any]:
 
 
 def put_asset(name: str = "code.zip", client: Any = None, **files: str) -> None:
-    """Put an archive into the bucket of assets; `__` in the name of a file stands for a slash, `_` for a dot."""
+    """Put an archive into the asset bucket; `__` in the name of a file stands for a slash, `_` for a dot."""
     s3 = client or boto3.client("s3", REGION)
     if BUCKET not in [found["Name"] for found in s3.list_buckets()["Buckets"]]:
         s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})

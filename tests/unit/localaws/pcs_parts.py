@@ -1,4 +1,4 @@
-"""An account with what a PCS cluster refers to, for the tests of PCS."""
+"""An account with the resources that a PCS cluster refers to."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Stacks of two fake resource types, and a boto3 client to make them with."""
+"""Stacks of two fake resource types, deployed through boto3."""
 
 import json
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ TEMPLATE = {"Resources": {"First": {"Type": TOPIC}}}
 
 
 class Fake(Handler):
-    """Remembers what was done. A DisplayName or KmsMasterKeyId of `refused` fails, of `stuck` cannot be deleted."""
+    """Records its calls. The DisplayName or KmsMasterKeyId `refused` fails; `stuck` cannot be deleted."""
 
     supported_properties = frozenset(
         {"DisplayName", "TopicName", "Tags", "QueueName", "KmsMasterKeyId", "VisibilityTimeout"}

@@ -97,7 +97,7 @@ def test_configuration_has_limits(account: Account, workspace: dict[str, str]) -
     refused("ValidationException", "at most 600, not 601", update, **workspace, outOfOrderTimeWindowInSeconds=601)
 
 
-def test_logging_has_a_life_of_its_own(account: Account, workspace: dict[str, str]) -> None:
+def test_logging_is_configured_separately(account: Account, workspace: dict[str, str]) -> None:
     amp = account.amp
     refused("ResourceNotFoundException", "no logging", amp.describe_logging_configuration, **workspace)
     create = amp.create_logging_configuration
@@ -113,7 +113,7 @@ def test_logging_has_a_life_of_its_own(account: Account, workspace: dict[str, st
     refused("ResourceNotFoundException", "no logging", amp.delete_logging_configuration, **workspace)
 
 
-def test_query_logging_has_a_life_of_its_own(account: Account, workspace: dict[str, str]) -> None:
+def test_query_logging_is_configured_separately(account: Account, workspace: dict[str, str]) -> None:
     amp = account.amp
     create = amp.create_query_logging_configuration
     bare = destinations(QUERIES.removesuffix(":*"))
@@ -145,7 +145,7 @@ def query_logging(arn: str) -> dict[str, Any]:
     return {"Destinations": [{"CloudWatchLogs": {"LogGroupArn": arn}, "Filters": {"QspThreshold": 7}}]}
 
 
-def test_the_resource_lives_and_dies(account: Account) -> None:
+def test_the_resource_is_created_updated_and_deleted(account: Account) -> None:
     amp = account.amp
     old = {
         "Alias": "train",

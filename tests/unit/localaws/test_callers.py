@@ -1,4 +1,4 @@
-"""Who the server answers: its owner's programs, by their signature; no web page, no other user of the machine."""
+"""Who is served: programs of the owner, by their signature; no web page, no other user of the machine."""
 
 import http.client
 import json
@@ -171,7 +171,7 @@ def test_request_of_a_page_without_an_origin_is_refused(running: server.Server, 
     assert refused(send(running, "GET", "/_localaws/health", headers))
 
 
-def test_page_of_this_server_and_the_address_bar_need_the_secret_like_anybody(running: server.Server) -> None:
+def test_same_origin_and_typed_requests_need_the_secret(running: server.Server) -> None:
     own = from_page(running, "same-origin", running.url)
     for headers in (own, {**host(running), "Sec-Fetch-Site": "none"}):
         assert refused(send(running, "GET", "/_localaws/health", headers))
@@ -218,7 +218,7 @@ def test_names_of_this_machine(name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_motos_own_interface_is_not_there(running: server.Server, method: str, path: str) -> None:
+def test_interface_of_moto_is_not_found(running: server.Server, method: str, path: str) -> None:
     scope = f"{accounts.access_key(accounts.DEFAULT)}/20261121/amazonaws.com/motoapi/aws4_request"
     signed = f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature={'0' * 64}"
     for headers in (host(running), {**host(running), **known(running)}, {**host(running), "Authorization": signed}):
@@ -226,7 +226,7 @@ def test_motos_own_interface_is_not_there(running: server.Server, method: str, p
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_every_protocol_says_what_to_do_about_a_key_of_another_server(running: server.Server, service: str) -> None:
+def test_stale_secret_is_refused_with_advice_in_every_protocol(running: server.Server, service: str) -> None:
     stale = client(running, service, aws_secret_access_key="0" * 40)
     with pytest.raises(ClientError, match=ADVICE) as raised:
         getattr(stale, READS[service])()
@@ -352,7 +352,7 @@ def test_malformed_fault_is_refused(running: server.Server, body: str) -> None:
     assert send(running, "POST", "/_localaws/faults", {**host(running), **known(running)}, body)[0] == 400
 
 
-def test_folder_and_files_are_the_owners_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_folder_and_files(tmp_path: Path) -> None:
     folder = tmp_path / "localaws"
     folder.mkdir(mode=0o755)
     folder.chmod(0o777)
@@ -381,7 +381,7 @@ def test_each_start_makes_a_new_secret(tmp_path: Path, running: server.Server) -
     assert {len(secret) for secret in secrets} == {server.SECRET_LENGTH}
 
 
-def test_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(server.ServerError, match="cannot use its folder"):
         server.start(REGION, folder=tmp_path / "file")

@@ -41,7 +41,7 @@ def test_creation_is_planned_then_executed(stacks: Stacks) -> None:
     assert execute(stacks) == "CREATE_COMPLETE"
 
 
-def test_plan_names_what_is_replaced_and_what_hangs_on_it(stacks: Stacks) -> None:
+def test_plan_lists_replacements_and_their_dependents(stacks: Stacks) -> None:
     def resources(name: str, display: str) -> dict[str, Any]:
         return {
             "A": topic(TopicName=name),
@@ -66,7 +66,7 @@ def test_plan_names_what_is_replaced_and_what_hangs_on_it(stacks: Stacks) -> Non
     assert Fake.calls.count("create A") == 1
 
 
-def test_no_change_is_told_in_aws_words(stacks: Stacks) -> None:
+def test_no_change_has_the_message_of_aws(stacks: Stacks) -> None:
     stacks.create({"A": topic()})
     found = propose(stacks, {"A": topic()})
     assert (found["Status"], found["ExecutionStatus"], found["Changes"]) == ("FAILED", "UNAVAILABLE", [])
@@ -107,7 +107,7 @@ def test_change_set_names_belong_to_their_stack(stacks: Stacks) -> None:
     assert stacks.status("one") == "REVIEW_IN_PROGRESS"
 
 
-def test_deleted_change_set_is_gone_and_deleting_it_again_is_no_error(stacks: Stacks) -> None:
+def test_deleting_a_missing_change_set_is_no_error(stacks: Stacks) -> None:
     propose(stacks, {"A": topic()}, "CREATE")
     for _ in range(2):
         stacks.api.delete_change_set(StackName="stack", ChangeSetName="set")
@@ -115,7 +115,7 @@ def test_deleted_change_set_is_gone_and_deleting_it_again_is_no_error(stacks: St
         stacks.api.describe_change_set(StackName="stack", ChangeSetName="set")
 
 
-def test_execution_uses_up_every_change_set_of_the_stack(stacks: Stacks) -> None:
+def test_execution_deletes_all_change_sets_of_the_stack(stacks: Stacks) -> None:
     propose(stacks, {"A": topic()}, "CREATE")
     execute(stacks)
     assert stacks.api.list_change_sets(StackName="stack")["Summaries"] == []
@@ -127,7 +127,7 @@ def test_failing_change_set_can_stay_for_repair(stacks: Stacks) -> None:
     assert stacks.stack()["DisableRollback"]
 
 
-def test_previous_parameters_are_kept_and_ssm_ones_fetched_anew(stacks: Stacks) -> None:
+def test_previous_parameters_are_kept_and_ssm_values_are_read_again(stacks: Stacks) -> None:
     ssm = client("ssm", REGION)
     ssm.put_parameter(Name="/image", Value="one", Type="String")
     parameters = {
@@ -179,7 +179,7 @@ def test_template_comes_from_a_bucket(stacks: Stacks, url: str) -> None:
     ("capabilities", "allowed"),
     [([], False), (["CAPABILITY_IAM"], False), (["CAPABILITY_NAMED_IAM"], True)],
 )
-def test_named_iam_resources_must_be_acknowledged(stacks: Stacks, capabilities: list[str], allowed: bool) -> None:
+def test_named_iam_resources_need_a_capability(stacks: Stacks, capabilities: list[str], allowed: bool) -> None:
     trust = {
         "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]
     }
@@ -223,7 +223,7 @@ def test_deleted_stack_is_found_by_id_only(stacks: Stacks) -> None:
     assert [summary["StackId"] for summary in summaries] == [stack_id]
 
 
-def test_template_summary_tells_parameters_and_capabilities(stacks: Stacks) -> None:
+def test_template_summary_has_parameters_and_capabilities(stacks: Stacks) -> None:
     body = {"Parameters": {"P": {"Type": "String", "Default": "d"}}, "Resources": {"R": {"Type": "AWS::IAM::Role"}}}
     for call in (stacks.api.get_template_summary, stacks.api.validate_template):
         told = call(TemplateBody=json.dumps(body))

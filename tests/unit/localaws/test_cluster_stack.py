@@ -1,4 +1,4 @@
-"""A whole cluster as one CloudFormation stack: made, grown, refused with roll-back, replaced, deleted."""
+"""A whole cluster as one CloudFormation stack: created, extended, rolled back, replaced, deleted."""
 
 import copy
 import json
@@ -116,7 +116,7 @@ def sized(size: str, most: int) -> dict[str, Any]:
     return template
 
 
-def test_a_cluster_lives_and_dies_as_one_stack(stacks: Any) -> None:
+def test_stack_of_a_pcs_cluster_is_created_updated_rolled_back_and_deleted(stacks: Any) -> None:
     pcs, fsx = boto3.client("pcs", "us-east-1"), boto3.client("fsx", "us-east-1")
     assert deploy(stacks, TEMPLATE, "create") == "CREATE_COMPLETE"
     first = pcs.list_clusters()["clusters"][0]

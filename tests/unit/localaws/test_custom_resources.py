@@ -92,7 +92,7 @@ def test_new_physical_id_in_an_update_deletes_the_old_one(stacks: Stacks) -> Non
     ],
     ids=["failed", "raised", "silent", "missing", "syntax"],
 )
-def test_success_is_never_faked(stacks: Stacks, code: str, words: str) -> None:
+def test_function_that_fails_or_does_not_respond_fails_the_resource(stacks: Stacks, code: str, words: str) -> None:
     assert stacks.create(resources(code), **IAM) == "ROLLBACK_COMPLETE"
     assert words in stacks.event_reason("Thing", "CREATE_FAILED")
 
@@ -108,7 +108,7 @@ def test_service_token_must_be_a_function_that_exists(stacks: Stacks) -> None:
     assert "nobody" in stacks.event_reason("Thing", "CREATE_FAILED")
     topic = f"arn:aws:sns:{REGION}:123456789012:topic"
     stacks.create({"Thing": {"Type": "Custom::Thing", "Properties": {"ServiceToken": topic}}}, "other")
-    assert "in Lambda functions only" in stacks.event_reason("Thing", "CREATE_FAILED", "other")
+    assert "only in Lambda functions" in stacks.event_reason("Thing", "CREATE_FAILED", "other")
 
 
 def test_function_settings_are_read_back_and_updated(stacks: Stacks) -> None:

@@ -1,10 +1,11 @@
-"""EKS behind the server: ARNs in paths, the contents of clusters over HTTP, the inventory, and `make down`'s help."""
+"""EKS behind the server: ARNs in paths, cluster contents over HTTP, the inventory, and scripts/unprotect.py."""
 
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,9 @@ def client(running: server.Server, service: str) -> Any:
     return boto3.client(service, region_name=REGION, **running.connection(accounts.DEFAULT))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def resources(running: server.Server) -> dict[str, Any]:
-    """A platform with nodes, an add-on, a chart and queues, deployed and protected."""
+    """A platform with nodes, an add-on, a chart and queues, deployed and protected unless it is already."""
     objects = [kueue("ClusterQueue", "train"), kueue("LocalQueue", "a"), kueue("LocalQueue", "b")]
     more = {
         "NodeRole": role("ec2.amazonaws.com"),
@@ -56,9 +57,9 @@ def resources(running: server.Server) -> dict[str, Any]:
     found = platform(**more)
     found["Cluster"]["Properties"]["DeletionProtection"] = True
     cloudformation = client(running, "cloudformation")
-    cloudformation.create_stack(
-        StackName="platform", TemplateBody=json.dumps({"Resources": found}), Capabilities=["CAPABILITY_IAM"]
-    )
+    body = json.dumps({"Resources": found})
+    with suppress(cloudformation.exceptions.AlreadyExistsException):
+        cloudformation.create_stack(StackName="platform", TemplateBody=body, Capabilities=["CAPABILITY_IAM"])
     cloudformation.get_waiter("stack_create_complete").wait(
         StackName="platform", WaiterConfig={"Delay": 1, "MaxAttempts": 30}
     )
@@ -74,7 +75,7 @@ def test_principals_and_resources_are_found_by_their_arns(running: server.Server
     assert eks.list_tags_for_resource(resourceArn=entry["accessEntryArn"])["tags"]["a"] == "b"
 
 
-def test_what_is_in_a_cluster_is_read_over_http(running: server.Server, resources: dict[str, Any]) -> None:
+def test_contents_of_a_cluster_are_read_over_http(running: server.Server, resources: dict[str, Any]) -> None:
     found = running.kubernetes(ARN)
     assert [release["values"] for release in found["releases"]] == [{"replicas": 2}]
     assert [thing["kind"] for thing in found["objects"]] == ["ClusterQueue", "LocalQueue", "LocalQueue"]
@@ -98,7 +99,7 @@ def test_the_inventory_shows_a_platform(running: server.Server, resources: dict[
     assert ("Kubernetes objects", "LocalQueue", "2 of kueue.x-k8s.io/v1beta2") in found
 
 
-def test_unprotect_lets_the_stack_of_a_protected_cluster_go(
+def test_unprotect_allows_deletion_of_a_protected_cluster(
     running: server.Server, resources: dict[str, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "platform.json").write_text(json.dumps({"Resources": resources}))

@@ -1,4 +1,4 @@
-"""A whole EKS platform as one CloudFormation stack: made, grown, refused with roll-back, protected, deleted."""
+"""A whole EKS platform as one CloudFormation stack: created, extended, rolled back, protected, deleted."""
 
 import copy
 import json
@@ -76,7 +76,7 @@ def state() -> tuple[int, list[Any], list[Any]]:
     return group()["scalingConfig"]["desiredSize"], releases, [queue["spec"]["quota"] for queue in found["objects"]]
 
 
-def test_a_platform_lives_and_dies_as_one_stack(stacks: Stacks) -> None:
+def test_stack_of_an_eks_platform_is_created_updated_and_deleted(stacks: Stacks) -> None:
     eks, ec2 = boto3.client("eks", REGION), boto3.client("ec2", REGION)
     assert stacks.create(template(), **IAM) == "CREATE_COMPLETE", stacks.events()
     assert state() == (4, [32], [32])
@@ -100,10 +100,10 @@ def test_an_update_that_eks_refuses_is_rolled_back(stacks: Stacks) -> None:
     assert stacks.update(stops, **IAM) == "UPDATE_ROLLBACK_COMPLETE"
     assert "should not specify an instance initiated shutdown" in stacks.event_reason("Nodes", "UPDATE_FAILED")
     assert state() == (4, [32], [32])
-    assert group()["launchTemplate"]["version"] == "3"  # made anew for the roll-back
+    assert group()["launchTemplate"]["version"] == "3"  # created again by the rollback
 
 
-def test_what_was_put_into_the_cluster_is_rolled_back_too(stacks: Stacks) -> None:
+def test_contents_of_the_cluster_are_rolled_back(stacks: Stacks) -> None:
     stacks.create(template(), **IAM)
     faults.inject("access-denied", "Queues", operations=("update",))
     assert stacks.update(template(size=8, quota=64), **IAM) == "UPDATE_ROLLBACK_COMPLETE"
@@ -119,7 +119,7 @@ def test_a_creation_that_fails_leaves_nothing(stacks: Stacks) -> None:
     assert len(boto3.client("ec2", REGION).describe_vpcs()["Vpcs"]) == 1
 
 
-def test_a_protected_cluster_keeps_its_stack(stacks: Stacks) -> None:
+def test_a_stack_with_a_protected_cluster_is_not_deleted(stacks: Stacks) -> None:
     protected = platform()
     protected["Cluster"]["Properties"]["DeletionProtection"] = True
     stacks.create(protected, **IAM)

@@ -1,4 +1,4 @@
-"""The life of a stack: creation, updates, replacement, roll-back, deletion."""
+"""Stack operations: creation, updates, replacement, rollback, deletion."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ def retained(resource: dict[str, Any], *policies: str) -> dict[str, Any]:
     return {**resource, **dict.fromkeys(policies or ("DeletionPolicy", "UpdateReplacePolicy"), "Retain")}
 
 
-def test_resources_are_made_after_what_they_need(stacks: Stacks) -> None:
+def test_resources_are_created_after_their_dependencies(stacks: Stacks) -> None:
     last = {**queue(), "DependsOn": "B"}
     assert stacks.create({"C": last, "B": queue(KmsMasterKeyId={"Ref": "A"}), "A": topic()}) == "CREATE_COMPLETE"
     assert Fake.calls == ["create A", "create B", "create C"]
@@ -38,7 +38,7 @@ def test_events_have_different_times(stacks: Stacks) -> None:
     assert len({round(time.timestamp() * 1000) for time in times}) == len(times)
 
 
-def test_failed_creation_is_undone_with_its_reason(stacks: Stacks) -> None:
+def test_failed_creation_is_rolled_back_with_its_reason(stacks: Stacks) -> None:
     status = stacks.create({"A": topic(), "B": {**REFUSED, "DependsOn": "A"}})
     assert status == "ROLLBACK_COMPLETE"
     assert Fake.there == {}
@@ -140,20 +140,20 @@ def test_failed_update_restores_everything(stacks: Stacks) -> None:
     assert "[Z]" in stacks.event_reason("stack", "UPDATE_ROLLBACK_IN_PROGRESS")
 
 
-def test_failed_update_of_a_resource_is_taken_back_on_that_resource(stacks: Stacks) -> None:
+def test_failed_update_of_a_resource_is_rolled_back_on_that_resource(stacks: Stacks) -> None:
     stacks.create({"A": topic(DisplayName="one")})
     assert stacks.update({"A": topic(DisplayName="refused")}) == "UPDATE_ROLLBACK_COMPLETE"
     assert Fake.calls == ["create A", "update A", "update A"]
     assert list(Fake.there.values()) == [{"DisplayName": "one"}]
 
 
-def test_stack_can_be_updated_after_a_roll_back(stacks: Stacks) -> None:
+def test_stack_can_be_updated_after_a_rollback(stacks: Stacks) -> None:
     stacks.create({"A": topic(DisplayName="one")})
     stacks.update({"A": topic(DisplayName="refused")})
     assert stacks.update({"A": topic(DisplayName="two")}) == "UPDATE_COMPLETE"
 
 
-def test_failed_update_can_wait_for_a_roll_back(stacks: Stacks) -> None:
+def test_failed_update_can_wait_for_a_rollback(stacks: Stacks) -> None:
     stacks.create({"A": topic(DisplayName="one")})
     bad = {"A": topic(DisplayName="two"), "Z": {**REFUSED, "DependsOn": "A"}}
     assert stacks.update(bad, DisableRollback=True) == "UPDATE_FAILED"
@@ -163,7 +163,7 @@ def test_failed_update_can_wait_for_a_roll_back(stacks: Stacks) -> None:
     assert list(Fake.there.values()) == [{"DisplayName": "one"}]
 
 
-def test_failed_roll_back_can_be_continued(stacks: Stacks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_rollback_can_be_continued(stacks: Stacks, monkeypatch: pytest.MonkeyPatch) -> None:
     stacks.create({"A": topic(DisplayName="one")})
     original, tries = Fake.update, iter([True, False, True])
 
@@ -213,7 +213,7 @@ def test_type_of_a_resource_cannot_change(stacks: Stacks) -> None:
         stacks.update({"A": queue()})
 
 
-def test_deletion_goes_from_dependents_to_what_they_need(stacks: Stacks) -> None:
+def test_dependents_are_deleted_before_their_dependencies(stacks: Stacks) -> None:
     stacks.create({"B": queue(KmsMasterKeyId={"Ref": "A"}), "A": topic()})
     assert stacks.delete() == "DELETE_COMPLETE"
     assert Fake.calls[2:] == ["delete B", "delete A"]
@@ -226,7 +226,7 @@ def test_retained_resource_outlives_its_stack(stacks: Stacks) -> None:
     assert ("A", "DELETE_SKIPPED") in stacks.events(stack_id)
 
 
-def test_resource_that_cannot_be_deleted_keeps_what_it_needs(stacks: Stacks) -> None:
+def test_dependencies_of_a_resource_that_cannot_be_deleted_stay(stacks: Stacks) -> None:
     stuck = topic(DisplayName="stuck")
     stacks.create({"A": topic(), "B": {**stuck, "DependsOn": "A"}, "C": topic()})
     assert stacks.delete() == "DELETE_FAILED"
@@ -244,7 +244,7 @@ def test_protected_stack_is_not_deleted(stacks: Stacks) -> None:
     assert stacks.delete() == "DELETE_COMPLETE"
 
 
-def test_stack_tags_reach_resources_and_their_change_too(stacks: Stacks) -> None:
+def test_stack_tags_and_their_changes_reach_resources(stacks: Stacks) -> None:
     own = {"A": topic(Tags=[{"Key": "team", "Value": "own"}])}
     stacks.create(own, Tags=[{"Key": "team", "Value": "stack"}, {"Key": "cost", "Value": "1"}])
     assert Fake.there["A-1"] == {"Tags": [{"Key": "team", "Value": "own"}, {"Key": "cost", "Value": "1"}]}

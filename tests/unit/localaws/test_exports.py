@@ -1,4 +1,4 @@
-"""What stacks give each other: exports, imports, outputs read by name."""
+"""References between stacks: exports, imports, outputs read by name."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def test_export_in_use_is_not_deleted_with_its_stack(pair: Stacks) -> None:
         (exporting("other"), "Export shared cannot be updated as it is in use by taker"),
     ],
 )
-def test_export_in_use_neither_goes_nor_changes(pair: Stacks, outputs: dict[str, Any], words: str) -> None:
+def test_export_in_use_cannot_change_or_be_removed(pair: Stacks, outputs: dict[str, Any], words: str) -> None:
     before = pair.ids("giver")
     assert (
         pair.update({"A": topic(TopicName="one"), "C": topic()}, "giver", Outputs=outputs) == "UPDATE_ROLLBACK_COMPLETE"
@@ -60,7 +60,7 @@ def test_replacement_behind_an_export_in_use_is_rolled_back(pair: Stacks) -> Non
     assert pair.ids("giver") == before
 
 
-def test_export_is_free_once_its_importer_lets_go(pair: Stacks) -> None:
+def test_export_can_be_removed_after_its_import(pair: Stacks) -> None:
     pair.update({"B": topic(DisplayName="own")}, "taker")
     assert pair.update({"A": topic(TopicName="one")}, "giver") == "UPDATE_COMPLETE"
     assert pair.api.list_exports()["Exports"] == []
@@ -72,7 +72,7 @@ def test_export_names_are_unique(pair: Stacks) -> None:
     assert words in pair.event_reason("third", "ROLLBACK_IN_PROGRESS", "third")
 
 
-def test_import_of_nothing_fails_the_resource(stacks: Stacks) -> None:
+def test_import_of_a_missing_export_fails_the_resource(stacks: Stacks) -> None:
     stacks.create({"B": topic(DisplayName={"Fn::ImportValue": "nowhere"})})
     assert stacks.event_reason("B", "CREATE_FAILED") == "No export named nowhere found."
 
@@ -82,7 +82,7 @@ def test_output_is_read_from_another_stack_by_name(stacks: Stacks) -> None:
     reference = {"Fn::GetStackOutput": {"StackName": "giver", "OutputName": "Out"}}
     stacks.create({"B": topic(DisplayName=reference)}, "taker")
     assert Fake.there[stacks.ids("taker")["B"]] == {"DisplayName": stacks.ids("giver")["A"]}
-    assert stacks.delete("giver") == "DELETE_COMPLETE"  # such a reference holds nothing back
+    assert stacks.delete("giver") == "DELETE_COMPLETE"  # such a reference does not prevent the deletion
 
 
 def test_stacks_of_another_region_or_account_are_not_seen(stacks: Stacks) -> None:

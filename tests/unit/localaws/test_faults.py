@@ -1,4 +1,4 @@
-"""Failures on demand."""
+"""Fault injection."""
 
 import pytest
 
@@ -40,21 +40,21 @@ def test_fault_fails_the_resource_and_rolls_back(stacks: Stacks) -> None:
     assert "InsufficientCapacityException" in reason
 
 
-def test_struck_update_touched_nothing_so_nothing_is_taken_back(stacks: Stacks) -> None:
+def test_injected_update_failure_needs_no_rollback_of_the_resource(stacks: Stacks) -> None:
     stacks.create({"A": topic(DisplayName="one")})
     faults.inject("throttling", TOPIC, operations=("update",))
     assert stacks.update({"A": topic(DisplayName="two")}) == "UPDATE_ROLLBACK_COMPLETE"
     assert Fake.calls == ["create A"]
 
 
-def test_fault_strikes_as_often_as_told(stacks: Stacks) -> None:
+def test_fault_is_raised_as_often_as_requested(stacks: Stacks) -> None:
     faults.inject("throttling", TOPIC, times=2)
     for name, status in (("a", "ROLLBACK_COMPLETE"), ("b", "ROLLBACK_COMPLETE"), ("c", "CREATE_COMPLETE")):
         assert stacks.create({"A": topic()}, name) == status
     assert faults.pending() == []
 
 
-def test_fault_can_strike_a_deletion(stacks: Stacks) -> None:
+def test_fault_can_fail_a_deletion(stacks: Stacks) -> None:
     stacks.create({"A": topic()})
     faults.inject("access-denied", "A", operations=("delete",))
     assert stacks.delete() == "DELETE_FAILED"

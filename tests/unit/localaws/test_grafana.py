@@ -115,7 +115,7 @@ def test_a_workspace_is_read_back_updated_and_deleted(account: Account) -> None:
     refused("ResourceNotFoundException", "was not found", account.grafana.describe_workspace, **named)
 
 
-def test_versions_go_up_only(account: Account) -> None:
+def test_versions_can_only_be_upgraded(account: Account) -> None:
     grafana = account.grafana
     assert grafana.list_versions()["grafanaVersions"] == ["8.4", "9.4", "10.4", "12.4"]
     named = {"workspaceId": grafana.create_workspace(**request(account, grafanaVersion="9.4"))["workspace"]["id"]}
@@ -213,7 +213,7 @@ def properties(account: Account, **changes: Any) -> dict[str, Any]:
     }
 
 
-def test_the_resource_lives_and_dies(account: Account) -> None:
+def test_the_resource_is_created_updated_and_deleted(account: Account) -> None:
     old = properties(
         account,
         Name="train",

@@ -1,4 +1,4 @@
-"""What every handler owes to the engine."""
+"""The contract of every handler with the engine."""
 
 import pytest
 
@@ -13,7 +13,7 @@ TYPES = sorted(
 )
 
 
-def test_there_are_handlers() -> None:
+def test_handlers_are_registered() -> None:
     assert handlers.__doc__
     assert len(TYPES) > 30
 
@@ -26,7 +26,7 @@ def test_supported_properties_exist_in_the_registry(type_name: str) -> None:
 
 
 @pytest.mark.parametrize("type_name", TYPES)
-def test_handler_takes_the_stacks_tags_where_its_type_does(type_name: str) -> None:
+def test_taggable_types_support_their_tag_property(type_name: str) -> None:
     name = schemas.tag_property(type_name, REGION)
     assert name is None or name in HANDLERS[type_name].supported_properties
 

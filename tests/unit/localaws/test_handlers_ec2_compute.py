@@ -88,7 +88,7 @@ def full_data(stack: Stack) -> dict[str, Any]:
     }
 
 
-def test_template_is_read_back_whole(stack):
+def test_all_template_data_is_read_back(stack):
     data = full_data(stack)
     own = [{"ResourceType": "launch-template", "Tags": tags(Name="nodes")}]
     made = stack.create(
@@ -147,7 +147,7 @@ def test_changed_template_gets_a_version_in_place(stack):
         ({**BLOCK, "Placement": {"GroupName": "any"}}, "placement group"),
     ],
 )
-def test_template_refuses_what_does_not_exist(stack, data, reason):
+def test_template_refuses_missing_references(stack, data, reason):
     with pytest.raises(HandlerError, match=reason):
         stack.create(TEMPLATE, LaunchTemplateData=data)
 
@@ -163,7 +163,7 @@ def test_template_refuses_names_that_ec2_does_not_know(stack):
 @pytest.mark.parametrize(
     "instance_type", ["p5en.48xlarge", "p6-b200.48xlarge", "p6-b300.48xlarge", "p6e-gb200.36xlarge"]
 )
-def test_template_takes_a_block_that_matches(stack, instance_type):
+def test_template_accepts_a_matching_capacity_block(stack, instance_type):
     seed_reservation(RESERVATION, instance_type, "us-east-1-dfw-2a", 18)
     data = {**BLOCK, "InstanceType": instance_type}
     made = stack.make(TEMPLATE, LaunchTemplateData=data)
@@ -185,7 +185,7 @@ def test_template_refuses_a_reservation_of_another_type_kind_or_zone(stack, seed
         stack.create(TEMPLATE, LaunchTemplateData=data)
 
 
-def test_on_demand_reservation_takes_a_placement_group(stack):
+def test_on_demand_reservation_allows_a_placement_group(stack):
     seed_reservation(RESERVATION, "p5.48xlarge", "us-east-1a", 8, "default")
     group = stack.make(GROUP, Strategy="cluster")
     data = {
@@ -241,7 +241,7 @@ def test_placement_group_is_read_back(stack, asked, shown):
         {"Strategy": "scatter"},
     ],
 )
-def test_placement_group_refuses_what_its_strategy_has_not(stack, wrong):
+def test_placement_group_refuses_settings_of_other_strategies(stack, wrong):
     with pytest.raises(ClientError, match="InvalidParameter"):
         stack.client("ec2").create_placement_group(GroupName="g", **wrong)
 
@@ -294,7 +294,7 @@ def test_every_catalogue_type_is_described(stack):
     }
 
 
-def test_local_zones_show_when_asked_for(stack):
+def test_local_zones_are_listed_on_request(stack):
     ec2 = stack.client("ec2")
     usual = {zone["ZoneName"] for zone in ec2.describe_availability_zones()["AvailabilityZones"]}
     every = {

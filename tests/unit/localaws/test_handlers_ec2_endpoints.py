@@ -52,7 +52,7 @@ def routed(stack: Stack, table: str) -> list[str]:
     return [route["GatewayId"] for route in routes if "DestinationPrefixListId" in route]
 
 
-def test_gateway_endpoint_puts_routes_into_its_tables(stack, vpc):
+def test_gateway_endpoint_adds_routes_to_its_route_tables(stack, vpc):
     first, second = (stack.make("AWS::EC2::RouteTable", VpcId=vpc) for _ in range(2))
     base = {"VpcId": vpc, "ServiceName": "com.amazonaws.us-east-1.s3", "VpcEndpointType": "Gateway"}
     old = {**base, "RouteTableIds": [first], "PolicyDocument": POLICY, "Tags": tags(Name="s3")}
@@ -105,7 +105,7 @@ def test_interface_endpoint_is_read_back(stack, vpc, subnets, service):
     stack.delete("AWS::EC2::Subnet", subnets[0])
 
 
-def test_interface_endpoint_without_groups_takes_the_default_one(stack, vpc, subnets):
+def test_interface_endpoint_without_groups_has_the_default_group(stack, vpc, subnets):
     asked = {"VpcId": vpc, "ServiceName": "com.amazonaws.us-east-1.ssm", "VpcEndpointType": "Interface"}
     made = stack.make(ENDPOINT, **asked, SubnetIds=subnets)
     assert [group["GroupName"] for group in endpoint(stack, made)["Groups"]] == ["default"]
@@ -123,7 +123,7 @@ def test_interface_endpoint_without_groups_takes_the_default_one(stack, vpc, sub
         ({"RouteTableIds": ["rtb-0123456789abcdef0"]}, HandlerError, "rtb-0123456789abcdef0"),
     ],
 )
-def test_endpoint_refuses_what_does_not_exist(stack, vpc, change, error, reason):
+def test_endpoint_refuses_missing_references(stack, vpc, change, error, reason):
     asked = {"VpcId": vpc, "ServiceName": "com.amazonaws.us-east-1.ssm", "VpcEndpointType": "Interface"}
     with pytest.raises(error, match=reason):
         stack.create(ENDPOINT, **{**asked, **change})
@@ -186,7 +186,7 @@ def test_flow_log_to_a_bucket(stack, vpc):
         ({"LogDestinationType": "s3", "LogDestination": "arn:aws:s3:::nowhere"}, "bucket nowhere does not exist"),
     ],
 )
-def test_flow_log_refuses_what_does_not_exist(stack, vpc, change, reason):
+def test_flow_log_refuses_missing_references(stack, vpc, change, reason):
     stack.make("AWS::Logs::LogGroup", LogGroupName="/train/flows")
     role = stack.create("AWS::IAM::Role", AssumeRolePolicyDocument=TRUST).attributes["Arn"]
     asked = {"ResourceId": vpc, "ResourceType": "VPC", "TrafficType": "ALL", "LogGroupName": "/train/flows"}

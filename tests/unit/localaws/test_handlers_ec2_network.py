@@ -1,4 +1,4 @@
-"""VPC resources: what the template asks is what boto3 reads, through create, update and delete."""
+"""VPC resources, created, updated and deleted by templates and read back through boto3."""
 
 from collections.abc import Iterator
 
@@ -67,14 +67,14 @@ def test_vpc_is_read_back(stack):
         ec2.describe_vpcs(VpcIds=[made.physical_id])
 
 
-def test_vpc_enters_dedicated_tenancy_only_when_new():
+def test_change_to_dedicated_tenancy_replaces_the_vpc():
     old = {"CidrBlock": "10.1.0.0/16"}
     dedicated = {**old, "InstanceTenancy": "dedicated"}
     assert replacement("AWS::EC2::VPC", old, dedicated, "us-east-1") == "True"
     assert replacement("AWS::EC2::VPC", dedicated, old, "us-east-1") == "False"
 
 
-def test_vpc_leaves_dedicated_tenancy_in_place(stack):
+def test_change_from_dedicated_tenancy_is_in_place(stack):
     old = {"CidrBlock": "10.1.0.0/16", "InstanceTenancy": "dedicated"}
     made = stack.make("AWS::EC2::VPC", **old)
     stack.update("AWS::EC2::VPC", made, old, {"CidrBlock": "10.1.0.0/16"})
@@ -105,7 +105,7 @@ def test_subnet_is_read_back(stack, vpc):
     ("region", "zone"),
     [("us-east-1", "us-east-1-dfw-2a"), ("us-east-1", "us-east-1-atl-2a"), ("us-west-2", "us-west-2-phx-2a")],
 )
-def test_subnets_stand_in_the_local_zones_that_sell_capacity_blocks(stack, region, zone):
+def test_subnets_can_be_in_local_zones_with_capacity_blocks(stack, region, zone):
     there = Stack(region)
     vpc = there.make("AWS::EC2::VPC", CidrBlock="10.0.0.0/16")
     made = there.create("AWS::EC2::Subnet", VpcId=vpc, CidrBlock="10.0.0.0/24", AvailabilityZone=zone)
@@ -113,7 +113,7 @@ def test_subnets_stand_in_the_local_zones_that_sell_capacity_blocks(stack, regio
 
 
 @pytest.mark.parametrize("cidr", ["10.1.0.0/24", "10.0.0.0/25"])
-def test_subnet_must_fit_its_vpc_and_its_neighbours(stack, vpc, subnet, cidr):
+def test_subnet_is_inside_its_vpc_and_overlaps_no_other(stack, vpc, subnet, cidr):
     with pytest.raises(ClientError, match=r"InvalidSubnet\.(Range|Conflict)"):
         stack.create("AWS::EC2::Subnet", VpcId=vpc, CidrBlock=cidr, AvailabilityZone="us-east-1a")
 
@@ -123,7 +123,7 @@ def test_subnet_needs_a_vpc_that_exists(stack):
         stack.create("AWS::EC2::Subnet", VpcId="vpc-0123456789abcdef0", CidrBlock="10.0.0.0/24")
 
 
-def test_routes_lead_to_gateways(stack, vpc, subnet):
+def test_routes_target_gateways(stack, vpc, subnet):
     ec2 = stack.client("ec2")
     table = stack.make("AWS::EC2::RouteTable", VpcId=vpc, Tags=tags(Name="public"))
     gateway = internet(stack, vpc)
@@ -167,14 +167,14 @@ def test_route_refuses_a_gateway_of_another_network(stack, vpc):
         stack.create("AWS::EC2::Route", **target)
 
 
-def test_subnet_takes_one_route_table(stack, vpc, subnet):
+def test_subnet_has_one_route_table(stack, vpc, subnet):
     first, second = (stack.make("AWS::EC2::RouteTable", VpcId=vpc) for _ in range(2))
     stack.make("AWS::EC2::SubnetRouteTableAssociation", SubnetId=subnet, RouteTableId=first)
     with pytest.raises(HandlerError, match=f"already associated with {first}"):
         stack.create("AWS::EC2::SubnetRouteTableAssociation", SubnetId=subnet, RouteTableId=second)
 
 
-def test_nat_gateway_holds_its_address_until_it_goes(stack, vpc, subnet):
+def test_nat_gateway_keeps_its_address_until_deleted(stack, vpc, subnet):
     ec2 = stack.client("ec2")
     address = stack.create("AWS::EC2::EIP", Domain="vpc")
     asked = {"SubnetId": subnet, "AllocationId": address.attributes["AllocationId"], "Tags": tags(Name="nat")}
@@ -208,7 +208,7 @@ def test_address_is_read_back(stack):
     assert own_tags(found["Tags"]) == {"Name": "in"}
 
 
-def test_vpc_stays_until_it_is_empty(stack, vpc):
+def test_vpc_with_resources_is_not_deleted(stack, vpc):
     gateway = internet(stack, vpc)
     with pytest.raises(ClientError, match="DependencyViolation"):
         stack.delete("AWS::EC2::VPC", vpc)
@@ -220,7 +220,7 @@ def test_vpc_stays_until_it_is_empty(stack, vpc):
     assert stack.client("ec2").describe_vpcs(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Vpcs"] == []
 
 
-def test_gateway_stays_while_public_addresses_use_it(stack, vpc, subnet):
+def test_gateway_with_public_addresses_is_not_detached(stack, vpc, subnet):
     gateway = internet(stack, vpc)
     allocation = stack.create("AWS::EC2::EIP", Domain="vpc").attributes["AllocationId"]
     stack.create("AWS::EC2::NatGateway", SubnetId=subnet, AllocationId=allocation)

@@ -1,4 +1,4 @@
-"""Security groups and their rules, inline and alone."""
+"""Security groups and their rules, inline and as resources of their own."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -75,7 +75,7 @@ def test_named_by_cloudformation_without_a_name(stack, vpc):
     assert group(stack, made)["GroupName"].startswith("Train-Thing-")
 
 
-def test_inline_rules_of_every_kind_replace_the_open_egress(stack, vpc):
+def test_inline_rules_replace_the_default_egress_rule(stack, vpc):
     peer = stack.make(GROUP, GroupDescription="peer", VpcId=vpc)
     lists = stack.client("ec2").describe_managed_prefix_lists()["PrefixLists"]
     s3 = next(found["PrefixListId"] for found in lists if found["PrefixListName"].endswith(".s3"))
@@ -135,13 +135,13 @@ def test_group_with_a_rule_that_ec2_refuses_leaves_nothing(stack, vpc):
         ({**ALL, "SourceSecurityGroupName": "old"}, "SourceSecurityGroupName"),
     ],
 )
-def test_rules_that_say_too_little_or_too_much_are_refused(rule, reason):
+def test_incomplete_and_ambiguous_rules_are_refused(rule, reason):
     with pytest.raises(HandlerError, match=reason):
         permission(rule)
 
 
 @pytest.mark.parametrize(("kind", "peer"), [("Ingress", "Source"), ("Egress", "Destination")])
-def test_rule_to_the_group_itself_stands_alone(stack, vpc, kind, peer):
+def test_rule_for_the_group_itself_is_a_resource_of_its_own(stack, vpc, kind, peer):
     type_name = f"AWS::EC2::SecurityGroup{kind}"
     nodes = stack.make(GROUP, GroupDescription="nodes", VpcId=vpc)
     asked = {**ALL, "GroupId": nodes, f"{peer}SecurityGroupId": nodes, "Description": "EFA"}
@@ -160,7 +160,7 @@ def test_rule_to_the_group_itself_stands_alone(stack, vpc, kind, peer):
     assert rules(stack, nodes) == {OPEN: None}
 
 
-def test_group_stays_while_something_uses_it(stack, vpc):
+def test_group_in_use_is_not_deleted(stack, vpc):
     first, second = (stack.make(GROUP, GroupDescription="g", VpcId=vpc) for _ in range(2))
     asked = {**ALL, "GroupId": first, "SourceSecurityGroupId": second}
     rule = stack.make("AWS::EC2::SecurityGroupIngress", **asked)

@@ -1,4 +1,4 @@
-"""AWS::EKS::* made from template properties and read back through boto3."""
+"""AWS::EKS::* created from template properties and read back through boto3."""
 
 import json
 from collections.abc import Iterator
@@ -77,7 +77,7 @@ def logs(*types: str) -> dict[str, Any]:
     return {"ClusterLogging": {"EnabledTypes": [{"Type": name} for name in types]}}
 
 
-def test_a_cluster_lives_and_dies(account: Account, stack: Stack) -> None:
+def test_a_cluster_is_created_updated_and_deleted(account: Account, stack: Stack) -> None:
     scoring = {"Type": "MostAllocated", "Resources": [{"Name": "nvidia.com/gpu", "Weight": 10}]}
     private = {"EndpointPublicAccess": False, "EndpointPrivateAccess": True, "SecurityGroupIds": [account.group]}
     old = cluster(
@@ -143,7 +143,7 @@ def test_a_cluster_lives_and_dies(account: Account, stack: Stack) -> None:
         ("KubernetesNetworkConfig", {"ServiceIpv4Cidr": "172.20.0.0/16"}),
     ],
 )
-def test_what_a_cluster_is_made_with_for_good_needs_a_new_one(account: Account, name: str, value: Any) -> None:
+def test_create_only_properties_replace_a_cluster(account: Account, name: str, value: Any) -> None:
     assert replacement(CLUSTER, cluster(account), cluster(account, **{name: value}), REGION) == "True"
 
 
@@ -171,7 +171,7 @@ def test_unsupported_property_fails_by_name(account: Account, stack: Stack) -> N
         stack.create(CLUSTER, **cluster(account, ControlPlaneScalingConfig={"Tier": "tier-3xl"}))
 
 
-def test_a_node_group_lives_and_dies(account: Account, stack: Stack) -> None:
+def test_a_node_group_is_created_updated_and_deleted(account: Account, stack: Stack) -> None:
     stack.create(CLUSTER, **cluster(account))
     template = make_template(account)
     override = {"NodeMonitoringCondition": "AcceleratedHardwareReady", "NodeUnhealthyReason": "NvidiaXID64Error"}
@@ -229,7 +229,7 @@ def test_a_node_group_lives_and_dies(account: Account, stack: Stack) -> None:
     ("name", "value"),
     [("AmiType", "AL2023_ARM_64_NVIDIA"), ("CapacityType", "SPOT"), ("Subnets", ["subnet-0"]), ("NodeRole", "other")],
 )
-def test_what_a_node_group_is_made_with_for_good_needs_a_new_one(account: Account, name: str, value: Any) -> None:
+def test_create_only_properties_replace_a_node_group(account: Account, name: str, value: Any) -> None:
     assert replacement(GROUP, group(account, "lt-0"), group(account, "lt-0", **{name: value}), REGION) == "True"
 
 
@@ -238,7 +238,7 @@ def test_a_node_group_keeps_its_launch_template(account: Account, stack: Stack) 
     old = group(account, make_template(account))
     stack.create(GROUP, **old)
     without = {key: value for key, value in old.items() if key != "LaunchTemplate"}
-    with pytest.raises(HandlerError, match="cannot do without its LaunchTemplate"):
+    with pytest.raises(HandlerError, match="must keep its LaunchTemplate"):
         stack.update(GROUP, "train/gpu", old, without)
     with pytest.raises(ClientError, match="cannot change to"):
         stack.update(GROUP, "train/gpu", old, group(account, make_template(account)))
@@ -253,7 +253,7 @@ def test_refusals_of_the_service_reach_the_stack(account: Account, stack: Stack)
         stack.create(GROUP, **group(account, template))
 
 
-def test_an_add_on_lives_and_dies(account: Account, stack: Stack) -> None:
+def test_an_add_on_is_created_updated_and_deleted(account: Account, stack: Stack) -> None:
     stack.create(CLUSTER, **cluster(account))
     uses = [{"ServiceAccount": "fsx-csi-controller-sa", "RoleArn": account.pod_role}]
     values = json.dumps({"node": {"tolerateAllTaints": True}})
@@ -277,7 +277,7 @@ def test_an_add_on_lives_and_dies(account: Account, stack: Stack) -> None:
     assert account.eks.list_addons(clusterName="train")["addons"] == []
 
 
-def test_an_access_entry_lives_and_dies(account: Account, stack: Stack) -> None:
+def test_an_access_entry_is_created_updated_and_deleted(account: Account, stack: Stack) -> None:
     stack.create(CLUSTER, **cluster(account))
     named = {"ClusterName": "train", "PrincipalArn": ROLE}
     everything, team = {"Type": "cluster"}, {"Type": "namespace", "Namespaces": ["team"]}
@@ -295,7 +295,7 @@ def test_an_access_entry_lives_and_dies(account: Account, stack: Stack) -> None:
     assert account.eks.list_access_entries(clusterName="train")["accessEntries"] == []
 
 
-def test_an_entry_with_a_policy_that_is_none_leaves_nothing_behind(account: Account, stack: Stack) -> None:
+def test_an_entry_with_an_unknown_policy_leaves_nothing_behind(account: Account, stack: Stack) -> None:
     stack.create(CLUSTER, **cluster(account))
     wrong = [{"PolicyArn": "arn:aws:iam::aws:policy/AdministratorAccess", "AccessScope": {"Type": "cluster"}}]
     with pytest.raises(ClientError, match="not an access policy"):
@@ -303,7 +303,7 @@ def test_an_entry_with_a_policy_that_is_none_leaves_nothing_behind(account: Acco
     assert account.eks.list_access_entries(clusterName="train")["accessEntries"] == []
 
 
-def test_a_pod_identity_association_lives_and_dies(account: Account, stack: Stack) -> None:
+def test_a_pod_identity_association_is_created_updated_and_deleted(account: Account, stack: Stack) -> None:
     stack.create(CLUSTER, **cluster(account))
     named = {"ClusterName": "train", "Namespace": "team", "ServiceAccount": "reader", "RoleArn": account.pod_role}
     policy = json.dumps({"Version": "2012-10-17", "Statement": []})
@@ -320,7 +320,7 @@ def test_a_pod_identity_association_lives_and_dies(account: Account, stack: Stac
     assert account.eks.list_pod_identity_associations(clusterName="train")["associations"] == []
 
 
-def test_a_capability_lives_and_dies(account: Account, stack: Stack) -> None:
+def test_a_capability_is_created_updated_and_deleted(account: Account, stack: Stack) -> None:
     stack.create(CLUSTER, **cluster(account))
     named = {"ClusterName": "train", "CapabilityName": "ack", "Type": "ACK", "DeletePropagationPolicy": "RETAIN"}
     old = {**named, "RoleArn": "arn:aws:iam::123456789012:role/capability"}

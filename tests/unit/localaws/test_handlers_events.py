@@ -1,4 +1,4 @@
-"""Queues, rules and schedules made from template properties and read back through boto3."""
+"""Queues, rules and schedules created from template properties and read back through boto3."""
 
 import json
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def attributes(stack: Stack, url: str) -> dict[str, str]:
     return dict(found["Attributes"])
 
 
-def test_a_queue_lives_and_dies(stack: Stack) -> None:
+def test_a_queue_is_created_updated_and_deleted(stack: Stack) -> None:
     old = {"QueueName": "interruptions", "MessageRetentionPeriod": 300, "SqsManagedSseEnabled": True}
     made = stack.create(QUEUE, **old, Tags=tags(team="a"))
     found = attributes(stack, made.physical_id)
@@ -67,7 +67,7 @@ def test_a_queue_lives_and_dies(stack: Stack) -> None:
     assert "QueueUrls" not in stack.client("sqs").list_queues()
 
 
-def test_a_queue_refers_to_what_exists(stack: Stack) -> None:
+def test_references_of_a_queue_must_exist(stack: Stack) -> None:
     with pytest.raises(HandlerError, match="KMS key"):
         stack.create(QUEUE, KmsMasterKeyId=f"arn:aws:kms:{REGION}:123456789012:key/1")
     missing = {"deadLetterTargetArn": f"arn:aws:sqs:{REGION}:123456789012:nowhere", "maxReceiveCount": 3}
@@ -85,7 +85,7 @@ def test_a_queues_policy_outlives_changes_of_the_queue(stack: Stack) -> None:
     stack.delete(QUEUE, url)
 
 
-def test_a_rule_lives_and_dies(stack: Stack) -> None:
+def test_a_rule_is_created_updated_and_deleted(stack: Stack) -> None:
     first, second = stack.create(QUEUE, QueueName="first"), stack.create(QUEUE, QueueName="second")
     pattern = {"source": ["aws.ec2"], "detail-type": ["EC2 Spot Instance Interruption Warning"]}
     targets = [{"Id": name, "Arn": queue.attributes["Arn"]} for name, queue in (("1", first), ("2", second))]
@@ -113,10 +113,10 @@ def test_a_rule_lives_and_dies(stack: Stack) -> None:
     [
         (f"arn:aws:sqs:{REGION}:123456789012:nowhere", "does not exist"),
         (f"arn:aws:lambda:{REGION}:123456789012:function:nobody", "does not exist"),
-        (f"arn:aws:sns:{REGION}:123456789012:topic", "queues and functions only"),
+        (f"arn:aws:sns:{REGION}:123456789012:topic", "only queues and functions"),
     ],
 )
-def test_targets_of_a_rule_exist(stack: Stack, arn: str, words: str) -> None:
+def test_targets_of_a_rule_must_exist(stack: Stack, arn: str, words: str) -> None:
     with pytest.raises(HandlerError, match=words):
         stack.create(RULE, EventPattern={"source": ["aws.ec2"]}, Targets=[{"Id": "1", "Arn": arn}])
     assert stack.client("events").list_rules()["Rules"] == []
@@ -130,7 +130,7 @@ def schedule(roles: dict[str, str], **changes: Any) -> dict[str, Any]:
     return {**full, "Target": target, **changes}
 
 
-def test_a_schedule_lives_and_dies(stack: Stack, roles: dict[str, str]) -> None:
+def test_a_schedule_is_created_updated_and_deleted(stack: Stack, roles: dict[str, str]) -> None:
     old = schedule(roles, Description="block starts", ScheduleExpressionTimezone="Europe/Berlin", State="DISABLED")
     made = stack.create(SCHEDULE, **old)
     scheduler = stack.client("scheduler")
@@ -156,7 +156,7 @@ def test_a_schedule_lives_and_dies(stack: Stack, roles: dict[str, str]) -> None:
         ({"Target": {"Arn": SCALE.replace("updateNodegroup", "resizeNodegroup")}}, "names no action"),
         ({"Target": {"Arn": SCALE.replace("updateNodegroupConfig", "describeNodegroup")}}, "names no action"),
         ({"Target": {"Arn": SCALE.replace("eks", "kubernetes")}}, "names no service"),
-        ({"Target": {"Input": "[]"}}, "is no JSON object"),
+        ({"Target": {"Input": "[]"}}, "is not a JSON object"),
         ({"Target": {"DeadLetterConfig": {"Arn": f"arn:aws:sqs:{REGION}:123456789012:no"}}}, "does not exist"),
         ({"Target": {"RoleArn": "arn:aws:iam::123456789012:role/nobody"}}, "to assume the role"),
         ({"Target": {"RoleArn": "arn:aws:iam::123456789012:role/events"}}, "to assume the role"),

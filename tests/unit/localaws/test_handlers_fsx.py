@@ -1,4 +1,4 @@
-"""AWS::FSx::* made from template properties and read back through boto3."""
+"""AWS::FSx::* created from template properties and read back through boto3."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -64,7 +64,7 @@ def file_system(account: Account, lustre: dict[str, Any] | None = None, **change
     }
 
 
-def test_a_file_system_lives_and_dies(account: Account) -> None:
+def test_a_file_system_is_created_updated_and_deleted(account: Account) -> None:
     old = file_system(
         account,
         {"DataCompressionType": "LZ4", "AutomaticBackupRetentionDays": 7, "LogConfiguration": {"Level": "ERROR_ONLY"}},
@@ -101,7 +101,7 @@ def test_a_file_system_lives_and_dies(account: Account) -> None:
     assert describe()["FileSystems"] == []
 
 
-def test_what_fsx_never_changes_is_named(account: Account) -> None:
+def test_members_that_fsx_cannot_change_are_named(account: Account) -> None:
     old = file_system(account)
     made = account.stack.make(FILE_SYSTEM, **old)
     for new, text in (
@@ -119,14 +119,14 @@ def test_what_fsx_never_changes_is_named(account: Account) -> None:
         account.stack.update(FILE_SYSTEM, made, old, smaller)
 
 
-def test_another_deployment_type_is_another_file_system(account: Account) -> None:
+def test_changed_deployment_type_replaces_the_file_system(account: Account) -> None:
     old, new = file_system(account), file_system(account, {"DeploymentType": "PERSISTENT_1"})
     assert HANDLERS[FILE_SYSTEM].replaces(old, new)
     assert not HANDLERS[FILE_SYSTEM].replaces(old, file_system(account, {"DataCompressionType": "LZ4"}))
 
 
 def test_wrong_file_systems_fail(account: Account) -> None:
-    with pytest.raises(HandlerError, match="LUSTRE file systems only, not WINDOWS"):
+    with pytest.raises(HandlerError, match="only LUSTRE file systems, not WINDOWS"):
         account.stack.create(FILE_SYSTEM, FileSystemType="WINDOWS", SubnetIds=[account.subnet])
     with pytest.raises(ClientError, match="multiple of 4800 GiB with EFA"):
         account.stack.create(FILE_SYSTEM, **file_system(account, StorageCapacity=2400))
@@ -135,7 +135,7 @@ def test_wrong_file_systems_fail(account: Account) -> None:
     assert account.fsx.describe_file_systems()["FileSystems"] == []
 
 
-def test_an_association_lives_and_dies(account: Account) -> None:
+def test_an_association_is_created_updated_and_deleted(account: Account) -> None:
     home = account.stack.make(FILE_SYSTEM, **file_system(account))
     base = {"FileSystemId": home, "FileSystemPath": "/datasets", "DataRepositoryPath": "s3://datasets/train/"}
     old = {

@@ -100,7 +100,7 @@ def test_role_is_read_back_and_changed_in_place(stack):
         "AdministratorAccess",
     ],
 )
-def test_policies_of_aws_are_there(stack, name):
+def test_managed_policies_of_aws_exist(stack, name):
     arn = f"{AWS_POLICIES}/{name}"
     made = stack.make(ROLE, AssumeRolePolicyDocument=trust("ec2.amazonaws.com"), ManagedPolicyArns=[arn])
     assert policies(stack, made) == ({arn}, {})
@@ -116,7 +116,7 @@ def test_role_with_an_unknown_policy_leaves_nothing(stack, wrong):
         stack.client("iam").get_role(RoleName="half")
 
 
-def test_role_stays_while_others_use_it(stack):
+def test_role_in_use_is_not_deleted(stack):
     role = role_of(stack)
     profile = stack.make("AWS::IAM::InstanceProfile", Roles=[role])
     with pytest.raises(ClientError, match="DeleteConflict"):
@@ -185,7 +185,7 @@ def test_managed_policy_is_read_back_and_versioned(stack):
         iam.get_policy(PolicyArn=arn)
 
 
-def test_managed_policy_stays_while_others_use_it(stack):
+def test_managed_policy_in_use_is_not_deleted(stack):
     role = role_of(stack)
     arn = stack.make("AWS::IAM::ManagedPolicy", PolicyDocument=allow("s3:*"))
     stack.client("iam").attach_role_policy(RoleName=role, PolicyArn=arn)
@@ -198,7 +198,7 @@ def test_malformed_policy_is_refused(stack):
         stack.create("AWS::IAM::ManagedPolicy", PolicyDocument={"Statement": [{"Effect": "Maybe"}]})
 
 
-def test_instance_profile_is_read_back_and_swaps_its_role(stack):
+def test_instance_profile_is_read_back_and_replaces_its_role(stack):
     first, second = role_of(stack, "first"), role_of(stack, "second")
     old = {"InstanceProfileName": "node", "Path": "/aws-pcs/", "Roles": [first]}
     made = stack.create("AWS::IAM::InstanceProfile", **old)

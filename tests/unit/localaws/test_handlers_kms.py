@@ -89,13 +89,13 @@ def test_rotation_is_yearly_by_default(stack):
     assert status["RotationPeriodInDays"] == 365
 
 
-def test_kind_of_key_is_for_life(stack):
+def test_kind_of_key_cannot_change(stack):
     key = stack.make(KEY)
     with pytest.raises(NotUpdatable, match="KeySpec"):
         HANDLERS[KEY].update(stack.context(KEY), key, {}, {"KeySpec": "RSA_2048"})
 
 
-def test_policy_may_name_roles_that_exist(stack):
+def test_principals_of_a_key_policy_must_exist(stack):
     trust = {
         "Statement": [{"Effect": "Allow", "Principal": {"Service": "a.amazonaws.com"}, "Action": "sts:AssumeRole"}]
     }
@@ -108,7 +108,7 @@ def test_policy_may_name_roles_that_exist(stack):
         stack.create(KEY, KeyPolicy=policy(use_by("arn:aws:iam::123456789012:role/nobody")))
 
 
-def test_alias_is_read_back_and_moves(stack):
+def test_alias_is_read_back_and_changes_its_key(stack):
     kms = stack.client("kms")
     first, second = stack.make(KEY), stack.make(KEY)
     old = {"AliasName": "alias/train", "TargetKeyId": first}

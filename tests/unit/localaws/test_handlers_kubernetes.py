@@ -33,7 +33,7 @@ def one_platform() -> Iterator[Stacks]:
 
 @pytest.fixture
 def stacks(one_platform: Stacks) -> Iterator[Stacks]:
-    """The platform, which goes back to itself alone."""
+    """The platform, deployed once; extra resources are removed after each test."""
     yield one_platform
     if one_platform.ids().keys() != platform().keys():
         one_platform.update(platform(), **IAM)
@@ -85,7 +85,7 @@ def test_objects_are_recorded_and_custom_resources_follow_their_chart(stacks: St
     assert kept("objects") == [CONFIG, wider]
 
 
-def test_a_release_that_fails_later_goes_back_to_its_old_values(stacks: Stacks) -> None:
+def test_a_failed_update_restores_the_values_of_a_release(stacks: Stacks) -> None:
     stacks.update(platform(Kueue=chart()), **IAM)
     more = {"Kueue": chart(Values='{"replicas": 5}'), "Bad": manifest("Kueue", objects=[kueue("Cohort", "")])}
     assert stacks.update(platform(**more), **IAM) == "UPDATE_ROLLBACK_COMPLETE"
@@ -93,7 +93,7 @@ def test_a_release_that_fails_later_goes_back_to_its_old_values(stacks: Stacks) 
     assert (release["values"], release["revision"]) == ({"replicas": 2}, 3)
 
 
-def test_overwrite_takes_what_exists(stacks: Stacks) -> None:
+def test_overwrite_allows_existing_objects(stacks: Stacks) -> None:
     first = {"First": manifest(objects=[CONFIG])}
     fails(stacks, 'ConfigMap "x" already exists', Second=manifest("First", objects=[CONFIG]), **first)
     other = {**CONFIG, "data": {"a": "2"}}
@@ -102,7 +102,7 @@ def test_overwrite_takes_what_exists(stacks: Stacks) -> None:
     assert kept("objects") == [other]
 
 
-def test_a_prune_label_takes_what_the_manifest_dropped(stacks: Stacks) -> None:
+def test_a_prune_label_removes_objects_that_left_the_manifest(stacks: Stacks) -> None:
     def labelled(name: str) -> dict[str, Any]:
         return {**CONFIG, "metadata": {"name": name, "labels": {"aws.cdk.eks/prune-1": ""}}}
 
@@ -129,14 +129,14 @@ def test_a_chart_may_be_an_asset_with_definitions_of_its_own(stacks: Stacks) -> 
     [
         ({"Version": None}, "an OCI chart needs a Version"),
         ({"Repository": "oci://registry.k8s.io/kueue/charts"}, "ends with the chart's name, kueue"),
-        ({"Repository": None}, "there is no Repository to take it from"),
+        ({"Repository": None}, "no Repository is set"),
         ({"Chart": None}, "chart or chartAsset must be specified"),
-        ({"ChartAssetURL": f"s3://{BUCKET}/chart.zip"}, "goes with neither Chart, nor Repository"),
-        ({"Timeout": "901s"}, "longer than the 900 seconds"),
-        ({"Timeout": "16m"}, "longer than the 900 seconds"),
+        ({"ChartAssetURL": f"s3://{BUCKET}/chart.zip"}, "cannot be combined with Chart, Repository"),
+        ({"Timeout": "901s"}, "longer than the function's timeout of 900 seconds"),
+        ({"Timeout": "16m"}, "longer than the function's timeout of 900 seconds"),
         ({"Timeout": "soon"}, 'invalid argument "soon"'),
-        ({"Values": "[1]"}, "Values is no JSON object"),
-        ({"Values": "{"}, "Values is no JSON"),
+        ({"Values": "[1]"}, "Values is not a JSON object"),
+        ({"Values": "{"}, "Values is not JSON"),
         ({"Release": "Kueue_1"}, "release name 'Kueue_1' is invalid"),
         ({"CreateNamespace": None, "Namespace": "team"}, 'namespaces "team" not found'),
         ({"ClusterName": "other"}, "No cluster found for name: other"),
@@ -170,13 +170,13 @@ def test_the_functions_role_needs_to_be_cluster_admin(stacks: Stacks) -> None:
     assert "(Unauthorized)" in stacks.event_reason("Objects", "CREATE_FAILED")
 
 
-def test_a_private_endpoint_is_reached_by_whom_a_group_admits(stacks: Stacks) -> None:
+def test_a_private_endpoint_is_reached_if_a_security_group_allows_it(stacks: Stacks) -> None:
     resources = platform()
     resources["Admitted"]["Properties"].update(FromPort=80, ToPort=80)
     assert stacks.update(resources, **IAM) == "UPDATE_COMPLETE"
     resources["Objects"] = manifest(objects=[CONFIG])
     assert stacks.update(resources, **IAM) == "UPDATE_ROLLBACK_COMPLETE"
-    assert "admitted on port 443 by none of" in stacks.event_reason("Objects", "CREATE_FAILED")
+    assert "not allowed on port 443 by any of" in stacks.event_reason("Objects", "CREATE_FAILED")
     assert stacks.update(platform(), **IAM) == "UPDATE_COMPLETE"
 
 
@@ -189,14 +189,14 @@ def test_a_private_endpoint_is_not_reached_from_outside_its_vpc(stacks: Stacks) 
     )
 
 
-def test_the_service_token_is_a_function_that_exists(stacks: Stacks) -> None:
+def test_the_service_token_must_be_an_existing_function(stacks: Stacks) -> None:
     nobody = f"arn:aws:lambda:{REGION}:123456789012:function:nobody"
     fails(stacks, f"function {nobody} does not exist", Objects=manifest(objects=[CONFIG], ServiceToken=nobody))
     topic = f"arn:aws:sns:{REGION}:123456789012:topic"
     fails(stacks, "must be a Lambda function", Objects=manifest(objects=[CONFIG], ServiceToken=topic))
 
 
-def test_a_property_that_is_not_known_fails_by_name(stacks: Stacks) -> None:
+def test_an_unknown_property_fails_by_name(stacks: Stacks) -> None:
     fails(stacks, "does not support Colour", Kueue=chart(Colour="red"))
 
 
@@ -205,7 +205,7 @@ def test_other_custom_resources_still_run_their_own_code(stacks: Stacks) -> None
     fails(stacks, "runs only inline Python", Patch=patch)
 
 
-def test_what_is_in_a_cluster_is_json(stacks: Stacks) -> None:
+def test_contents_of_a_cluster_are_json(stacks: Stacks) -> None:
     stacks.update(platform(Kueue=chart(), Objects=manifest(objects=[CONFIG])), **IAM)
     found = json.loads(json.dumps(contents(ARN)))
     assert (found["releases"][0]["name"], found["objects"]) == ("kueue", [CONFIG])
@@ -222,7 +222,7 @@ def test_layers_and_the_network_of_a_function_are_read_back(stacks: Stacks) -> N
     assert (network["VpcId"], network["SubnetIds"]) == (ids["Vpc"], [ids["SubnetA"], ids["SubnetB"]])
 
 
-def test_a_functions_subnets_and_groups_are_of_one_vpc(stacks: Stacks) -> None:
+def test_a_functions_subnets_and_groups_must_be_in_one_vpc(stacks: Stacks) -> None:
     resources = platform(Other=resource("EC2::VPC", CidrBlock="10.1.0.0/16"))
     resources["Access"]["Properties"]["VpcId"] = {"Ref": "Other"}
     assert stacks.update(resources, **IAM) == "UPDATE_ROLLBACK_COMPLETE"

@@ -79,7 +79,7 @@ def test_log_group_is_named_by_cloudformation_without_a_name(stack):
 
 
 @pytest.mark.parametrize("services", [(), ("fsx.amazonaws.com",)])
-def test_log_group_needs_a_key_that_logs_may_use(stack, services):
+def test_key_policy_must_allow_cloudwatch_logs(stack, services):
     key = key_for(stack, *services)
     with pytest.raises(HandlerError, match="does not allow CloudWatch Logs"):
         stack.create(GROUP, KmsKeyId=key)
@@ -87,7 +87,7 @@ def test_log_group_needs_a_key_that_logs_may_use(stack, services):
         stack.create(GROUP, KmsKeyId="arn:aws:kms:us-east-1:123456789012:key/nokey")
 
 
-def test_class_of_a_log_group_is_for_life(stack):
+def test_class_of_a_log_group_cannot_change(stack):
     made = stack.make(GROUP)
     with pytest.raises(NotUpdatable, match="LogGroupClass"):
         HANDLERS[GROUP].update(stack.context(GROUP), made, {}, {"LogGroupClass": "INFREQUENT_ACCESS"})
@@ -163,7 +163,7 @@ def test_delivery_of_scheduler_logs_is_read_back(stack):
     assert logs.get_delivery_destination(name="group")["deliveryDestination"]["tags"] == {"c": "d"}
 
 
-def test_ends_of_a_delivery_stay_while_it_does(stack):
+def test_source_and_destination_of_a_delivery_are_not_deleted(stack):
     delivery, _, _ = delivered(stack)
     for kind, name in ((SOURCE, "scheduler"), (DESTINATION, "group")):
         with pytest.raises(ClientError, match="ConflictException"):
@@ -215,11 +215,11 @@ def test_delivery_to_a_bucket_keeps_its_path(stack):
         ),
     ],
 )
-def test_delivery_refuses_what_does_not_exist(stack, kind, asked, error, reason):
+def test_delivery_refuses_missing_references(stack, kind, asked, error, reason):
     with pytest.raises(error, match=reason):
         stack.create(kind, Name="n", **asked)
 
 
-def test_pcs_source_refuses_a_log_type_it_has_not(stack):
+def test_pcs_source_refuses_unknown_log_types(stack):
     with pytest.raises(ClientError, match="not allowed for this LogSource"):
         stack.create(SOURCE, Name="n", ResourceArn=cluster(stack), LogType="ACCESS_LOGS")

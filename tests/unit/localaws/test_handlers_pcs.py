@@ -1,4 +1,4 @@
-"""AWS::PCS::* made from template properties and read back through boto3."""
+"""AWS::PCS::* created from template properties and read back through boto3."""
 
 import re
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ def settings(**values: str) -> list[dict[str, str]]:
     return [{"ParameterName": name, "ParameterValue": value} for name, value in values.items()]
 
 
-def test_a_cluster_lives_and_dies(account: Account, stack: Stack) -> None:
+def test_a_cluster_is_created_updated_and_deleted(account: Account, stack: Stack) -> None:
     old = cluster(
         account,
         SlurmConfiguration={
@@ -119,7 +119,7 @@ def test_names_are_generated_within_their_limits(account: Account, stack: Stack)
     assert all(re.fullmatch(r"Train-Thing-[A-Z0-9]{12}", name) for name in names), names
 
 
-def test_a_group_and_its_queue_live_and_die(account: Account, stack: Stack) -> None:
+def test_a_group_and_its_queue_are_created_updated_and_deleted(account: Account, stack: Stack) -> None:
     home = stack.create(CLUSTER, **cluster(account))
     script = {"Name": "mount", "ScriptSource": {"ScriptLocation": "s3://bucket/mount.sh"}, "Arguments": ["/fsx"]}
     old = group(
@@ -178,7 +178,7 @@ def test_a_group_and_its_queue_live_and_die(account: Account, stack: Stack) -> N
     assert account.pcs.list_clusters()["clusters"] == []
 
 
-def test_spot_without_options_takes_the_default_strategy(account: Account, stack: Stack) -> None:
+def test_spot_without_options_has_the_default_strategy(account: Account, stack: Stack) -> None:
     home = stack.create(CLUSTER, **cluster(account)).attributes["Id"]
     spot = group(account, home, PurchaseOption="SPOT")
     old = {**spot, "SpotOptions": {"AllocationStrategy": "lowest-price"}}
@@ -213,7 +213,7 @@ def test_a_group_keeps_its_launch_template(account: Account, stack: Stack) -> No
     old = group(account, home)
     made = stack.create(GROUP, **old)
     new = {name: value for name, value in old.items() if name != "CustomLaunchTemplate"}
-    with pytest.raises(HandlerError, match="cannot do without customLaunchTemplate"):
+    with pytest.raises(HandlerError, match="must keep customLaunchTemplate"):
         stack.update(GROUP, made.physical_id, old, new)
 
 

@@ -30,7 +30,7 @@ def encrypted(algorithm: str, **more: Any) -> dict[str, Any]:
 
 
 def settings(stack: Stack, bucket: str) -> dict[str, Any]:
-    """Every setting of a bucket as S3's API words it; None where there is none."""
+    """Every setting of a bucket as S3's API returns it; None where it is not set."""
     s3 = stack.client("s3")
     calls = {
         "get_bucket_encryption": "ServerSideEncryptionConfiguration",
@@ -156,7 +156,7 @@ RULES: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("rule", "shown"), RULES)
-def test_life_cycle_rule_is_read_back(stack, rule, shown):
+def test_lifecycle_rule_is_read_back(stack, rule, shown):
     rules = [{"Id": "r", "Status": "Enabled", **rule}]
     bucket = stack.make(BUCKET, LifecycleConfiguration={"Rules": rules})
     whole = {"ID": "r", "Status": "Enabled", "Filter": {"Prefix": ""}, **shown}
@@ -186,13 +186,13 @@ def test_bucket_of_a_taken_name_is_refused(stack):
         ({"LoggingConfiguration": {"DestinationBucketName": "nowhere"}}, "bucket nowhere does not exist"),
     ],
 )
-def test_bucket_that_names_nothing_leaves_nothing(stack, asked, reason):
+def test_bucket_with_missing_references_leaves_nothing(stack, asked, reason):
     with pytest.raises(HandlerError, match=reason):
         stack.create(BUCKET, BucketName="half", **asked)
     assert stack.client("s3").list_buckets()["Buckets"] == []
 
 
-def test_bucket_with_a_version_left_stays(stack):
+def test_bucket_with_a_version_is_not_deleted(stack):
     s3 = stack.client("s3")
     bucket = stack.make(BUCKET, VersioningConfiguration={"Status": "Enabled"})
     s3.put_object(Bucket=bucket, Key="a", Body=b"")
@@ -207,7 +207,7 @@ def test_access_list_other_than_private_is_refused(stack):
         stack.create(BUCKET, AccessControl="LogDeliveryWrite")
 
 
-def test_policy_is_read_back_and_does_not_lock_loopback_out(stack):
+def test_bucket_policy_is_read_back_and_not_evaluated(stack):
     s3 = stack.client("s3")
     bucket = stack.make(BUCKET)
     tls = {

@@ -1,4 +1,4 @@
-"""One stack with every EC2, IAM, KMS, S3 and Logs type, through CloudFormation: made, changed, rolled back, gone."""
+"""One CloudFormation stack with every EC2, IAM, KMS, S3 and Logs type: created, updated, rolled back, deleted."""
 
 import copy
 from typing import Any
@@ -172,7 +172,7 @@ OUTPUTS = {
 
 
 def left() -> dict[str, int]:
-    """How many resources are left outside the default VPC, by kind."""
+    """Number of resources outside the default VPC, by kind."""
     ec2, iam_, logs_ = client("ec2", REGION), client("iam", REGION), client("logs", REGION)
     own = [{"Name": "tag-key", "Values": ["aws:cloudformation:stack-id"]}]
     return {
@@ -203,7 +203,7 @@ def test_every_type_of_these_modules_is_in_the_stack():
     assert {about["Type"] for about in resources().values()} == types
 
 
-def test_stack_is_made_changed_and_gone(stacks: Stacks):
+def test_stack_is_created_updated_and_deleted(stacks: Stacks):
     first = resources()
     assert stacks.create(first, Outputs=OUTPUTS, Capabilities=["CAPABILITY_IAM"]) == "CREATE_COMPLETE"
     assert [kind for kind, count in left().items() if not count] == []

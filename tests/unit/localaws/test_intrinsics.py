@@ -115,7 +115,7 @@ def test_extensions_need_their_transform() -> None:
         [{"deep": {"Ref": "New"}}],
     ],
 )
-def test_what_depends_on_a_resource_to_come_is_pending(value: Any) -> None:
+def test_values_of_a_resource_to_be_created_are_pending(value: Any) -> None:
     assert pending(resolve(value, SCOPE))
 
 
@@ -135,7 +135,7 @@ def test_conditions(condition: Any, truth: bool) -> None:
     assert evaluate_condition(condition, SCOPE, SCOPE.conditions.__getitem__) is truth
 
 
-def test_references_follow_the_chosen_branch_only() -> None:
+def test_references_follow_only_the_selected_branch() -> None:
     value = {
         "a": {"Fn::If": ["No", {"Ref": "Skipped"}, {"Fn::GetAtt": ["Taken", "Arn"]}]},
         "b": {"Fn::Sub": ["${Here.Name}${Own}${!Not}", {"Own": {"Ref": "Deep"}}]},

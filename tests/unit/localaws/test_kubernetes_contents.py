@@ -1,4 +1,4 @@
-"""What was put into a cluster's Kubernetes: what helm, kubectl and the API server take, and what they refuse."""
+"""Contents of a cluster: what helm, kubectl and the API server accept and refuse."""
 
 import json
 from typing import Any
@@ -50,7 +50,7 @@ def names(kubernetes: Kubernetes) -> list[str]:
     return [manifest["metadata"]["name"] for manifest in kubernetes.view()["objects"]]
 
 
-def test_objects_are_kept_whole_and_taken_away() -> None:
+def test_objects_are_stored_unchanged_and_deleted() -> None:
     kubernetes, manifest = Kubernetes(), thing(data={"a": "1"})
     kubernetes.create([manifest])
     assert kubernetes.view()["objects"] == [manifest]
@@ -68,7 +68,7 @@ def test_an_object_is_created_once() -> None:
     assert names(kubernetes) == ["x"]
 
 
-def test_the_namespace_of_a_release_exists_already() -> None:
+def test_a_release_needs_an_existing_namespace() -> None:
     kubernetes = Kubernetes()
     kubernetes.install(release())
     with pytest.raises(Rejected, match='Namespace "kueue-system" already exists'):
@@ -78,7 +78,7 @@ def test_the_namespace_of_a_release_exists_already() -> None:
         kubernetes.create([thing("Namespace", "kube-system")])
 
 
-def test_a_namespace_comes_before_what_is_in_it() -> None:
+def test_a_namespace_must_precede_its_objects() -> None:
     kubernetes = Kubernetes()
     with pytest.raises(Rejected, match='namespaces "team" not found'):
         kubernetes.create([thing(namespace="team")])
@@ -89,7 +89,7 @@ def test_a_namespace_comes_before_what_is_in_it() -> None:
     assert names(kubernetes) == ["team", "x", "y"]
 
 
-def test_a_namespace_takes_with_it_all_that_is_in_it() -> None:
+def test_deleting_a_namespace_deletes_its_contents() -> None:
     kubernetes = Kubernetes()
     kubernetes.create([thing("Namespace", "team"), thing(namespace="team"), thing()])
     kubernetes.install(release("jobset", "team"))
@@ -139,7 +139,7 @@ def test_an_object_larger_than_its_annotations_is_refused() -> None:
         kubernetes.create([thing(name="y", data={"a": "x" * (room + 1)})])
 
 
-def test_pruning_takes_what_a_manifest_no_longer_holds_but_no_custom_resources() -> None:
+def test_pruning_removes_dropped_objects_except_custom_resources() -> None:
     kubernetes, labels = Kubernetes(), {"labels": {"prune/1": ""}}
     kubernetes.install(release())
     kept = thing(metadata=labels)
@@ -163,7 +163,7 @@ def test_a_release_is_upgraded_by_revisions() -> None:
     assert "kueue-system" in kubernetes.namespaces  # helm leaves it
 
 
-def test_a_release_goes_into_a_namespace_that_is_there_or_to_be_created() -> None:
+def test_a_release_needs_an_existing_or_created_namespace() -> None:
     kubernetes = Kubernetes()
     with pytest.raises(Rejected, match='namespaces "kueue-system" not found'):
         kubernetes.install(release(create_namespace=False))

@@ -25,7 +25,7 @@ def local_without(hidden, *arguments):
 
 
 @pytest.mark.parametrize("hidden", ["moto", "flask", "cfnlint", "jsonschema", "regex"])
-def test_missing_package_is_answered_with_the_install_command(hidden):
+def test_missing_package_prints_the_install_command(hidden):
     for command in ("up", "status", "down") if hidden == "moto" else ("up",):
         ran = local_without(hidden, command)
         assert ran.returncode == 2

@@ -1,4 +1,4 @@
-"""SSM parameters, ECR repositories and the CDK's metadata, as stacks make them."""
+"""SSM parameters, ECR repositories and the CDK's metadata in stacks."""
 
 import json
 from typing import Any
@@ -81,7 +81,7 @@ def test_parameter_that_ssm_refuses_fails(stacks: Stacks, properties: dict[str, 
     assert described("/taken")["Value"] == "theirs"
 
 
-def test_parameter_deleted_by_hand_does_not_stop_the_stack(stacks: Stacks) -> None:
+def test_stack_with_a_parameter_deleted_by_hand_is_deleted(stacks: Stacks) -> None:
     stacks.create(parameter(Name="/a"))
     client("ssm", REGION).delete_parameter(Name="/a")
     assert stacks.delete() == "DELETE_COMPLETE"
@@ -122,7 +122,7 @@ def test_repository_with_a_bad_policy_leaves_nothing_behind(stacks: Stacks) -> N
     assert client("ecr", REGION).describe_repositories()["repositories"] == []
 
 
-def test_metadata_of_the_cdk_makes_nothing(stacks: Stacks) -> None:
+def test_metadata_of_the_cdk_creates_nothing(stacks: Stacks) -> None:
     metadata = {"M": {"Type": "AWS::CDK::Metadata", "Properties": {"Analytics": "v2:deflate64:x"}}}
     assert stacks.create(metadata) == "CREATE_COMPLETE"
     assert stacks.delete() == "DELETE_COMPLETE"

@@ -29,11 +29,13 @@ REGION = "us-east-2"
         ),
     ],
 )
-def test_what_the_registry_refuses(type_name: str, properties: dict[str, Any], problem: str) -> None:
+def test_invalid_properties_are_refused_in_cloudformations_words(
+    type_name: str, properties: dict[str, Any], problem: str
+) -> None:
     assert any(problem in said for said in schemas.problems(type_name, properties, REGION))
 
 
-def test_each_problem_is_told_once() -> None:
+def test_each_problem_is_reported_once() -> None:
     said = schemas.problems("AWS::PCS::Cluster", {}, REGION)
     assert said == [f"#: required key [{name}] not found" for name in ("Networking", "Scheduler", "Size")]
 
@@ -58,16 +60,18 @@ def test_each_problem_is_told_once() -> None:
         ),
     ],
 )
-def test_scalars_take_the_schemas_type(type_name: str, given: dict[str, Any], coerced: dict[str, Any]) -> None:
+def test_scalars_are_converted_to_the_schemas_type(
+    type_name: str, given: dict[str, Any], coerced: dict[str, Any]
+) -> None:
     assert schemas.coerce(type_name, given, REGION) == coerced
 
 
-def test_custom_types_are_all_one() -> None:
+def test_custom_types_share_one_registered_type() -> None:
     assert schemas.is_registered("Custom::Whatever", REGION)
     assert not schemas.is_registered("AWS::SNS::Topik", REGION)
 
 
-def test_type_is_known_only_where_it_is_sold() -> None:
+def test_type_is_known_only_in_its_regions() -> None:
     assert schemas.is_registered("AWS::PCS::Cluster", REGION)
     assert not schemas.is_registered("AWS::PCS::Cluster", "us-west-1")
 
@@ -94,7 +98,7 @@ def test_pointers_reach_values(pointer: str, values: list[int]) -> None:
         ),
     ],
 )
-def test_create_only_properties_ask_for_a_replacement(type_name: str, old: Any, new: Any, kind: str) -> None:
+def test_create_only_properties_cause_a_replacement(type_name: str, old: Any, new: Any, kind: str) -> None:
     import ultracluster.localaws.handlers  # noqa: F401
 
     assert replacement(type_name, old, new, REGION) == kind
@@ -109,7 +113,7 @@ def test_create_only_properties_ask_for_a_replacement(type_name: str, old: Any, 
         ("AWS::IAM::Policy", None),
     ],
 )
-def test_where_a_type_takes_tags(type_name: str, name: str | None) -> None:
+def test_tag_property_of_a_type(type_name: str, name: str | None) -> None:
     assert schemas.tag_property(type_name, REGION) == name
 
 

@@ -42,12 +42,12 @@ def deploy(running: server.Server, name: str, **properties: Any) -> str:
     return str(cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"])
 
 
-def test_what_a_stack_makes_is_read_back_at_the_same_endpoint(running: server.Server) -> None:
+def test_resources_of_a_stack_are_read_back_at_the_same_endpoint(running: server.Server) -> None:
     assert deploy(running, "made", Name="/made") == "CREATE_COMPLETE"
     assert client(running, "ssm").get_parameter(Name="/made")["Parameter"]["Value"] == "v"
 
 
-def test_account_is_the_one_of_the_key(running: server.Server) -> None:
+def test_access_key_determines_the_account(running: server.Server) -> None:
     identity = client(running, "sts", account="111122223333").get_caller_identity()
     assert identity["Account"] == "111122223333"
     assert client(running, "cloudformation", account="111122223333").describe_stacks()["Stacks"] == []
@@ -68,7 +68,7 @@ def test_role_is_assumed_in_its_own_account(running: server.Server) -> None:
     assert sts.get_caller_identity()["Account"] == "111122223333"
 
 
-def test_starting_again_keeps_the_server_and_writes_the_exports_anew(running: server.Server) -> None:
+def test_second_start_keeps_the_server_and_rewrites_the_exports(running: server.Server) -> None:
     again = server.start("eu-west-1", "111122223333", running.folder)
     assert again == running
     shown = subprocess.run(
@@ -129,7 +129,7 @@ def test_unknown_action_fails_at_once(running: server.Server) -> None:
         client(running, "cloudformation").detect_stack_drift(StackName="x")
 
 
-def test_stop_ends_it_and_forgets_it(tmp_path: Path) -> None:
+def test_stop_ends_the_server_and_removes_its_files(tmp_path: Path) -> None:
     started = server.start(REGION, folder=tmp_path)
     assert server.status(tmp_path) == started
     assert server.stop(tmp_path)
@@ -140,14 +140,14 @@ def test_stop_ends_it_and_forgets_it(tmp_path: Path) -> None:
         assert probe.connect_ex(("127.0.0.1", started.port)) != 0
 
 
-def test_left_over_state_of_a_dead_server_is_no_server(tmp_path: Path) -> None:
+def test_files_of_a_dead_server_are_no_server(tmp_path: Path) -> None:
     (tmp_path / "pid").write_text(str(os.getpid()))
     (tmp_path / "port").write_text("9")
     (tmp_path / "secret").write_text("s" * 40)
     assert server.status(tmp_path) is None
 
 
-def test_port_that_is_another_server_by_now_is_no_server(running: server.Server, tmp_path: Path) -> None:
+def test_port_of_another_server_is_no_server(running: server.Server, tmp_path: Path) -> None:
     (tmp_path / "pid").write_text(str(os.getpid()))
     (tmp_path / "port").write_text(str(running.port))
     (tmp_path / "secret").write_text(running.secret)

@@ -53,7 +53,7 @@ def role(name: str) -> str:
     return f"arn:aws:iam::123456789012:role/{name}"
 
 
-def test_an_entry_lives_and_dies(account: Account) -> None:
+def test_an_entry_is_created_updated_and_deleted(account: Account) -> None:
     eks = account.eks
     eks.create_access_entry(**ENTRY, kubernetesGroups=["platform"], tags={"a": "b"})
     found = eks.describe_access_entry(**ENTRY)["accessEntry"]
@@ -68,7 +68,7 @@ def test_an_entry_lives_and_dies(account: Account) -> None:
     refused(GONE, ROLE, eks.describe_access_entry, **ENTRY)
 
 
-def test_policies_are_given_scoped_and_taken(account: Account) -> None:
+def test_policies_are_associated_scoped_and_disassociated(account: Account) -> None:
     eks = account.eks
     eks.create_access_entry(**ENTRY)
     eks.associate_access_policy(**ENTRY, policyArn=ADMIN, accessScope=CLUSTER_WIDE)
@@ -84,7 +84,7 @@ def test_policies_are_given_scoped_and_taken(account: Account) -> None:
     assert ADMIN in [policy["arn"] for policy in eks.list_access_policies()["accessPolicies"]]
 
 
-def test_policies_are_awss_own(account: Account) -> None:
+def test_only_access_policies_of_aws_are_accepted(account: Account) -> None:
     account.eks.create_access_entry(**ENTRY)
     call = account.eks.associate_access_policy
     unknown = ADMIN.replace("ClusterAdmin", "Everything")
@@ -109,21 +109,21 @@ def test_entries_that_eks_refuses(account: Account, changes: dict[str, Any], wor
     refused(INVALID, words, account.eks.create_access_entry, **{**ENTRY, **changes})
 
 
-def test_node_entries_take_no_policies_and_an_entry_is_made_once(account: Account) -> None:
+def test_node_entries_refuse_policies_and_duplicates_are_refused(account: Account) -> None:
     account.eks.create_access_entry(**ENTRY, type="EC2_LINUX")
     refused(BUSY, "already in use", account.eks.create_access_entry, **ENTRY)
     call = account.eks.associate_access_policy
     refused(INVALID, "takes no access policies", call, **ENTRY, policyArn=VIEW, accessScope=CLUSTER_WIDE)
 
 
-def test_a_cluster_of_the_config_map_knows_no_entries(account: Account) -> None:
+def test_a_cluster_with_config_map_authentication_has_no_entries(account: Account) -> None:
     mode = {"authenticationMode": "CONFIG_MAP"}
     account.eks.create_cluster(**cluster_request(account, name="old", accessConfig=mode))
     words = r"must be set to one of \[API, API_AND_CONFIG_MAP\]"
     refused(WRONG, words, account.eks.create_access_entry, clusterName="old", principalArn=ROLE)
 
 
-def test_an_add_on_brings_the_roles_of_its_service_accounts(account: Account) -> None:
+def test_an_add_on_creates_its_pod_identity_associations(account: Account) -> None:
     eks, place = account.eks, {**TRAIN, "addonName": "aws-fsx-csi-driver"}
     account_of = {"serviceAccount": "fsx-csi-controller-sa", "roleArn": account.pod_role}
     values = json.dumps({"node": {"tolerateAllTaints": True}})
@@ -141,7 +141,7 @@ def test_an_add_on_brings_the_roles_of_its_service_accounts(account: Account) ->
     assert eks.list_addons(**TRAIN)["addons"] == []
 
 
-def test_an_add_on_makes_its_namespaces(account: Account) -> None:
+def test_an_add_on_creates_its_namespaces(account: Account) -> None:
     account.eks.create_addon(**TRAIN, addonName="aws-mountpoint-s3-csi-driver")
     account.eks.create_addon(**TRAIN, addonName="cert-manager", namespaceConfig={"namespace": "certificates"})
     found = contents(account.eks.describe_cluster(name="train")["cluster"]["arn"])
@@ -170,12 +170,12 @@ def test_add_ons_that_eks_refuses(account: Account, changes: dict[str, Any], wor
     assert account.eks.list_pod_identity_associations(**TRAIN)["associations"] == []
 
 
-def test_an_add_on_is_there_once(account: Account) -> None:
+def test_a_second_add_on_of_a_name_is_refused(account: Account) -> None:
     account.eks.create_addon(**TRAIN, addonName="coredns")
     refused(BUSY, "already exists", account.eks.create_addon, **TRAIN, addonName="coredns")
 
 
-def test_an_association_lives_and_dies(account: Account) -> None:
+def test_an_association_is_created_updated_and_deleted(account: Account) -> None:
     eks = account.eks
     made = eks.create_pod_identity_association(**ACCOUNT, roleArn=account.pod_role)["association"]
     place = {**TRAIN, "associationId": made["associationId"]}
@@ -193,11 +193,11 @@ def test_an_association_lives_and_dies(account: Account) -> None:
 
 
 @pytest.mark.parametrize("name", ["nobody", "node", "half"])
-def test_the_role_of_pods_trusts_them_with_both_actions(account: Account, name: str) -> None:
+def test_the_role_of_pods_must_allow_both_actions(account: Account, name: str) -> None:
     refused(INVALID, name, account.eks.create_pod_identity_association, **ACCOUNT, roleArn=role(name))
 
 
-def test_a_capability_lives_and_dies(account: Account) -> None:
+def test_a_capability_is_created_updated_and_deleted(account: Account) -> None:
     eks, place = account.eks, {**TRAIN, "capabilityName": "kro"}
     asked = {"type": "KRO", "roleArn": role("capability"), "deletePropagationPolicy": "RETAIN"}
     made = eks.create_capability(**place, **asked)["capability"]

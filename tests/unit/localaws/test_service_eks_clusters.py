@@ -49,7 +49,7 @@ def describe(account: Account) -> dict[str, Any]:
     return dict(account.eks.describe_cluster(name="train")["cluster"])
 
 
-def test_a_cluster_is_read_back_whole(account: Account) -> None:
+def test_all_members_of_a_cluster_are_read_back(account: Account) -> None:
     asked = {
         "kubeSchedulerConfig": {"nodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}},
         "controlPlaneScalingConfig": {"tier": "tier-xl"},
@@ -70,7 +70,7 @@ def test_a_cluster_is_read_back_whole(account: Account) -> None:
     assert account.eks.list_clusters()["clusters"] == ["train"]
 
 
-def test_what_is_not_asked_for_is_as_aws_has_it(account: Account) -> None:
+def test_omitted_members_have_the_defaults_of_aws(account: Account) -> None:
     request = cluster_request(account)
     del request["version"], request["accessConfig"]
     found = account.eks.create_cluster(**request)["cluster"]
@@ -82,7 +82,7 @@ def test_what_is_not_asked_for_is_as_aws_has_it(account: Account) -> None:
     assert [setup["enabled"] for setup in found["logging"]["clusterLogging"]] == [False]
 
 
-def test_the_clusters_security_group_is_real_and_goes_with_it(account: Account) -> None:
+def test_the_clusters_security_group_exists_until_the_cluster_is_deleted(account: Account) -> None:
     group_id = create(account)["resourcesVpcConfig"]["clusterSecurityGroupId"]
     (group,) = account.ec2.describe_security_groups(GroupIds=[group_id])["SecurityGroups"]
     assert group["VpcId"] == account.vpc
@@ -93,7 +93,7 @@ def test_the_clusters_security_group_is_real_and_goes_with_it(account: Account) 
     assert account.eks.list_clusters()["clusters"] == []
 
 
-def test_the_control_planes_interfaces_hold_its_subnets_until_it_goes(account: Account) -> None:
+def test_subnets_with_control_plane_interfaces_are_not_deleted(account: Account) -> None:
     own = make_subnet(account.ec2, account.vpc, "10.0.5.0/24", "us-east-2c")
     subnets = [account.subnets[0], own]
     create(account, resourcesVpcConfig={"securityGroupIds": [account.group], "subnetIds": subnets})
@@ -106,7 +106,7 @@ def test_the_control_planes_interfaces_hold_its_subnets_until_it_goes(account: A
 
 
 @pytest.mark.parametrize("version", ["1.20", "2.0"])
-def test_only_supported_versions_are_taken(account: Account, version: str) -> None:
+def test_only_supported_versions_are_accepted(account: Account, version: str) -> None:
     words = f"unsupported Kubernetes version {version}"
     refused(INVALID, words, account.eks.create_cluster, **cluster_request(account, version=version))
 
@@ -137,7 +137,7 @@ def test_the_role_must_trust_eks_and_groups_and_keys_exist(account: Account) -> 
     refused(INVALID, "does not exist", call, **cluster_request(account, encryptionConfig=encryption))
 
 
-def test_the_endpoint_is_reached_in_one_way_at_least(account: Account) -> None:
+def test_the_endpoint_is_public_private_or_both(account: Account) -> None:
     vpc = {"endpointPublicAccess": False, "endpointPrivateAccess": False}
     refused(INVALID, "cannot be", account.eks.create_cluster, **cluster_request(account, resourcesVpcConfig=vpc))
 
@@ -151,22 +151,22 @@ def test_the_endpoint_is_reached_in_one_way_at_least(account: Account) -> None:
         ("172.16.0.1/16", "is no CIDR block"),
     ],
 )
-def test_the_services_block_is_private_and_no_part_of_the_vpc(account: Account, cidr: str, words: str) -> None:
+def test_the_block_of_services_is_private_and_outside_the_vpc(account: Account, cidr: str, words: str) -> None:
     request = cluster_request(account, kubernetesNetworkConfig={"serviceIpv4Cidr": cidr})
     refused(INVALID, words, account.eks.create_cluster, **request)
 
 
-def test_auto_mode_is_whole_or_not_at_all(account: Account) -> None:
+def test_settings_of_auto_mode_are_all_on_or_all_off(account: Account) -> None:
     half = cluster_request(account, computeConfig={"enabled": True})
     refused(INVALID, "all enabled or all disabled", account.eks.create_cluster, **half)
 
 
-def test_enumerations_of_the_model_are_held(account: Account) -> None:
+def test_enumerations_of_the_model_are_checked(account: Account) -> None:
     request = cluster_request(account, controlPlaneScalingConfig={"tier": "tier-ultra"})
     refused(INVALID, "enum value set", account.eks.create_cluster, **request)
 
 
-def test_a_name_is_taken_once(account: Account) -> None:
+def test_a_second_cluster_of_a_name_is_refused(account: Account) -> None:
     create(account)
     refused(BUSY, "already exists with name", account.eks.create_cluster, **cluster_request(account))
 
@@ -223,7 +223,7 @@ def test_the_network_changes_within_its_vpc(account: Account) -> None:
     refused(INVALID, "two different AZs", account.eks.update_cluster_config, name="train", resourcesVpcConfig=only)
 
 
-def test_authentication_goes_towards_the_api_only(account: Account) -> None:
+def test_authentication_mode_can_only_move_towards_api(account: Account) -> None:
     create(account, accessConfig={"authenticationMode": "API_AND_CONFIG_MAP"})
     update = account.eks.update_cluster_config
     update(name="train", accessConfig={"authenticationMode": "API"})

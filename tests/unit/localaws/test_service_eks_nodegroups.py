@@ -60,7 +60,7 @@ def refuses(account: Account, words: str, template: str | None = None, **changes
     assert account.eks.list_nodegroups(clusterName="train")["nodegroups"] == []
 
 
-def test_a_group_is_read_back_whole(account: Account) -> None:
+def test_all_members_of_a_group_are_read_back(account: Account) -> None:
     override = {"nodeMonitoringCondition": "AcceleratedHardwareReady", "nodeUnhealthyReason": "NvidiaXID64Error"}
     override |= {"minRepairWaitTimeMins": 5, "repairAction": "Replace"}
     asked = {
@@ -88,7 +88,7 @@ def test_a_group_is_read_back_whole(account: Account) -> None:
     assert account.eks.list_nodegroups(clusterName="train")["nodegroups"] == ["gpu"]
 
 
-def test_what_is_not_asked_for_is_as_aws_has_it(account: Account) -> None:
+def test_omitted_members_have_the_defaults_of_aws(account: Account) -> None:
     found = create(account, amiType=None)
     assert (found["instanceTypes"], found["amiType"]) == (["t3.medium"], "AL2023_x86_64_STANDARD")
     assert found["scalingConfig"] == {"minSize": 1, "maxSize": 2, "desiredSize": 2}
@@ -97,7 +97,7 @@ def test_what_is_not_asked_for_is_as_aws_has_it(account: Account) -> None:
     assert found["releaseVersion"] == RELEASE
 
 
-def test_eks_lets_the_nodes_role_in_and_out_again(account: Account) -> None:
+def test_the_access_entry_of_the_nodes_role_is_created_and_deleted(account: Account) -> None:
     create(account, instanceTypes=["p5.48xlarge"])
     create(account, instanceTypes=["p5.48xlarge"], nodegroupName="more")
     entry = {"clusterName": "train", "principalArn": account.node_role}
@@ -118,13 +118,11 @@ def test_eks_lets_the_nodes_role_in_and_out_again(account: Account) -> None:
         ({"HibernationOptions": {"Configured": True}}, "hibernation options"),
     ],
 )
-def test_a_launch_template_leaves_to_the_group_what_is_the_groups(
-    account: Account, data: dict[str, Any], words: str
-) -> None:
+def test_a_launch_template_refuses_members_of_the_group(account: Account, data: dict[str, Any], words: str) -> None:
     refuses(account, words, make_template(account, **data))
 
 
-def test_a_launch_template_names_no_subnet(account: Account) -> None:
+def test_a_launch_template_with_a_subnet_is_refused(account: Account) -> None:
     interface = {"DeviceIndex": 0, "SubnetId": account.subnets[0], "Groups": [account.group]}
     refuses(account, "a subnet in its network interfaces", make_template(account, NetworkInterfaces=[interface]))
 
@@ -139,14 +137,14 @@ def test_security_groups_of_a_launch_template_exist_in_the_vpc(account: Account)
     refuses(account, "'sg-0123456789abcdef0' does not exist", make_template(account, NetworkInterfaces=[interface]))
 
 
-def test_what_a_launch_template_says_the_group_does_not(account: Account) -> None:
+def test_members_of_the_launch_template_are_refused_in_the_group(account: Account) -> None:
     template = make_template(account)
     refuses(account, "instance types in both", template, instanceTypes=["p5.48xlarge"])
     refuses(account, "diskSize must be specified within", template, diskSize=300)
     refuses(account, "remoteAccess must be specified within", template, remoteAccess={"ec2SshKey": "key"})
 
 
-def test_a_launch_template_and_its_version_exist(account: Account) -> None:
+def test_a_launch_template_and_its_version_must_exist(account: Account) -> None:
     template = make_template(account)
     refuses(account, "does not exist", "lt-0123456789abcdef0")
     call, request = account.eks.create_nodegroup, group_request(account)
@@ -157,7 +155,7 @@ def test_a_launch_template_and_its_version_exist(account: Account) -> None:
     assert call(**request, launchTemplate=by_name)["nodegroup"]["launchTemplate"]["id"] == template
 
 
-def test_a_custom_image_excludes_what_chooses_images_of_eks(account: Account) -> None:
+def test_a_custom_image_excludes_settings_for_images_of_eks(account: Account) -> None:
     template = make_template(account, ImageId="ami-12345678", UserData=base64.b64encode(b"#!/bin/sh\n").decode())
     refuses(account, "You cannot specify amiType", template)
     refuses(account, "You cannot specify releaseVersion", template, amiType=None, releaseVersion=RELEASE)
@@ -187,7 +185,7 @@ def test_user_data_is_mime_multipart_where_eks_adds_its_own(account: Account) ->
         ("p7.48xlarge", "AL2023_x86_64_NVIDIA", False),
     ],
 )
-def test_the_image_is_of_the_types_architecture(
+def test_the_image_must_have_the_types_architecture(
     account: Account, instance_type: str, ami_type: str, *, fits: bool
 ) -> None:
     template = make_template(account, InstanceType=instance_type)
@@ -197,7 +195,7 @@ def test_the_image_is_of_the_types_architecture(
         refuses(account, instance_type, template, amiType=ami_type)
 
 
-def test_the_node_role_trusts_ec2_and_subnets_are_of_the_vpc(account: Account) -> None:
+def test_the_node_role_must_trust_ec2_and_subnets_be_in_the_vpc(account: Account) -> None:
     refuses(account, "does not trust ec2.amazonaws.com", nodeRole=account.pod_role)
     other = account.ec2.create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"]
     stranger = make_subnet(account.ec2, other, "10.1.0.0/24", "us-east-2a")
@@ -205,7 +203,7 @@ def test_the_node_role_trusts_ec2_and_subnets_are_of_the_vpc(account: Account) -
     refuses(account, "does not exist", subnets=["subnet-0123456789abcdef0"])
 
 
-def test_versions_are_the_clusters(account: Account) -> None:
+def test_versions_must_be_the_clusters(account: Account) -> None:
     refuses(account, "must equal that of the cluster", version="1.34")
     refuses(account, "is not valid for kubernetes version", releaseVersion="1.34.9-20260714")
     refuses(account, "is not valid for kubernetes version", releaseVersion="latest")
@@ -244,7 +242,7 @@ def test_settings_that_eks_refuses(account: Account, changes: dict[str, Any], wo
     refuses(account, words, instanceTypes=["p5.48xlarge"], **changes)
 
 
-def test_a_capacity_block_is_named_whole_by_the_launch_template(account: Account) -> None:
+def test_the_launch_template_has_all_settings_of_a_capacity_block(account: Account) -> None:
     seed_reservation(RESERVATION, "p5.48xlarge", f"{REGION}a", 8)
     found = create(account, make_template(account, **BLOCK), capacityType="CAPACITY_BLOCK")
     assert found["capacityType"] == "CAPACITY_BLOCK"
@@ -261,7 +259,7 @@ def test_a_capacity_block_and_its_launch_template_need_each_other(account: Accou
     refuses(account, "needs the instance type", untyped, **block, instanceTypes=["p5.48xlarge"])
 
 
-def test_a_reservation_fits_its_group(account: Account) -> None:
+def test_a_reservation_must_match_its_group(account: Account) -> None:
     template, block = make_template(account, **BLOCK), {"capacityType": "CAPACITY_BLOCK"}
     refuses(account, "does not exist or has ended", template, **block)
     seed_reservation(RESERVATION, "p5en.48xlarge", f"{REGION}a", 8)
@@ -317,7 +315,7 @@ def test_another_version_of_a_launch_template_is_checked_like_the_first(account:
     assert describe(account)["launchTemplate"]["version"] == "1"
 
 
-def test_images_go_forward_only(account: Account) -> None:
+def test_images_can_only_be_upgraded(account: Account) -> None:
     create(account, instanceTypes=["p5.48xlarge"], releaseVersion=RELEASE)
     place, update = {"clusterName": "train", "nodegroupName": "gpu"}, account.eks.update_nodegroup_version
     update(**place, releaseVersion=f"{VERSION}.9-20261101")

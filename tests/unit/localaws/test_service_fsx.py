@@ -88,7 +88,7 @@ def refused(code: str, text: str, call: Any, **request: Any) -> None:
     assert caught.value.response["Error"]["Code"] == code, caught.value
 
 
-def test_a_file_system_is_read_back_whole(account: Account) -> None:
+def test_all_members_of_a_file_system_are_read_back(account: Account) -> None:
     request = persistent(
         account,
         9600,
@@ -150,7 +150,7 @@ def test_defaults_are_those_of_fsx(account: Account) -> None:
     assert tiered["LustreConfiguration"]["ThroughputCapacity"] == 8000
 
 
-def test_pages_hold_as_many_as_asked(account: Account) -> None:
+def test_pages_have_the_requested_size(account: Account) -> None:
     ids = [make(account)["FileSystemId"] for _ in range(3)]
     pages = account.fsx.get_paginator("describe_file_systems").paginate(PaginationConfig={"PageSize": 2})
     assert [[item["FileSystemId"] for item in page["FileSystems"]] for page in pages] == [ids[:2], ids[2:]]
@@ -235,12 +235,12 @@ def test_intelligent_tiering_has_its_own_rules(account: Account) -> None:
         refused("BadRequest", text, account.fsx.create_file_system, **request)
 
 
-def test_lustre_takes_one_subnet(account: Account) -> None:
+def test_lustre_has_one_subnet(account: Account) -> None:
     request = persistent(account, Top={"SubnetIds": [account.subnet, account.subnet]})
     refused("InvalidNetworkSettings", "exactly one subnet, not 2", account.fsx.create_file_system, **request)
 
 
-def test_security_groups_let_lnet_and_efa_through(account: Account) -> None:
+def test_security_groups_must_allow_lnet_and_efa(account: Account) -> None:
     vpc = account.ec2.describe_subnets(SubnetIds=[account.subnet])["Subnets"][0]["VpcId"]
     closed = account.ec2.create_security_group(GroupName="closed", Description="closed", VpcId=vpc)["GroupId"]
     request = persistent(account, Top={"SecurityGroupIds": [closed]})
@@ -253,7 +253,7 @@ def test_security_groups_let_lnet_and_efa_through(account: Account) -> None:
     refused("InvalidNetworkSettings", "to and from itself by its id", account.fsx.create_file_system, **efa)
 
 
-def test_the_log_group_exists_under_aws_fsx(account: Account) -> None:
+def test_the_log_group_must_exist_under_aws_fsx(account: Account) -> None:
     def log(name: str, level: str = "WARN_ERROR", region: str = REGION) -> dict[str, Any]:
         arn = f"arn:aws:logs:{region}:123456789012:log-group:{name}"
         return persistent(account, LogConfiguration={"Level": level, "Destination": arn})
@@ -266,7 +266,7 @@ def test_the_log_group_exists_under_aws_fsx(account: Account) -> None:
     create(**log("/aws/fsx/lustre"))
 
 
-def test_an_update_changes_what_fsx_lets_change(account: Account) -> None:
+def test_an_update_changes_allowed_members(account: Account) -> None:
     made = make(account, MetadataConfiguration={"Mode": "USER_PROVISIONED", "Iops": 6000}, PerUnitStorageThroughput=125)
     squash = {"RootSquash": "65534:65534", "NoSquashNids": []}
     account.fsx.update_file_system(
@@ -291,7 +291,7 @@ def test_an_update_changes_what_fsx_lets_change(account: Account) -> None:
     assert lustre["MountName"] == made["LustreConfiguration"]["MountName"]
 
 
-def test_growing_follows_the_steps_and_the_pause(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_capacity_increases_follow_steps_and_interval(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     made = make(account, 9600, efa=True, PerUnitStorageThroughput=500)
     update, named = account.fsx.update_file_system, {"FileSystemId": made["FileSystemId"]}
     refused("BadRequest", "can only grow: 4800 GiB", update, **named, StorageCapacity=4800)
@@ -313,10 +313,10 @@ def test_growing_follows_the_steps_and_the_pause(account: Account, monkeypatch: 
         ({"LustreConfiguration": {"PerUnitStorageThroughput": 300}}, "300 is not valid"),
         ({"LustreConfiguration": {"MetadataConfiguration": {"Iops": 1500, "Mode": "USER_PROVISIONED"}}}, "only grow"),
         ({"LustreConfiguration": {"ThroughputCapacity": 8000}}, "INTELLIGENT_TIERING storage only"),
-        ({"LustreConfiguration": {"AutoImportPolicy": "NEW"}}, "made with an ImportPath"),
+        ({"LustreConfiguration": {"AutoImportPolicy": "NEW"}}, "created with an ImportPath"),
         ({"LustreConfiguration": {"RootSquashConfiguration": {"RootSquash": "nobody"}}}, "regular expression"),
         ({"FileSystemTypeVersion": "2.12"}, "must be newer than 2.15"),
-        ({"StorageType": "SSD", "StorageCapacity": 7200}, "do not change"),
+        ({"StorageType": "SSD", "StorageCapacity": 7200}, "cannot change"),
         ({}, "changes nothing"),
     ],
 )
@@ -383,7 +383,7 @@ def test_wrong_associations_are_refused(account: Account, path: str, target: str
     create(**link(home, "/datasets-2", "s3://datasets/train-2"))
 
 
-def test_the_root_stands_alone_and_eight_are_enough(account: Account) -> None:
+def test_the_root_excludes_other_paths_and_eight_is_the_limit(account: Account) -> None:
     create = account.fsx.create_data_repository_association
     root = make(account)["FileSystemId"]
     create(**link(root, "/"))
@@ -407,7 +407,7 @@ def test_automatic_import_stays_in_the_region(account: Account) -> None:
     refused("BadRequest", "needs a bucket in us-east-1", update, AssociationId=made["AssociationId"], S3=imports)
 
 
-def test_not_every_file_system_takes_associations(account: Account) -> None:
+def test_some_file_systems_refuse_associations(account: Account) -> None:
     create = account.fsx.create_data_repository_association
     tiered = {**TIERED, "ThroughputCapacity": 4000, "DataReadCacheConfiguration": {"SizingMode": "NO_CACHE"}}
     tiered["Top"] = dict(TIERED["Top"] or {})

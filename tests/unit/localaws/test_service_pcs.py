@@ -56,7 +56,7 @@ def refused(code: str, text: str, call: Any, **request: Any) -> dict[str, Any]:
     return dict(caught.value.response)
 
 
-def test_a_cluster_is_read_back_whole(account: Account) -> None:
+def test_all_members_of_a_cluster_are_read_back(account: Account) -> None:
     configuration = {
         "accounting": {"mode": "STANDARD"},
         "slurmRest": {"mode": "STANDARD"},
@@ -87,7 +87,7 @@ def test_a_cluster_is_read_back_whole(account: Account) -> None:
     assert account.pcs.list_tags_for_resource(resourceArn=found["arn"])["tags"] == {"team": "a"}
 
 
-def test_the_controller_sits_in_the_subnet_until_the_cluster_goes(account: Account, cluster: str) -> None:
+def test_the_controllers_interface_exists_until_the_cluster_is_deleted(account: Account, cluster: str) -> None:
     interfaces = account.ec2.describe_network_interfaces()["NetworkInterfaces"]
     assert [item["SubnetId"] for item in interfaces] == [account.subnet]
     assert [group["GroupId"] for group in interfaces[0]["Groups"]] == [account.group]
@@ -153,7 +153,7 @@ def test_settings_that_need_a_newer_version_are_refused(account: Account) -> Non
     refused("ValidationException", "removed in Slurm 26.05", account.pcs.create_cluster, **new)
 
 
-def test_clusters_live_in_one_subnet_with_groups_of_its_vpc(account: Account) -> None:
+def test_a_cluster_has_one_subnet_and_groups_of_its_vpc(account: Account) -> None:
     other = account.ec2.create_subnet(VpcId=account.vpc, CidrBlock="10.0.1.0/24")["Subnet"]["SubnetId"]
     two = cluster_request(account, networking={"subnetIds": [account.subnet, other]})
     refused("ValidationException", "exactly one subnet", account.pcs.create_cluster, **two)
@@ -179,7 +179,7 @@ def test_only_one_cluster_may_be_creating(account: Account) -> None:
     account.pcs.create_cluster(**second)
 
 
-def test_names_are_unique_and_clusters_are_five(account: Account, cluster: str) -> None:
+def test_names_are_unique_and_five_clusters_is_the_limit(account: Account, cluster: str) -> None:
     refused("ConflictException", "already exists", account.pcs.create_cluster, **cluster_request(account))
     for number in range(4):
         account.pcs.create_cluster(**cluster_request(account, clusterName=f"more-{number}"))
@@ -204,7 +204,7 @@ def test_a_cluster_is_updated_in_place(account: Account, cluster: str) -> None:
     assert "slurmCustomSettings" not in cleared
 
 
-def test_slurm_moves_forward_only(account: Account, cluster: str) -> None:
+def test_slurm_can_only_be_upgraded(account: Account, cluster: str) -> None:
     for version in ("25.05", "27.05"):
         text = f"cannot move to {version}. Reachable: 26.05"
         refused(
@@ -216,7 +216,7 @@ def test_slurm_moves_forward_only(account: Account, cluster: str) -> None:
         )
 
 
-def test_a_cluster_with_children_is_not_deleted(account: Account, cluster: str) -> None:
+def test_a_cluster_with_groups_or_queues_is_not_deleted(account: Account, cluster: str) -> None:
     group = account.pcs.create_compute_node_group(**group_request(account))["computeNodeGroup"]
     uses = [{"computeNodeGroupId": group["id"]}]
     account.pcs.create_queue(clusterIdentifier=cluster, queueName="all", computeNodeGroupConfigurations=uses)
@@ -403,7 +403,7 @@ def test_the_node_role_needs_its_path_or_name(account: Account, cluster: str) ->
     create(**group_request(account, iamInstanceProfileArn=make_profile(account.iam, "AWSPCS-node")))
 
 
-def test_launch_template_and_its_version_exist_and_suit(account: Account, cluster: str) -> None:
+def test_launch_template_and_its_version_must_exist_and_match(account: Account, cluster: str) -> None:
     create = account.pcs.create_compute_node_group
 
     def with_template(text: str, change: dict[str, Any] | None = None, **data: Any) -> None:
@@ -459,7 +459,7 @@ def test_purchase_option_and_market_type_agree(account: Account, cluster: str) -
     create(**request("SPOT", **market("spot")))
 
 
-def test_a_capacity_block_holds_the_group_in_its_zone(account: Account, cluster: str) -> None:
+def test_a_capacity_block_must_have_the_groups_size_and_zone(account: Account, cluster: str) -> None:
     create = account.pcs.create_compute_node_group
     template = {"id": make_template(account.ec2, account.group, **BLOCK, **TARGET), "version": "1"}
     request = group_request(account, purchaseOption="CAPACITY_BLOCK", customLaunchTemplate=template)

@@ -26,7 +26,7 @@ def client(endpoint: str, service: str) -> Any:
     return boto3.client(service, "us-east-2", endpoint_url=endpoint, **keys)
 
 
-def test_pcs_refuses_by_the_models_errors(endpoint: str) -> None:
+def test_errors_are_those_of_the_pcs_model(endpoint: str) -> None:
     pcs = client(endpoint, "pcs")
     assert pcs.list_clusters()["clusters"] == []
     with pytest.raises(pcs.exceptions.ResourceNotFoundException) as caught:
@@ -52,7 +52,7 @@ def test_grafana_finds_a_workspace_by_path_and_by_arn(endpoint: str) -> None:
     assert grafana.list_versions(workspaceId=made)["grafanaVersions"] == []
 
 
-def test_prometheus_and_fsx_are_ours(endpoint: str) -> None:
+def test_prometheus_and_fsx_are_served_by_the_added_classes(endpoint: str) -> None:
     amp, fsx = client(endpoint, "amp"), client(endpoint, "fsx")
     made = amp.create_workspace()["workspaceId"]
     assert (

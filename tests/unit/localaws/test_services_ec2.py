@@ -18,7 +18,7 @@ def ec2() -> Iterator[Any]:
         yield boto3.client("ec2", "us-east-1")
 
 
-def test_tags_of_a_template_stay_out_of_what_it_launches(ec2):
+def test_tags_of_a_template_are_not_tags_of_its_instances(ec2):
     launched = [{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "node"}]}]
     own = [{"ResourceType": "launch-template", "Tags": [{"Key": "team", "Value": "a"}]}]
     data = {"InstanceType": "p5.48xlarge", "TagSpecifications": launched}
@@ -48,7 +48,7 @@ def test_deleted_nat_gateway_leaves_no_interface(ec2):
         ec2.delete_nat_gateway(NatGatewayId="nat-0123456789abcdef0")
 
 
-def test_subnet_stands_in_a_zone_of_its_own_region(ec2):
+def test_subnet_must_be_in_a_zone_of_its_region(ec2):
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
     with pytest.raises(ClientError, match=r"us-east-1a, .*us-east-1-dfw-2a"):
         ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24", AvailabilityZone="eu-west-3a")
@@ -82,7 +82,7 @@ def test_revoking_a_rule_needs_no_description(ec2):
     assert ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissions"] == []
 
 
-def test_rule_to_a_prefix_list_is_described_anew(ec2):
+def test_description_of_a_prefix_list_rule_can_change(ec2):
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
     group = ec2.create_security_group(GroupName="g", Description="g", VpcId=vpc)["GroupId"]
     prefix_list = ec2.describe_managed_prefix_lists()["PrefixLists"][0]["PrefixListId"]
@@ -101,7 +101,7 @@ def test_regions_start_without_images(ec2):
     assert ec2.describe_images()["Images"] == []
 
 
-def test_pcs_ready_images_have_a_name_in_every_region(ec2):
+def test_pcs_ready_images_have_a_parameter_in_every_region(ec2):
     name = "/aws/service/pcs/ami/dlami-base-ubuntu2404/{}/latest/ami-id"
     found = {
         boto3.client("ssm", region).get_parameter(Name=name.format(architecture))["Parameter"]["Value"]

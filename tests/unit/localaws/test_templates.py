@@ -65,12 +65,12 @@ def test_wrong_structure_is_refused(body: dict[str, Any], words: str) -> None:
 
 
 @pytest.mark.parametrize("source", ["{", "a: [", "just text"])
-def test_text_that_is_no_template_is_refused(source: str) -> None:
+def test_text_that_is_not_a_template_is_refused(source: str) -> None:
     with pytest.raises(TemplateError, match="Template format error"):
         templates.parse(source)
 
 
-def test_parameters_take_given_values_defaults_lists_and_ssm() -> None:
+def test_parameters_have_given_default_list_and_ssm_values() -> None:
     body = {
         "Parameters": {
             "Given": {"Type": "String"},
@@ -112,7 +112,7 @@ def test_conditions_may_use_each_other_in_any_order() -> None:
     assert templates.with_conditions(body, scope()).conditions == {"Both": True, "One": True}
 
 
-def test_conditions_in_a_circle_are_refused() -> None:
+def test_circular_conditions_are_refused() -> None:
     body = {"Conditions": {"A": {"Fn::Not": [{"Condition": "B"}]}, "B": {"Fn::Not": [{"Condition": "A"}]}}}
     with pytest.raises(TemplateError, match="Circular condition dependency"):
         templates.with_conditions(body, scope())
@@ -144,16 +144,16 @@ def using(*names: str) -> dict[str, Any]:
     return {**TOPIC, "Properties": {"all": [{"Ref": name} for name in names]}}
 
 
-def test_resources_come_after_what_they_use_else_in_template_order() -> None:
+def test_resources_follow_their_dependencies_and_the_template_order() -> None:
     assert order({"Z": using("B"), "B": TOPIC, "A": {**TOPIC, "DependsOn": ["Z"]}, "C": TOPIC}) == ["B", "C", "Z", "A"]
 
 
-def test_order_does_not_hang_on_hashing() -> None:
+def test_order_does_not_depend_on_hashing() -> None:
     resources = {f"R{number}": using(*(f"R{other}" for other in range(number))) for number in range(20)}
     assert order(dict(reversed(resources.items()))) == list(resources)
 
 
-def test_circle_is_refused_by_names() -> None:
+def test_circular_dependency_is_refused_by_names() -> None:
     with pytest.raises(TemplateError, match=r"Circular dependency between resources: \[A, B\]"):
         order({"A": using("B"), "B": using("A"), "C": TOPIC})
 
@@ -167,18 +167,18 @@ def test_circle_is_refused_by_names() -> None:
         ({"A": {**TOPIC, "Condition": "Perhaps"}}, "condition dependency Perhaps"),
     ],
 )
-def test_loose_ends_are_refused(resources: dict[str, Any], words: str) -> None:
+def test_dangling_references_are_refused(resources: dict[str, Any], words: str) -> None:
     with pytest.raises(TemplateError, match=words):
         order(resources, No=False)
 
 
-def test_loose_end_of_an_output_is_refused() -> None:
+def test_dangling_reference_of_an_output_is_refused() -> None:
     body = {"Resources": {"A": TOPIC}, "Outputs": {"Out": {"Value": {"Ref": "Nope"}}}}
     with pytest.raises(TemplateError, match=r"\[Nope\] in the Outputs block of the template \(used by Out\)"):
         templates.declarations(body, {})
 
 
-def test_condition_that_does_not_hold_takes_its_resource_away() -> None:
+def test_resource_with_a_false_condition_is_left_out() -> None:
     resources = {"A": {**TOPIC, "Condition": "No"}, "B": {**TOPIC, "DependsOn": "A"}}
     assert order(resources, No=False) == ["B"]
 
@@ -191,5 +191,5 @@ def test_condition_that_does_not_hold_takes_its_resource_away() -> None:
         ({"Type": "AWS::IAM::Role", "Properties": {"RoleName": "r"}}, ["CAPABILITY_NAMED_IAM"]),
     ],
 )
-def test_iam_needs_to_be_acknowledged(about: dict[str, Any], capability: list[str]) -> None:
+def test_iam_resources_need_a_capability(about: dict[str, Any], capability: list[str]) -> None:
     assert templates.required_capabilities({"Resources": {"A": about}}) == capability

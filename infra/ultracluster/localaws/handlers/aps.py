@@ -1,8 +1,8 @@
-"""AWS::APS::Workspace: Ref gives the ARN. AlertManagerDefinition is not honoured."""
+"""AWS::APS::Workspace: Ref gives the ARN. AlertManagerDefinition is not supported."""
 
 from typing import Any
 
-from ultracluster.localaws.handlers.common import tag_changes, undone_on_failure
+from ultracluster.localaws.handlers.common import tag_changes, undo_on_failure
 from ultracluster.localaws.resources import Context, Handler, Properties, Resource, handler, lower_first, pick, tag_map
 
 _DEFAULT_CONFIGURATION: dict[str, Any] = {
@@ -23,24 +23,24 @@ class Workspace(Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the workspace, then set up the rest."""
+        """Create the workspace, then its logging and configuration."""
         amp = context.client("amp")
         parameters = lower_first(
             {name: value for name, value in pick(properties, "Alias", "KmsKeyArn").items() if value}
         )
         tags = {**tag_map(properties.get("Tags")), **context.tags}
         workspace_id = amp.create_workspace(**parameters, tags=tags)["workspaceId"]
-        with undone_on_failure(lambda: amp.delete_workspace(workspaceId=workspace_id)):
-            _set_up(amp, workspace_id, {}, properties)
+        with undo_on_failure(lambda: amp.delete_workspace(workspaceId=workspace_id)):
+            _configure(amp, workspace_id, {}, properties)
             return _describe(amp, workspace_id)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Change the alias and what is set up beside the workspace."""
+        """Update alias, logging and configuration."""
         amp, workspace_id = context.client("amp"), _workspace_id(physical_id)
         if old.get("Alias") != new.get("Alias"):
             alias = {"alias": new["Alias"]} if new.get("Alias") else {}
             amp.update_workspace_alias(workspaceId=workspace_id, **alias)
-        _set_up(amp, workspace_id, old, new)
+        _configure(amp, workspace_id, old, new)
         added, removed = tag_changes(old, new)
         if removed:
             amp.untag_resource(resourceArn=physical_id, tagKeys=removed)
@@ -57,7 +57,7 @@ def _workspace_id(arn: str) -> str:
     return arn.rsplit("/", 1)[1]
 
 
-def _set_up(amp: Any, workspace_id: str, old: Properties, new: Properties) -> None:
+def _configure(amp: Any, workspace_id: str, old: Properties, new: Properties) -> None:
     _set_logging(amp, workspace_id, "logging", _log_group(old), _log_group(new))
     before, after = (lower_first(version.get("QueryLoggingConfiguration") or {}) for version in (old, new))
     _set_logging(amp, workspace_id, "query_logging", before, after)
@@ -79,7 +79,7 @@ def _set_logging(amp: Any, workspace_id: str, what: str, old: dict[str, Any], ne
 
 
 def _configuration(properties: Properties) -> dict[str, Any]:
-    """WorkspaceConfiguration as the API wants it: labels as a map, and defaults for what the template leaves out."""
+    """WorkspaceConfiguration as the API takes it: labels as a map, and defaults for omitted members."""
     given = lower_first(properties.get("WorkspaceConfiguration") or {})
     limits = [
         {"limits": entry["limits"], "labelSet": {label["name"]: label["value"] for label in entry["labelSet"]}}

@@ -4,7 +4,7 @@ import io
 import zipfile
 from typing import Any
 
-from ultracluster.localaws.handlers.common import require_only, tag_changes, undone_on_failure
+from ultracluster.localaws.handlers.common import require_only, tag_changes, undo_on_failure
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -19,7 +19,7 @@ from ultracluster.localaws.resources import (
     tag_map,
 )
 
-# As get_function_configuration shows them, so that what is honoured can be read back.
+# As get_function_configuration returns them, so that supported properties can be read back.
 CONFIGURATION = (
     "Description",
     "EphemeralStorage",
@@ -49,7 +49,7 @@ DEFAULTS: Properties = {
 
 @handler
 class Function(Handler):
-    """A function. Nothing runs it but a custom resource of the embedded AWS."""
+    """A function. Only custom resources of the embedded AWS run it."""
 
     type = "AWS::Lambda::Function"
     supported_properties = frozenset(
@@ -68,12 +68,12 @@ class Function(Handler):
             **pick(properties, "Architectures", *CONFIGURATION),
             **_key(properties),
         )
-        with undone_on_failure(lambda: lambdas.delete_function(FunctionName=name)):
-            _reserve(lambdas, name, {}, properties)
+        with undo_on_failure(lambda: lambdas.delete_function(FunctionName=name)):
+            _set_concurrency(lambdas, name, {}, properties)
         return Resource(name, {"Arn": made["FunctionArn"]})
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Put code, configuration, concurrency and tags anew."""
+        """Update code, configuration, concurrency and tags."""
         _check(context, new)
         lambdas = context.client("lambda")
         architectures = new.get("Architectures", ["x86_64"])
@@ -82,7 +82,7 @@ class Function(Handler):
         made = lambdas.update_function_configuration(
             FunctionName=physical_id, **settings, **(_key(new) or {"KMSKeyArn": ""})
         )
-        _reserve(lambdas, physical_id, old, new)
+        _set_concurrency(lambdas, physical_id, old, new)
         added, removed = tag_changes(old, new)
         if added:
             lambdas.tag_resource(Resource=made["FunctionArn"], Tags=added)
@@ -97,7 +97,7 @@ class Function(Handler):
 
 @handler
 class LayerVersion(Handler):
-    """A version of a layer. Every change makes a new one."""
+    """A version of a layer. Every change creates a new version."""
 
     type = "AWS::Lambda::LayerVersion"
     supported_properties = frozenset(
@@ -133,12 +133,12 @@ class Permission(Handler):
         return Resource(statement, {"Id": statement})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Take the statement away."""
+        """Remove the statement."""
         context.client("lambda").remove_permission(FunctionName=properties["FunctionName"], StatementId=physical_id)
 
 
 def _check(context: Context, properties: Properties) -> None:
-    """HandlerError when the role, or the subnets and groups, do not exist, or lie in two VPCs."""
+    """HandlerError when role, subnets or groups do not exist, or when subnets and groups are in two VPCs."""
     require_role(context, properties["Role"])
     network = properties.get("VpcConfig") or {}
     require_only(network, {"SecurityGroupIds", "SubnetIds"}, "VpcConfig of AWS::Lambda::Function")
@@ -152,7 +152,7 @@ def _check(context: Context, properties: Properties) -> None:
 
 
 def _code(properties: Properties) -> Properties:
-    """The code as the API takes it: inline text becomes the archive that CloudFormation makes of it."""
+    """The code as the API takes it. CloudFormation packs inline text into an archive, as here."""
     code = properties["Code"]
     if "ZipFile" not in code:
         require_only(code, {"S3Bucket", "S3Key", "S3ObjectVersion"}, "Code of AWS::Lambda::Function")
@@ -171,7 +171,7 @@ def _key(properties: Properties) -> Properties:
     return {"KMSKeyArn": properties["KmsKeyArn"]} if "KmsKeyArn" in properties else {}
 
 
-def _reserve(lambdas: Any, name: str, old: Properties, new: Properties) -> None:
+def _set_concurrency(lambdas: Any, name: str, old: Properties, new: Properties) -> None:
     reserved = "ReservedConcurrentExecutions"
     if reserved in new:
         lambdas.put_function_concurrency(FunctionName=name, **pick(new, reserved))

@@ -1,17 +1,17 @@
-"""AWS::CDK::Metadata: the CDK's own usage report. It makes nothing, here as in AWS."""
+"""AWS::CDK::Metadata, the CDK's usage report. It creates nothing, as in AWS."""
 
 from ultracluster.localaws.resources import Context, Handler, Properties, Resource, handler
 
 
 @handler
 class Metadata(Handler):
-    """The versions of the constructs that a template was made with."""
+    """The versions of the constructs in a template."""
 
     type = "AWS::CDK::Metadata"
     supported_properties = frozenset({"Analytics", "Modules"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Give it an id."""
+        """Return a new id."""
         name = context.physical_name()
         return Resource(name, {"Id": name})
 
@@ -20,4 +20,4 @@ class Metadata(Handler):
         return Resource(physical_id, {"Id": physical_id})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """There is nothing to delete."""
+        """Do nothing."""

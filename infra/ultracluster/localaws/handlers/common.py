@@ -1,4 +1,4 @@
-"""What the handlers share: undoing half-made resources, and tags."""
+"""Helpers of the handlers: undo incomplete creations, compare and convert tags."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -9,8 +9,8 @@ from ultracluster.localaws.resources import Context, HandlerError, Properties, t
 
 
 @contextmanager
-def undone_on_failure(undo: Callable[[], Any]) -> Iterator[None]:
-    """Undo the first step of a creation when a later one fails, so that nothing is left without an owner."""
+def undo_on_failure(undo: Callable[[], Any]) -> Iterator[None]:
+    """Undo the first step of a creation when a later step fails, so that no orphan is left."""
     try:
         yield
     except Exception:
@@ -19,19 +19,19 @@ def undone_on_failure(undo: Callable[[], Any]) -> Iterator[None]:
 
 
 def json_text(document: Any) -> str:
-    """A policy document as the text that AWS's APIs take. Templates write it as an object or as text."""
+    """A policy document as text, as AWS's APIs take it. Templates contain an object or text."""
     return document if isinstance(document, str) else json.dumps(document)
 
 
 def tag_changes(old: Properties, new: Properties) -> tuple[dict[str, str], list[str]]:
-    """Tags to set, and tag keys to remove, between two versions of a resource with a `Tags` property."""
+    """Tags to set and tag keys to remove between two versions of a `Tags` property."""
     before, after = tag_map(old.get("Tags")), tag_map(new.get("Tags"))
     added = {key: value for key, value in after.items() if before.get(key) != value}
     return added, [key for key in before if key not in after]
 
 
 def require_only(value: Properties, names: set[str], where: str) -> None:
-    """HandlerError when a nested object of a template holds what the embedded AWS would drop."""
+    """Raise HandlerError when a nested object has members that the embedded AWS does not support."""
     if dropped := sorted(value.keys() - names):
         raise HandlerError(f"the embedded AWS does not support {', '.join(dropped)} of {where}")
 
@@ -42,7 +42,7 @@ def ec2_tags(context: Context, kind: str, properties: Properties) -> list[dict[s
 
 
 def retag_ec2(context: Context, resource_id: str, old: Properties, new: Properties) -> None:
-    """Bring the tags of an EC2 resource from `old` to `new`."""
+    """Change the tags of an EC2 resource from `old` to `new`."""
     added, removed = tag_changes(old, new)
     ec2 = context.client("ec2")
     if removed:

@@ -1,4 +1,4 @@
-"""Custom resources: the inline Python of a function of the embedded AWS, run in this process against it."""
+"""Custom resources: inline Python of a Lambda function, run in this process against the embedded AWS."""
 
 import contextlib
 import io
@@ -18,12 +18,12 @@ import boto3
 from ultracluster.localaws import accounts
 from ultracluster.localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler
 
-_one_at_a_time = threading.Lock()  # a function's environment is this process's
+_one_at_a_time = threading.Lock()  # functions change this process's environment variables
 
 
 @dataclass
 class Answer:
-    """What a function sent to CloudFormation through `cfnresponse`."""
+    """The response that a function sent through `cfnresponse`."""
 
     status: str | None = None
     reason: str | None = None
@@ -43,7 +43,7 @@ class CustomResource(Handler):
         return _send(context, "Create", properties)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Send Update; another physical id in the answer makes it a replacement."""
+        """Send Update. Another physical id in the response is a replacement."""
         return _send(context, "Update", new, PhysicalResourceId=physical_id, OldResourceProperties=old)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
@@ -71,36 +71,36 @@ def _send(context: Context, request: str, properties: Properties, **more: Any) -
 
 
 def _function(context: Context, token: str) -> Any:
-    """Moto's record of the function that the token names. HandlerError unless it is inline Python."""
+    """Moto's record of the function in the service token. HandlerError unless it is inline Python."""
     from moto.awslambda.models import lambda_backends
 
     where, _, name = token.partition(":function:")
     if not name or not where.startswith("arn:"):
-        raise HandlerError(f"the embedded AWS runs custom resources in Lambda functions only, not in {token}")
+        raise HandlerError(f"the embedded AWS runs custom resources only in Lambda functions, not in {token}")
     region, account = where.split(":")[3:5]
     found = context.client("lambda", region).get_function(FunctionName=name)["Configuration"]
     function = lambda_backends[account][region].get_function(name)
     if "S3Bucket" in function.code or not str(found.get("Runtime")).startswith("python"):
         raise HandlerError(
-            f"the embedded AWS runs only inline Python (Code.ZipFile) for custom resources; {name} is not that"
+            f"the embedded AWS runs only inline Python (Code.ZipFile) for custom resources; {name} has other code"
         )
     return function
 
 
 def _run(function: Any, event: dict[str, Any]) -> Answer:
-    """Run the function's handler and give its answer; one that raises or does not answer has failed."""
+    """Run the function's handler and return its response. HandlerError when it raises or sends none."""
     answer = Answer()
     with zipfile.ZipFile(io.BytesIO(function.code_bytes)) as archive:
         source = archive.read("index.py")
     module_name, _, handler_name = str(function.handler).rpartition(".")
     if module_name != "index":
-        raise HandlerError(f"inline code is the module index: handler {function.handler} is not in it")
+        raise HandlerError(f"inline code is the module `index`, so the handler cannot be {function.handler}")
     with _one_at_a_time, _environment(function, answer):
         module = types.ModuleType("index")
         try:
             exec(compile(source, f"{function.function_name}/index.py", "exec"), module.__dict__)  # noqa: S102
             getattr(module, handler_name)(event, _lambda_context(function))
-        except Exception as error:  # whatever the function raises is its failure
+        except Exception as error:  # any exception of the function fails the resource
             raise HandlerError(f"custom resource function {function.function_name} raised {error!r}") from error
     if answer.status is None:
         raise HandlerError(f"custom resource function {function.function_name} ended without cfnresponse.send")
@@ -109,7 +109,7 @@ def _run(function: Any, event: dict[str, Any]) -> Answer:
 
 @contextlib.contextmanager
 def _environment(function: Any, answer: Answer) -> Iterator[None]:
-    """The function's variables, region and response module; whatever could lead boto3 astray is out of sight."""
+    """Set the function's variables, Region and response module, and hide settings that would redirect boto3."""
     variables = {
         **function.environment_vars,
         "AWS_REGION": function.region,
@@ -118,7 +118,7 @@ def _environment(function: Any, answer: Answer) -> Iterator[None]:
         "AWS_ACCESS_KEY_ID": accounts.access_key(function.account_id),
         "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true",
     }
-    # Not patch.dict for sys.modules: it would also forget the services that moto imports while the function runs.
+    # No patch.dict for sys.modules: it would also unload the services that moto imports while the function runs.
     sys.modules["cfnresponse"] = _response_module(answer)
     try:
         with patch.dict(os.environ, variables), patch.object(boto3, "DEFAULT_SESSION", None):
@@ -128,12 +128,12 @@ def _environment(function: Any, answer: Answer) -> Iterator[None]:
 
 
 def _response_module(answer: Answer) -> types.ModuleType:
-    """The module that AWS puts beside inline code, with an answer that stays in this process."""
+    """The `cfnresponse` module that AWS provides for inline code. The response stays in this process."""
 
     def send(
         event: dict[str, Any],
         context: Any,
-        responseStatus: str,  # noqa: N803 - AWS's names, which callers may use as keywords
+        responseStatus: str,  # noqa: N803 - AWS's names, because callers may pass keywords
         responseData: dict[str, Any] | None,  # noqa: N803
         physicalResourceId: str | None = None,  # noqa: N803
         noEcho: bool = False,  # noqa: ARG001, FBT001, FBT002, N803

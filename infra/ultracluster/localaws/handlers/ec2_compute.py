@@ -24,7 +24,7 @@ from ultracluster.localaws.resources import (
 
 @handler
 class LaunchTemplate(Handler):
-    """AWS::EC2::LaunchTemplate. A change of its data makes a new version; the default stays the first."""
+    """AWS::EC2::LaunchTemplate. Changed data creates a new version; the first version stays the default."""
 
     type = "AWS::EC2::LaunchTemplate"
     supported_properties = frozenset(
@@ -32,7 +32,7 @@ class LaunchTemplate(Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the template; its data goes to EC2 as it stands, so botocore checks every name in it."""
+        """Create the template. Its data goes to EC2 unchanged, so botocore checks every name."""
         check_references(context, properties["LaunchTemplateData"])
         ec2 = context.client("ec2")
         made = ec2.create_launch_template(
@@ -41,7 +41,7 @@ class LaunchTemplate(Handler):
         )
         template_id = made["LaunchTemplate"]["LaunchTemplateId"]
         ec2.create_tags(Resources=[template_id], Tags=as_list({**_own_tags(properties), **context.tags}))
-        return self._described(context, template_id)
+        return self._resource(context, template_id)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
         """Add a version when the data or its description changed, and retag."""
@@ -56,15 +56,15 @@ class LaunchTemplate(Handler):
             ec2.delete_tags(Resources=[physical_id], Tags=[{"Key": key} for key in removed])
         if after:
             ec2.create_tags(Resources=[physical_id], Tags=as_list(after))
-        return self._described(context, physical_id)
+        return self._resource(context, physical_id)
 
-    def _described(self, context: Context, template_id: str) -> Resource:
+    def _resource(self, context: Context, template_id: str) -> Resource:
         found = context.client("ec2").describe_launch_templates(LaunchTemplateIds=[template_id])["LaunchTemplates"][0]
         names = ("LaunchTemplateId", "LatestVersionNumber", "DefaultVersionNumber")
         return Resource(template_id, {name: str(found[name]) for name in names})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete the template with all its versions."""
+        """Delete the template with all versions."""
         context.client("ec2").delete_launch_template(LaunchTemplateId=physical_id)
 
 
@@ -78,7 +78,7 @@ def _own_tags(properties: Properties) -> dict[str, str]:
 
 
 def check_references(context: Context, data: Properties) -> None:
-    """HandlerError when a launch template names something that does not exist. Images are not looked up."""
+    """HandlerError when a launch template refers to a missing resource. Images are not looked up."""
     ec2 = context.client("ec2")
     interfaces = data.get("NetworkInterfaces", [])
     if interfaces and ("SecurityGroupIds" in data or "SecurityGroups" in data):
@@ -111,7 +111,7 @@ def _check_placement(context: Context, data: Properties) -> None:
 
 
 def _check_capacity(context: Context, data: Properties) -> None:
-    """The reservation must be of the kind, type and zone that the template launches into."""
+    """The reservation must have the template's market type, instance type and zone."""
     target = data.get("CapacityReservationSpecification", {}).get("CapacityReservationTarget", {})
     block = data.get("InstanceMarketOptions", {}).get("MarketType") == "capacity-block"
     if block and not target:
@@ -147,13 +147,13 @@ def _mismatches(context: Context, data: Properties, reservation: dict[str, Any],
 
 @handler
 class PlacementGroup(Handler):
-    """AWS::EC2::PlacementGroup, whose name CloudFormation makes up."""
+    """AWS::EC2::PlacementGroup. CloudFormation generates its name."""
 
     type = "AWS::EC2::PlacementGroup"
     supported_properties = frozenset({"Strategy", "PartitionCount", "SpreadLevel", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the group."""
+        """Create the group."""
         tags = as_list({**tag_map(properties.get("Tags")), **context.tags})
         made = context.client("ec2").create_placement_group(
             GroupName=context.physical_name(255),

@@ -31,7 +31,7 @@ class VpcEndpoint(Ec2Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the endpoint; EC2 checks the service's name."""
+        """Create the endpoint. EC2 checks the service name."""
         self._check(context, properties)
         made = context.client("ec2").create_vpc_endpoint(
             TagSpecifications=ec2_tags(context, "vpc-endpoint", properties),
@@ -42,7 +42,7 @@ class VpcEndpoint(Ec2Handler):
         return self.describe(context, made["VpcEndpoint"]["VpcEndpointId"])
 
     def change(self, context: Context, physical_id: str, old: Properties, new: Properties) -> None:
-        """Policy, private DNS, and where the endpoint is reachable from."""
+        """Update policy, private DNS, subnets, route tables and security groups."""
         self._check(context, new)
         moves: dict[str, list[str]] = {}
         for name in _LISTS:
@@ -81,7 +81,7 @@ class VpcEndpoint(Ec2Handler):
                     raise HandlerError(f"private DNS needs {attribute} of VPC {vpc} to be true")
 
     def describe(self, context: Context, physical_id: str) -> Resource:
-        """Its id, interfaces and DNS names, the latter as `hosted zone:name`."""
+        """Id, network interfaces, and DNS names as `hosted zone:name`."""
         found = context.client("ec2").describe_vpc_endpoints(VpcEndpointIds=[physical_id])["VpcEndpoints"][0]
         attributes = {
             "Id": physical_id,
@@ -92,7 +92,7 @@ class VpcEndpoint(Ec2Handler):
         return Resource(physical_id, attributes)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete the endpoint with its routes and interfaces."""
+        """Delete the endpoint with its routes and network interfaces."""
         context.client("ec2").delete_vpc_endpoints(VpcEndpointIds=[physical_id])
 
 
@@ -113,7 +113,7 @@ class FlowLog(Ec2Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the flow log; its destination and role must be there."""
+        """Create the flow log. Destination and role must exist."""
         self._check_resource(context, properties)
         self._check_destination(context, properties)
         names = self.supported_properties - {"ResourceId", "Tags"}
@@ -133,7 +133,7 @@ class FlowLog(Ec2Handler):
         elif kind == "Subnet":
             require_subnets(context, [resource])
         else:
-            raise HandlerError(f"the embedded AWS keeps no flow log of a {kind}")
+            raise HandlerError(f"the embedded AWS does not support flow logs of a {kind}")
 
     def _check_destination(self, context: Context, properties: Properties) -> None:
         destination = properties.get("LogDestination", "")
@@ -147,12 +147,12 @@ class FlowLog(Ec2Handler):
                 raise HandlerError("DeliverLogsPermissionArn is needed for CloudWatch Logs")
             require_role(context, properties["DeliverLogsPermissionArn"])
         else:
-            raise HandlerError(f"the embedded AWS delivers no flow log to {kind}")
+            raise HandlerError(f"the embedded AWS does not deliver flow logs to {kind}")
 
     def describe(self, context: Context, physical_id: str) -> Resource:
-        """Its id."""
+        """Id."""
         return Resource(physical_id, {"Id": physical_id})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete the flow log; what it wrote stays."""
+        """Delete the flow log. Its records stay."""
         context.client("ec2").delete_flow_logs(FlowLogIds=[physical_id])

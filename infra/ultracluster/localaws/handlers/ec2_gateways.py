@@ -1,4 +1,4 @@
-"""AWS::EC2 gateways: internet gateway, elastic address, NAT gateway."""
+"""AWS::EC2 gateways: internet gateway, Elastic IP address, NAT gateway."""
 
 from typing import Any
 
@@ -25,13 +25,13 @@ class InternetGateway(Ec2Handler):
     supported_properties = frozenset({"Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the gateway, attached to nothing."""
+        """Create the gateway, not attached."""
         tags = ec2_tags(context, "internet-gateway", properties)
         made = context.client("ec2").create_internet_gateway(TagSpecifications=tags)
         return self.describe(context, made["InternetGateway"]["InternetGatewayId"])
 
     def describe(self, context: Context, physical_id: str) -> Resource:
-        """Its id."""
+        """Id."""
         return Resource(physical_id, {"InternetGatewayId": physical_id})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
@@ -55,7 +55,7 @@ class VpcGatewayAttachment(Handler):
         return Resource(f"IGW|{properties['VpcId']}", {"AttachmentType": "IGW"})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Detach the gateway; EC2 refuses while public addresses use it."""
+        """Detach the gateway. EC2 refuses while public addresses use it."""
         context.client("ec2").detach_internet_gateway(**properties)
 
 
@@ -79,7 +79,7 @@ class Eip(Ec2Handler):
         return self.describe(context, physical_id)
 
     def describe(self, context: Context, physical_id: str) -> Resource:
-        """Its address, which is also its name to CloudFormation."""
+        """The address, which is also the physical id."""
         allocation = self._allocation(context, physical_id)
         return Resource(physical_id, {"PublicIp": physical_id, "AllocationId": allocation})
 
@@ -100,7 +100,7 @@ class NatGateway(Ec2Handler):
     supported_properties = frozenset({"SubnetId", "AllocationId", "ConnectivityType", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the gateway; a public one takes a free elastic address."""
+        """Create the gateway. A public one needs a free Elastic IP address."""
         ec2 = context.client("ec2")
         if "SubnetId" not in properties:
             raise HandlerError("SubnetId is missing")
@@ -115,7 +115,7 @@ class NatGateway(Ec2Handler):
                 f"elastic address {allocation} does not exist",
             )
             if "AssociationId" in found[0]:
-                raise HandlerError(f"elastic address {allocation} is already associated")
+                raise HandlerError(f"Elastic IP address {allocation} is already associated")
         made = ec2.create_nat_gateway(
             TagSpecifications=ec2_tags(context, "natgateway", properties),
             **pick(properties, "SubnetId", "AllocationId", "ConnectivityType"),
@@ -123,11 +123,11 @@ class NatGateway(Ec2Handler):
         return self.describe(context, made["NatGateway"]["NatGatewayId"])
 
     def describe(self, context: Context, physical_id: str) -> Resource:
-        """Its id and network interface."""
+        """Id and network interface."""
         found: Any = context.client("ec2").describe_nat_gateways(NatGatewayIds=[physical_id])["NatGateways"]
         interface = found[0]["NatGatewayAddresses"][0]["NetworkInterfaceId"]
         return Resource(physical_id, {"NatGatewayId": physical_id, "EniId": interface})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete it, which frees its elastic address."""
+        """Delete the gateway, which releases its Elastic IP address."""
         context.client("ec2").delete_nat_gateway(NatGatewayId=physical_id)

@@ -1,8 +1,8 @@
-"""AWS::EC2 resources that make up a VPC: the VPC, its subnets, routes and gateways."""
+"""AWS::EC2 resources of a VPC: the VPC, subnets, route tables and routes."""
 
 from typing import Any
 
-from ultracluster.localaws.handlers.common import ec2_tags, retag_ec2, undone_on_failure
+from ultracluster.localaws.handlers.common import ec2_tags, retag_ec2, undo_on_failure
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -19,16 +19,16 @@ from ultracluster.localaws.resources import (
 
 
 class Ec2Handler(Handler):
-    """A type whose one change in place is that of its tags, unless it says more."""
+    """A type whose tags can change in place. Subclasses add other changes in `change`."""
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Retag, after `change` has done the rest."""
+        """Call `change`, then retag."""
         self.change(context, physical_id, old, new)
         retag_ec2(context, physical_id, old, new)
         return self.describe(context, physical_id)
 
     def change(self, context: Context, physical_id: str, old: Properties, new: Properties) -> None:
-        """Change in place what is not a tag; refuse it by default."""
+        """Change properties other than tags in place. Refuses by default."""
         if others := changed(old, new) - {"Tags"}:
             raise NotUpdatable(self.type, others)
 
@@ -61,24 +61,24 @@ class Vpc(Ec2Handler):
     supported_properties = frozenset({"CidrBlock", "EnableDnsHostnames", "EnableDnsSupport", "InstanceTenancy", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the VPC and set its DNS attributes."""
+        """Create the VPC and set its DNS attributes."""
         ec2 = context.client("ec2")
         made = ec2.create_vpc(
             TagSpecifications=ec2_tags(context, "vpc", properties), **pick(properties, "CidrBlock", "InstanceTenancy")
         )
         vpc_id = made["Vpc"]["VpcId"]
-        with undone_on_failure(lambda: ec2.delete_vpc(VpcId=vpc_id)):
+        with undo_on_failure(lambda: ec2.delete_vpc(VpcId=vpc_id)):
             self._set_dns(context, vpc_id, properties)
         return self.describe(context, vpc_id)
 
     def change(self, context: Context, physical_id: str, old: Properties, new: Properties) -> None:
-        """DNS attributes, and tenancy back to default."""
+        """Change DNS attributes, or dedicated tenancy to default."""
         self._set_dns(context, physical_id, new)
         if old.get("InstanceTenancy", "default") != new.get("InstanceTenancy", "default"):
             context.client("ec2").modify_vpc_tenancy(VpcId=physical_id, InstanceTenancy="default")
 
     def replaces(self, old: Properties, new: Properties) -> bool:
-        """A VPC can leave dedicated tenancy, never enter it."""
+        """A change to dedicated tenancy replaces the VPC."""
         tenancy = new.get("InstanceTenancy", "default")
         return bool(tenancy != "default" and tenancy != old.get("InstanceTenancy", "default"))
 
@@ -88,7 +88,7 @@ class Vpc(Ec2Handler):
             ec2.modify_vpc_attribute(VpcId=vpc_id, **{name: {"Value": properties.get(name, default)}})
 
     def describe(self, context: Context, physical_id: str) -> Resource:
-        """Its id, address range, and the default group and ACL that came with it."""
+        """Id, CIDR block, default security group and default network ACL."""
         ec2 = context.client("ec2")
         vpc = require_vpc(context, physical_id)
         own = [{"Name": "vpc-id", "Values": [physical_id]}]
@@ -105,7 +105,7 @@ class Vpc(Ec2Handler):
         return Resource(physical_id, attributes)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """EC2 refuses while anything of the template is left in it."""
+        """EC2 refuses while the VPC contains other resources."""
         context.client("ec2").delete_vpc(VpcId=physical_id)
 
 
@@ -119,7 +119,7 @@ class Subnet(Ec2Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the subnet; EC2 checks its zone and range."""
+        """Create the subnet. EC2 checks zone and CIDR block."""
         ec2 = context.client("ec2")
         require_vpc(context, properties["VpcId"])
         made = ec2.create_subnet(
@@ -127,12 +127,12 @@ class Subnet(Ec2Handler):
             **pick(properties, "VpcId", "CidrBlock", "AvailabilityZone", "AvailabilityZoneId"),
         )
         subnet_id = made["Subnet"]["SubnetId"]
-        with undone_on_failure(lambda: ec2.delete_subnet(SubnetId=subnet_id)):
+        with undo_on_failure(lambda: ec2.delete_subnet(SubnetId=subnet_id)):
             self._set_public(context, subnet_id, properties)
         return self.describe(context, subnet_id)
 
     def change(self, context: Context, physical_id: str, old: Properties, new: Properties) -> None:
-        """Whether launches get a public address."""
+        """Change whether instances get a public address."""
         self._set_public(context, physical_id, new)
 
     def _set_public(self, context: Context, subnet_id: str, properties: Properties) -> None:
@@ -140,7 +140,7 @@ class Subnet(Ec2Handler):
         context.client("ec2").modify_subnet_attribute(SubnetId=subnet_id, MapPublicIpOnLaunch=public)
 
     def describe(self, context: Context, physical_id: str) -> Resource:
-        """Its id, place and address range."""
+        """Id, zone and CIDR block."""
         subnet = require_subnets(context, [physical_id])[0]
         acls = context.client("ec2").describe_network_acls(
             Filters=[{"Name": "association.subnet-id", "Values": [physical_id]}]
@@ -151,7 +151,7 @@ class Subnet(Ec2Handler):
         return Resource(physical_id, {**attributes, **association, "Ipv6CidrBlocks": []})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """EC2 refuses while a network interface is left in it."""
+        """EC2 refuses while the subnet contains a network interface."""
         context.client("ec2").delete_subnet(SubnetId=physical_id)
 
 
@@ -163,14 +163,14 @@ class RouteTable(Ec2Handler):
     supported_properties = frozenset({"VpcId", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the table."""
+        """Create the table."""
         require_vpc(context, properties["VpcId"])
         tags = ec2_tags(context, "route-table", properties)
         made = context.client("ec2").create_route_table(VpcId=properties["VpcId"], TagSpecifications=tags)
         return self.describe(context, made["RouteTable"]["RouteTableId"])
 
     def describe(self, context: Context, physical_id: str) -> Resource:
-        """Its id."""
+        """Id."""
         return Resource(physical_id, {"RouteTableId": physical_id})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
@@ -191,13 +191,13 @@ class Route(Handler):
         """Add the route."""
         self._check(context, properties)
         context.client("ec2").create_route(**properties)
-        return self._described(properties)
+        return self._resource(properties)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Point the route elsewhere."""
+        """Change the target of the route."""
         self._check(context, new)
         context.client("ec2").replace_route(**new)
-        return self._described(new)
+        return self._resource(new)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
         """Remove the route."""
@@ -205,7 +205,7 @@ class Route(Handler):
         family = "DestinationIpv6CidrBlock" if ":" in destination else "DestinationCidrBlock"
         context.client("ec2").delete_route(RouteTableId=table, **{family: destination})
 
-    def _described(self, properties: Properties) -> Resource:
+    def _resource(self, properties: Properties) -> Resource:
         destination = _destination(properties)
         return Resource(f"{properties['RouteTableId']}|{destination}", {"CidrBlock": destination})
 
@@ -246,7 +246,7 @@ class SubnetRouteTableAssociation(Handler):
     supported_properties = frozenset({"SubnetId", "RouteTableId"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Associate; a subnet takes one table."""
+        """Associate subnet and route table. A subnet has one association."""
         ec2, subnet = context.client("ec2"), properties["SubnetId"]
         require_subnets(context, [subnet])
         require_route_table(context, properties["RouteTableId"])
@@ -257,5 +257,5 @@ class SubnetRouteTableAssociation(Handler):
         return Resource(made["AssociationId"], {"Id": made["AssociationId"]})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Dissolve the association."""
+        """Remove the association."""
         context.client("ec2").disassociate_route_table(AssociationId=physical_id)

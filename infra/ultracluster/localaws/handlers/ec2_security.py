@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar, Literal
 
-from ultracluster.localaws.handlers.common import ec2_tags, undone_on_failure
+from ultracluster.localaws.handlers.common import ec2_tags, undo_on_failure
 from ultracluster.localaws.handlers.ec2_network import Ec2Handler, require_vpc
 from ultracluster.localaws.resources import (
     Context,
@@ -45,12 +45,12 @@ def permission(rule: Properties) -> dict[str, Any]:
     named = {name: peer for name, peer in peers.items() if peer}
     if len(named) != 1:
         raise HandlerError("a security group rule needs exactly one of a CIDR, a security group and a prefix list")
-    # Ports mean nothing to EC2 where every protocol is allowed.
+    # EC2 ignores ports in rules for all protocols.
     return {"IpProtocol": protocol, **({} if protocol == "-1" else ports), **named}
 
 
 def authorize(context: Context, direction: Direction, group_id: str, rule: Properties) -> str:
-    """Add a rule to a group, and give its id."""
+    """Add a rule to a group. Returns the rule's id."""
     allowed = permission(rule)
     for peer in allowed.get("UserIdGroupPairs", ()):
         require_security_groups(context, [peer["GroupId"]])
@@ -69,13 +69,13 @@ def _require_prefix_list(context: Context, prefix_list: str) -> None:
 
 
 def revoke(context: Context, direction: Direction, group_id: str, allowed: dict[str, Any]) -> None:
-    """Take a permission from a group."""
+    """Remove a permission from a group."""
     call = getattr(context.client("ec2"), f"revoke_security_group_{direction}")
     call(GroupId=group_id, IpPermissions=[allowed])
 
 
 def describe_rule(context: Context, direction: Direction, group_id: str, rule: Properties) -> None:
-    """Give a rule that is there already its new description."""
+    """Change the description of an existing rule."""
     call = getattr(context.client("ec2"), f"update_security_group_rule_descriptions_{direction}")
     call(GroupId=group_id, IpPermissions=[permission({"Description": "", **rule})])
 
@@ -90,7 +90,7 @@ class SecurityGroup(Ec2Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the group and its rules; without egress rules EC2's own stays, which allows all."""
+        """Create the group and its rules. Without egress rules EC2's default rule stays, which allows all."""
         ec2 = context.client("ec2")
         if vpc := properties.get("VpcId"):
             require_vpc(context, vpc)
@@ -100,12 +100,12 @@ class SecurityGroup(Ec2Handler):
             TagSpecifications=ec2_tags(context, "security-group", properties),
             **pick(properties, "VpcId"),
         )["GroupId"]
-        with undone_on_failure(lambda: ec2.delete_security_group(GroupId=group_id)):
+        with undo_on_failure(lambda: ec2.delete_security_group(GroupId=group_id)):
             self.change(context, group_id, {}, properties)
         return self.describe(context, group_id)
 
     def change(self, context: Context, physical_id: str, old: Properties, new: Properties) -> None:
-        """Rules that went, rules that came, rules that were only described anew."""
+        """Remove, add and describe rules."""
         self._change_rules(context, "ingress", physical_id, _rules(old, "ingress"), _rules(new, "ingress"))
         self._change_rules(context, "egress", physical_id, _rules(old, "egress"), _rules(new, "egress"))
 
@@ -123,7 +123,7 @@ class SecurityGroup(Ec2Handler):
                 describe_rule(context, direction, group_id, rule)
 
     def describe(self, context: Context, physical_id: str) -> Resource:
-        """Its id and VPC."""
+        """Id and VPC."""
         group = require_security_groups(context, [physical_id])[0]
         return Resource(physical_id, {"Id": physical_id, "GroupId": physical_id, "VpcId": group["VpcId"]})
 
@@ -133,19 +133,19 @@ class SecurityGroup(Ec2Handler):
 
 
 def _rules(properties: Properties, direction: Direction) -> list[Properties]:
-    """The rules a group has; egress that a template does not mention is EC2's own rule, which allows all."""
+    """The rules of a group. Without egress in the template that is EC2's default rule, which allows all."""
     if direction == "ingress":
         return list(properties.get("SecurityGroupIngress", ()))
     return list(properties.get("SecurityGroupEgress", [{"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}]))
 
 
 def _allows(rule: Properties) -> str:
-    """What makes two rules one and the same: all but the description."""
+    """A rule without its description: two rules that are equal in this are the same rule."""
     return repr(sorted(permission({name: value for name, value in rule.items() if name != "Description"}).items()))
 
 
 class _RuleHandler(Handler):
-    """A rule that stands alone in a template, so that two groups can name each other."""
+    """A rule as a resource of its own, so that two groups can refer to each other."""
 
     direction: ClassVar[Direction]
 
@@ -158,14 +158,14 @@ class _RuleHandler(Handler):
         return Resource(rule_id, {"Id": rule_id})
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Describe the rule anew: all else is fixed."""
+        """Change the description, the only property that can change in place."""
         if changed(old, new) == {"Description"}:
             describe_rule(context, self.direction, new["GroupId"], _without_group(new))
             return Resource(physical_id, {"Id": physical_id})
         return super().update(context, physical_id, old, new)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Take the rule from its group."""
+        """Remove the rule from its group."""
         call = getattr(context.client("ec2"), f"revoke_security_group_{self.direction}")
         call(GroupId=properties["GroupId"], SecurityGroupRuleIds=[physical_id])
 

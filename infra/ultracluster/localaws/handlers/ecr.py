@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ultracluster.localaws.handlers.common import json_text, tag_changes, undone_on_failure
+from ultracluster.localaws.handlers.common import json_text, tag_changes, undo_on_failure
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -42,12 +42,12 @@ class Repository(Handler):
             if key in properties
         }
         made = ecr.create_repository(repositoryName=name, tags=properties.get("Tags", []), **settings)["repository"]
-        with undone_on_failure(lambda: ecr.delete_repository(repositoryName=name, force=True)):
+        with undo_on_failure(lambda: ecr.delete_repository(repositoryName=name, force=True)):
             _put_policies(ecr, name, {}, properties)
         return Resource(name, {"Arn": made["repositoryArn"], "RepositoryUri": made["repositoryUri"]})
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Put every setting anew."""
+        """Set all properties again."""
         ecr = context.client("ecr")
         found = ecr.describe_repositories(repositoryNames=[physical_id])["repositories"][0]
         ecr.put_image_tag_mutability(
@@ -72,7 +72,7 @@ class Repository(Handler):
 def _put_policies(ecr: Any, name: str, old: Properties, new: Properties) -> None:
     lifecycle = new.get("LifecyclePolicy", {})
     if "RegistryId" in lifecycle:
-        raise HandlerError("the embedded AWS has one registry: leave LifecyclePolicy.RegistryId out")
+        raise HandlerError("the embedded AWS has one registry. Remove LifecyclePolicy.RegistryId")
     if lifecycle:
         ecr.put_lifecycle_policy(repositoryName=name, lifecyclePolicyText=lifecycle["LifecyclePolicyText"])
     elif "LifecyclePolicy" in old:

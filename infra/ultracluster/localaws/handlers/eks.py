@@ -1,10 +1,10 @@
-"""AWS::EKS::Cluster and Nodegroup. The API checks references and limits; its refusals are the reasons shown."""
+"""AWS::EKS::Cluster and Nodegroup. The API checks references and limits; its errors become status reasons."""
 
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ultracluster.localaws.handlers.common import undone_on_failure
+from ultracluster.localaws.handlers.common import undo_on_failure
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -19,7 +19,7 @@ from ultracluster.localaws.resources import (
 )
 
 _WAIT_SECONDS = 60.0
-# What a cluster goes back to when the template says no more of it.
+# Values of a cluster when the template no longer sets the property.
 _CLUSTER_DEFAULTS: dict[str, Any] = {
     "ControlPlaneScalingConfig": {"Tier": "standard"},
     "DeletionProtection": False,
@@ -30,7 +30,7 @@ _CLUSTER_DEFAULTS: dict[str, Any] = {
 _COMPONENTS = ("KubeApiServerConfig", "KubeControllerManagerConfig", "KubeSchedulerConfig")
 _AUTO_MODE = ("ComputeConfig", "KubernetesNetworkConfig", "StorageConfig")
 _LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
-# Members of ResourcesVpcConfig that are one update, with what EKS sets when nothing is said.
+# Members of ResourcesVpcConfig that form one update, with EKS's defaults.
 _VPC_PARTS: tuple[dict[str, Any], ...] = (
     {"endpointPublicAccess": True, "endpointPrivateAccess": False, "publicAccessCidrs": ["0.0.0.0/0"]},
     {"subnetIds": None, "securityGroupIds": []},
@@ -43,8 +43,8 @@ _GROUP_DEFAULTS: dict[str, Any] = {
 }
 
 
-def settled(type_name: str, get: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `get` describes once it is ACTIVE; HandlerError when it fails or takes too long."""
+def wait_until_active(type_name: str, get: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The description that `get` returns once it is ACTIVE. HandlerError when that fails or takes too long."""
     deadline = time.monotonic() + _WAIT_SECONDS
     while (found := get())["status"] != "ACTIVE":
         if found["status"].endswith("_FAILED") or time.monotonic() > deadline:
@@ -53,7 +53,7 @@ def settled(type_name: str, get: Callable[[], dict[str, Any]]) -> dict[str, Any]
 
 
 def retag(context: Context, arn: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-    """Bring the tags of a resource of EKS from `old` to `new`."""
+    """Change the tags of an EKS resource from `old` to `new`."""
     eks = context.client("eks")
     if gone := old.keys() - new.keys():
         eks.untag_resource(resourceArn=arn, tagKeys=sorted(gone))
@@ -76,28 +76,28 @@ class Cluster(Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Create the cluster with everything that is said of it."""
+        """Create the cluster with all properties."""
         eks, name = context.client("eks"), properties.get("Name") or context.physical_name(100)
         parameters = lower_first({key: properties[key] for key in properties.keys() - {"Force", "Logging", "Tags"}})
         if "Logging" in properties:
             parameters["logging"] = _logging(properties["Logging"])
         tags = {**tag_map(properties.get("Tags")), **context.tags}
         eks.create_cluster(**{**parameters, "name": name, "tags": tags})
-        with undone_on_failure(lambda: eks.delete_cluster(name=name)):
-            return self._described(context, name)
+        with undo_on_failure(lambda: eks.delete_cluster(name=name)):
+            return self._resource(context, name)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Change one thing after the other: EKS takes one kind of update at a time."""
+        """Send one update after the other: EKS accepts one kind of update at a time."""
         eks = context.client("eks")
         different = changed(old, new) - {"Force", "Tags"}
         if "Version" in different:
             if "Version" not in new:
-                raise HandlerError(f"{self.type} {physical_id} cannot do without its Version")
+                raise HandlerError(f"{self.type} {physical_id} must keep its Version")
             eks.update_cluster_version(name=physical_id, version=new["Version"], force=new.get("Force", False))
         for update in _updates(old, new, different):
-            self._described(context, physical_id)
+            self._resource(context, physical_id)
             eks.update_cluster_config(name=physical_id, **update)
-        made = self._described(context, physical_id)
+        made = self._resource(context, physical_id)
         retag(context, made.attributes["Arn"], tag_map(old.get("Tags")), tag_map(new.get("Tags")))
         return made
 
@@ -105,9 +105,9 @@ class Cluster(Handler):
         """Delete the cluster, unless it is protected or has node groups."""
         context.client("eks").delete_cluster(name=physical_id)
 
-    def _described(self, context: Context, name: str) -> Resource:
+    def _resource(self, context: Context, name: str) -> Resource:
         eks = context.client("eks")
-        found = settled(f"{self.type} {name}", lambda: eks.describe_cluster(name=name)["cluster"])
+        found = wait_until_active(f"{self.type} {name}", lambda: eks.describe_cluster(name=name)["cluster"])
         authority = found["certificateAuthority"]
         keys = [config["provider"]["keyArn"] for config in found.get("encryptionConfig", [])]
         attributes = {
@@ -145,49 +145,49 @@ class Nodegroup(Handler):
         place = {"clusterName": properties["ClusterName"], "nodegroupName": name}
         parameters = {**_group_parameters(properties), **place}
         eks.create_nodegroup(**parameters, tags={**(properties.get("Tags") or {}), **context.tags})
-        with undone_on_failure(lambda: eks.delete_nodegroup(**place)):
-            return self._described(context, f"{place['clusterName']}/{name}")
+        with undo_on_failure(lambda: eks.delete_nodegroup(**place)):
+            return self._resource(context, f"{place['clusterName']}/{name}")
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Change the settings of the group, then what its nodes are launched from."""
-        eks, place = context.client("eks"), _place(physical_id)
+        """Change the settings of the group, then its launch template and release."""
+        eks, place = context.client("eks"), _identifiers(physical_id)
         if changes := _group_changes(old, new):
             eks.update_nodegroup_config(**place, **changes)
-            self._described(context, physical_id)
+            self._resource(context, physical_id)
         before, after = _group_parameters(old), _group_parameters(new)
         if "launchTemplate" in before and "launchTemplate" not in after:
-            raise HandlerError(f"{self.type} {physical_id} cannot do without its LaunchTemplate")
+            raise HandlerError(f"{self.type} {physical_id} must keep its LaunchTemplate")
         images = pick(after, "version", "releaseVersion", "launchTemplate")
         if any(before.get(name) != value for name, value in images.items()):
             eks.update_nodegroup_version(**place, **images, force=new.get("ForceUpdateEnabled", False))
-        made = self._described(context, physical_id)
+        made = self._resource(context, physical_id)
         retag(context, made.attributes["Arn"], old.get("Tags") or {}, new.get("Tags") or {})
         return made
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
         """Delete the group."""
-        context.client("eks").delete_nodegroup(**_place(physical_id))
+        context.client("eks").delete_nodegroup(**_identifiers(physical_id))
 
-    def _described(self, context: Context, physical_id: str) -> Resource:
-        eks, place = context.client("eks"), _place(physical_id)
-        found = settled(f"{self.type} {physical_id}", lambda: eks.describe_nodegroup(**place)["nodegroup"])
+    def _resource(self, context: Context, physical_id: str) -> Resource:
+        eks, place = context.client("eks"), _identifiers(physical_id)
+        found = wait_until_active(f"{self.type} {physical_id}", lambda: eks.describe_nodegroup(**place)["nodegroup"])
         names = {"ClusterName": found["clusterName"], "NodegroupName": found["nodegroupName"]}
         return Resource(physical_id, {"Arn": found["nodegroupArn"], "Id": physical_id, **names})
 
 
 def _updates(old: Properties, new: Properties, different: set[str]) -> list[dict[str, Any]]:
-    """The calls of UpdateClusterConfig that bring a cluster from `old` to `new`."""
+    """Parameters of the UpdateClusterConfig calls that change a cluster from `old` to `new`."""
     calls: list[dict[str, Any]] = []
     for name in sorted(different & {"AccessConfig", *_CLUSTER_DEFAULTS}):
         value = new.get(name, _CLUSTER_DEFAULTS.get(name))
         if value is None:
-            raise HandlerError(f"AWS::EKS::Cluster cannot do without its {name}")
+            raise HandlerError(f"AWS::EKS::Cluster must keep its {name}")
         member = name[:1].lower() + name[1:]
         calls.append({member: _logging(value) if name == "Logging" else lower_first(value)})
     for together in (_COMPONENTS, _AUTO_MODE):
         if parts := different.intersection(together):
             if gone := parts - new.keys():
-                raise HandlerError(f"AWS::EKS::Cluster cannot do without its {', '.join(sorted(gone))}")
+                raise HandlerError(f"AWS::EKS::Cluster must keep its {', '.join(sorted(gone))}")
             kept = new.keys() & {*together} if together is _AUTO_MODE else parts
             calls.append(dict(lower_first({name: new[name] for name in sorted(kept)})))
     before, after = lower_first(old["ResourcesVpcConfig"]), lower_first(new["ResourcesVpcConfig"])
@@ -200,7 +200,7 @@ def _updates(old: Properties, new: Properties, different: set[str]) -> list[dict
 
 
 def _logging(value: Properties) -> dict[str, Any]:
-    """Logs of the control plane as the API takes them: those that are on, and all others off."""
+    """Control plane logs as the API takes them: enabled types, and all other types disabled."""
     enabled = (value.get("ClusterLogging") or {}).get("EnabledTypes") or []
     on = [entry["Type"] for entry in enabled]
     off = [name for name in _LOG_TYPES if name not in on]
@@ -208,25 +208,25 @@ def _logging(value: Properties) -> dict[str, Any]:
     return {"clusterLogging": [setup for setup in setups if setup["types"]]}
 
 
-def _place(physical_id: str) -> dict[str, str]:
+def _identifiers(physical_id: str) -> dict[str, str]:
     cluster, _, name = physical_id.partition("/")
     return {"clusterName": cluster, "nodegroupName": name}
 
 
 def _group_parameters(properties: Properties) -> dict[str, Any]:
-    """Parameters of the create call, names and tags aside."""
+    """Parameters of the create call without names and tags."""
     kept = properties.keys() - {"ClusterName", "ForceUpdateEnabled", "Labels", "NodegroupName", "Tags"}
     parameters: dict[str, Any] = lower_first({name: properties[name] for name in kept})
     if "Labels" in properties:
         parameters["labels"] = properties["Labels"]
-    for name in ("maxUnavailable", "maxUnavailablePercentage"):  # numbers to the registry, integers to the API
+    for name in ("maxUnavailable", "maxUnavailablePercentage"):  # the registry has numbers, the API integers
         if name in parameters.get("updateConfig", {}):
             parameters["updateConfig"][name] = int(parameters["updateConfig"][name])
     return parameters
 
 
 def _group_changes(old: Properties, new: Properties) -> dict[str, Any]:
-    """Parameters of UpdateNodegroupConfig. A size that the template drops stays as it is, as in CloudFormation."""
+    """Parameters of UpdateNodegroupConfig. As in CloudFormation, a size that the template no longer sets stays."""
     before, after = _group_parameters(old), _group_parameters(new)
     changes: dict[str, Any] = {}
     if "scalingConfig" in after and before.get("scalingConfig") != after["scalingConfig"]:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ultracluster.localaws.handlers.common import undone_on_failure
-from ultracluster.localaws.handlers.eks import retag, settled
+from ultracluster.localaws.handlers.common import undo_on_failure
+from ultracluster.localaws.handlers.eks import retag, wait_until_active
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -31,22 +31,22 @@ class Addon(Handler):
     def create(self, context: Context, properties: Properties) -> Resource:
         """Create the add-on with the associations of its service accounts."""
         eks, place = context.client("eks"), _addon(properties)
-        eks.create_addon(**_plain(properties, {"PreserveOnDelete", "Tags"}), tags=_tags(context, properties))
-        with undone_on_failure(lambda: eks.delete_addon(**place)):
-            return self._described(context, properties)
+        eks.create_addon(**_api_parameters(properties, {"PreserveOnDelete", "Tags"}), tags=_tags(context, properties))
+        with undo_on_failure(lambda: eks.delete_addon(**place)):
+            return self._resource(context, properties)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Bring version, values and roles to what the template says now."""
-        # without AddonVersion, UpdateAddon leaves the version as it is
+        """Update version, values and roles."""
+        # without AddonVersion, UpdateAddon does not change the version
         if "ServiceAccountRoleArn" in old and "ServiceAccountRoleArn" not in new:
-            raise HandlerError(f"{self.type} {physical_id} cannot do without its ServiceAccountRoleArn")
-        parameters = _plain(new, {"NamespaceConfig", "PreserveOnDelete", "Tags"})
+            raise HandlerError(f"{self.type} {physical_id} must keep its ServiceAccountRoleArn")
+        parameters = _api_parameters(new, {"NamespaceConfig", "PreserveOnDelete", "Tags"})
         if "PodIdentityAssociations" in old:
             parameters.setdefault("podIdentityAssociations", [])
         if "ConfigurationValues" in old:
             parameters.setdefault("configurationValues", "{}")
         context.client("eks").update_addon(**parameters)
-        made = self._described(context, new)
+        made = self._resource(context, new)
         retag(context, made.attributes["Arn"], tag_map(old.get("Tags")), tag_map(new.get("Tags")))
         return made
 
@@ -55,10 +55,10 @@ class Addon(Handler):
         preserve = properties.get("PreserveOnDelete", False)
         context.client("eks").delete_addon(**_addon(properties), preserve=preserve)
 
-    def _described(self, context: Context, properties: Properties) -> Resource:
+    def _resource(self, context: Context, properties: Properties) -> Resource:
         eks, place = context.client("eks"), _addon(properties)
         physical_id = "|".join(place.values())
-        found = settled(f"{self.type} {physical_id}", lambda: eks.describe_addon(**place)["addon"])
+        found = wait_until_active(f"{self.type} {physical_id}", lambda: eks.describe_addon(**place)["addon"])
         return Resource(physical_id, {"Arn": found["addonArn"]})
 
 
@@ -72,24 +72,26 @@ class AccessEntry(Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Create the entry and give it its policies."""
+        """Create the entry and associate its policies."""
         eks, place = context.client("eks"), _entry(properties)
-        eks.create_access_entry(**_plain(properties, {"AccessPolicies", "Tags"}), tags=_tags(context, properties))
-        with undone_on_failure(lambda: eks.delete_access_entry(**place)):
+        eks.create_access_entry(
+            **_api_parameters(properties, {"AccessPolicies", "Tags"}), tags=_tags(context, properties)
+        )
+        with undo_on_failure(lambda: eks.delete_access_entry(**place)):
             self._set_policies(context, {}, properties)
-        return self._described(context, properties)
+        return self._resource(context, properties)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
         """Change groups, name and policies."""
         eks, place = context.client("eks"), _entry(new)
         if "Username" in old and "Username" not in new:
-            raise HandlerError(f"{self.type} {physical_id} cannot do without its Username")
+            raise HandlerError(f"{self.type} {physical_id} must keep its Username")
         names = ("KubernetesGroups", "Username")
         if any(old.get(name) != new.get(name) for name in names):
             user = {"username": new["Username"]} if "Username" in new else {}
             eks.update_access_entry(**place, kubernetesGroups=new.get("KubernetesGroups", []), **user)
         self._set_policies(context, old, new)
-        made = self._described(context, new)
+        made = self._resource(context, new)
         retag(context, made.attributes["AccessEntryArn"], tag_map(old.get("Tags")), tag_map(new.get("Tags")))
         return made
 
@@ -106,7 +108,7 @@ class AccessEntry(Handler):
             if policy["PolicyArn"] not in wanted:
                 eks.disassociate_access_policy(**place, policyArn=policy["PolicyArn"])
 
-    def _described(self, context: Context, properties: Properties) -> Resource:
+    def _resource(self, context: Context, properties: Properties) -> Resource:
         place = _entry(properties)
         found = context.client("eks").describe_access_entry(**place)["accessEntry"]
         physical_id = f"{place['principalArn']}|{place['clusterName']}"
@@ -127,16 +129,16 @@ class PodIdentityAssociation(Handler):
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Create the association."""
-        parameters = {**_plain(properties, {"Tags"}), "tags": _tags(context, properties)}
-        return self._made(context.client("eks").create_pod_identity_association(**parameters))
+        parameters = {**_api_parameters(properties, {"Tags"}), "tags": _tags(context, properties)}
+        return self._resource(context.client("eks").create_pod_identity_association(**parameters))
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Change the roles, the session tags or the policy; what the template dropped goes."""
-        parameters = {"disableSessionTags": False, **_plain(new, {"Namespace", "ServiceAccount", "Tags"})}
+        """Update roles, session tags and policy. Removed properties are cleared."""
+        parameters = {"disableSessionTags": False, **_api_parameters(new, {"Namespace", "ServiceAccount", "Tags"})}
         gone = {name: "" for key, name in (("Policy", "policy"), ("TargetRoleArn", "targetRoleArn")) if key in old}
         number = _association(physical_id)
         answer = context.client("eks").update_pod_identity_association(associationId=number, **{**gone, **parameters})
-        made = self._made(answer)
+        made = self._resource(answer)
         retag(context, physical_id, tag_map(old.get("Tags")), tag_map(new.get("Tags")))
         return made
 
@@ -145,7 +147,7 @@ class PodIdentityAssociation(Handler):
         place = {"clusterName": properties["ClusterName"], "associationId": _association(physical_id)}
         context.client("eks").delete_pod_identity_association(**place)
 
-    def _made(self, answer: dict[str, Any]) -> Resource:
+    def _resource(self, answer: dict[str, Any]) -> Resource:
         found = answer["association"]
         names = {"AssociationArn": "associationArn", "AssociationId": "associationId", "ExternalId": "externalId"}
         return Resource(found["associationArn"], {key: found.get(name, "") for key, name in names.items()})
@@ -163,16 +165,16 @@ class Capability(Handler):
     def create(self, context: Context, properties: Properties) -> Resource:
         """Create the capability."""
         eks, place = context.client("eks"), _capability(properties)
-        eks.create_capability(**_plain(properties, {"Tags"}), tags=_tags(context, properties))
-        with undone_on_failure(lambda: eks.delete_capability(**place)):
-            return self._described(context, properties)
+        eks.create_capability(**_api_parameters(properties, {"Tags"}), tags=_tags(context, properties))
+        with undo_on_failure(lambda: eks.delete_capability(**place)):
+            return self._resource(context, properties)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
         """Change the role or the configuration."""
         if "Configuration" in old and "Configuration" not in new:
-            raise HandlerError(f"{self.type} {physical_id} cannot do without its Configuration")
-        context.client("eks").update_capability(**_plain(new, {"Tags", "Type"}))
-        made = self._described(context, new)
+            raise HandlerError(f"{self.type} {physical_id} must keep its Configuration")
+        context.client("eks").update_capability(**_api_parameters(new, {"Tags", "Type"}))
+        made = self._resource(context, new)
         retag(context, physical_id, tag_map(old.get("Tags")), tag_map(new.get("Tags")))
         return made
 
@@ -180,17 +182,17 @@ class Capability(Handler):
         """Delete the capability."""
         context.client("eks").delete_capability(**_capability(properties))
 
-    def _described(self, context: Context, properties: Properties) -> Resource:
+    def _resource(self, context: Context, properties: Properties) -> Resource:
         eks, place = context.client("eks"), _capability(properties)
         name = f"{self.type} {place['capabilityName']}"
-        found = settled(name, lambda: eks.describe_capability(**place)["capability"])
+        found = wait_until_active(name, lambda: eks.describe_capability(**place)["capability"])
         dates = {"CreatedAt": found["createdAt"].isoformat(), "ModifiedAt": found["modifiedAt"].isoformat()}
-        told = {"Arn": found["arn"], "Status": found["status"], "Version": found["version"]}
-        return Resource(found["arn"], {**told, **dates})
+        attributes = {"Arn": found["arn"], "Status": found["status"], "Version": found["version"]}
+        return Resource(found["arn"], {**attributes, **dates})
 
 
-def _plain(properties: Properties, without: set[str]) -> dict[str, Any]:
-    """The properties as parameters of the API, but for those that go another way."""
+def _api_parameters(properties: Properties, without: set[str]) -> dict[str, Any]:
+    """The properties as API parameters, except those in `without`."""
     kept: dict[str, Any] = lower_first({name: properties[name] for name in properties.keys() - without})
     return kept
 

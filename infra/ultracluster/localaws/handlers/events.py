@@ -1,6 +1,6 @@
 """AWS::Events::Rule on the default event bus."""
 
-from ultracluster.localaws.handlers.common import as_list, json_text, require_only, tag_changes, undone_on_failure
+from ultracluster.localaws.handlers.common import as_list, json_text, require_only, tag_changes, undo_on_failure
 from ultracluster.localaws.handlers.sqs import require_queue
 from ultracluster.localaws.resources import (
     Context,
@@ -27,17 +27,17 @@ class Rule(Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the rule and point it at its targets."""
+        """Create the rule, then its targets."""
         events, name = context.client("events"), properties.get("Name") or context.physical_name()
         _check_targets(context, properties)
         tags = [*properties.get("Tags", ()), *as_list(context.tags)]
         made = events.put_rule(**_rule(properties), Name=name, Tags=tags)
-        with undone_on_failure(lambda: events.delete_rule(Name=name)):
+        with undo_on_failure(lambda: events.delete_rule(Name=name)):
             _put_targets(context, name, properties)
         return Resource(name, {"Arn": made["RuleArn"], "RuleName": name})
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Put the rule and its targets anew."""
+        """Replace the rule and its targets."""
         events = context.client("events")
         _check_targets(context, new)
         made = events.put_rule(**_rule(new), Name=physical_id)
@@ -53,7 +53,7 @@ class Rule(Handler):
         return Resource(physical_id, {"Arn": made["RuleArn"], "RuleName": physical_id})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Take the targets away, then delete the rule."""
+        """Remove the targets, then delete the rule."""
         events = context.client("events")
         if ids := [target["Id"] for target in properties.get("Targets", ())]:
             events.remove_targets(Rule=physical_id, Ids=ids)
@@ -68,7 +68,7 @@ def _rule(properties: Properties) -> Properties:
 
 
 def _check_targets(context: Context, properties: Properties) -> None:
-    """HandlerError when a target is of a kind that is not known here, or does not exist."""
+    """HandlerError when a target does not exist or its type is not supported."""
     for target in properties.get("Targets", ()):
         require_only(target, _TARGET, "a target of AWS::Events::Rule")
         arn = target["Arn"]
@@ -79,7 +79,7 @@ def _check_targets(context: Context, properties: Properties) -> None:
             lambdas = context.client("lambda")
             require(lambda: lambdas.get_function(FunctionName=arn), f"function {arn} does not exist")  # noqa: B023
         else:
-            raise HandlerError(f"the embedded AWS sends events to queues and functions only, not to {arn}")
+            raise HandlerError(f"the embedded AWS supports only queues and functions as targets, not {arn}")
         if "RoleArn" in target:
             require_role(context, target["RoleArn"])
 

@@ -17,7 +17,7 @@ from ultracluster.localaws.resources import (
     tag_map,
 )
 
-# What a member of LustreConfiguration goes back to when a template drops it; None keeps what FSx chose or was told.
+# Value of a LustreConfiguration member that the template no longer sets; None keeps the present value.
 _DEFAULTS: Mapping[str, Any] = {
     "AutoImportPolicy": "NONE",
     "AutomaticBackupRetentionDays": 0,
@@ -36,7 +36,7 @@ _REPLACING = ("DeploymentType", "CopyTagsToBackups")
 
 @handler
 class FileSystem(Handler):
-    """AWS::FSx::FileSystem of type LUSTRE. Root squash is not in CloudFormation; an update leaves it alone."""
+    """AWS::FSx::FileSystem of type LUSTRE. CloudFormation has no root squash; an update does not change it."""
 
     type = "AWS::FSx::FileSystem"
     supported_properties = frozenset(
@@ -47,15 +47,17 @@ class FileSystem(Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the file system; FSx itself checks what it refers to."""
+        """Create the file system. FSx checks its references."""
         if properties["FileSystemType"] != "LUSTRE":
-            raise HandlerError(f"the embedded AWS makes LUSTRE file systems only, not {properties['FileSystemType']}")
+            raise HandlerError(
+                f"the embedded AWS supports only LUSTRE file systems, not {properties['FileSystemType']}"
+            )
         tags = as_list({**tag_map(properties.get("Tags")), **context.tags})
         answer = context.client("fsx").create_file_system(**{**properties, "Tags": tags})
         return _file_system(answer["FileSystem"])
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Send what changed; members that the template dropped go back to their defaults."""
+        """Send the changes. Members that the template no longer sets return to their defaults."""
         names = changed(old, new) - {"Tags", "LustreConfiguration"}
         if fixed := (names - {"StorageCapacity", "FileSystemTypeVersion"}) | (names - new.keys()):
             raise NotUpdatable(self.type, fixed)
@@ -70,11 +72,11 @@ class FileSystem(Handler):
         return _file_system(found)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete it, with its associations and without a last backup."""
+        """Delete the file system with its associations, without a final backup."""
         context.client("fsx").delete_file_system(FileSystemId=physical_id)
 
     def replaces(self, old: Properties, new: Properties) -> bool:
-        """Whether the deployment type or the tagging of backups changed."""
+        """Whether the deployment type or CopyTagsToBackups changed."""
         before, after = old.get("LustreConfiguration") or {}, new.get("LustreConfiguration") or {}
         return any(before.get(name) != after.get(name) for name in _REPLACING)
 
@@ -92,13 +94,13 @@ class DataRepositoryAssociation(Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Link the directory with the bucket."""
+        """Link the directory to the bucket."""
         tags = as_list({**tag_map(properties.get("Tags")), **context.tags})
         answer = context.client("fsx").create_data_repository_association(**{**properties, "Tags": tags})
         return _association(answer["Association"])
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Chunk size and policies; a policy that the template dropped stops."""
+        """Update chunk size and policies. A policy that the template no longer sets is removed."""
         fsx = context.client("fsx")
         nothing: Properties = {"Events": []}
         answer = fsx.update_data_repository_association(
@@ -110,12 +112,12 @@ class DataRepositoryAssociation(Handler):
         return _association(answer["Association"])
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Unlink."""
+        """Delete the association."""
         context.client("fsx").delete_data_repository_association(AssociationId=physical_id)
 
 
 def _lustre_changes(old: Properties, new: Properties) -> Properties:
-    """Members to send to UpdateFileSystem. NotUpdatable for what FSx never changes."""
+    """Changed members for UpdateFileSystem. NotUpdatable for members that FSx cannot change."""
     names = changed(old, new)
     dropped = names - new.keys()
     if fixed := (names - _UPDATABLE) | (dropped - _DEFAULTS.keys()):

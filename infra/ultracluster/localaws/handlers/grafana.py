@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from ultracluster.localaws.handlers.common import tag_changes, undone_on_failure
+from ultracluster.localaws.handlers.common import tag_changes, undo_on_failure
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -31,7 +31,7 @@ _PARAMETERS = {
     "StackSetName": "stackSetName",
     "VpcConfiguration": "vpcConfiguration",
 }
-# What UpdateWorkspace is told when a template drops a property.
+# Parameters of UpdateWorkspace for properties that the template no longer sets.
 _REMOVALS: dict[str, Properties] = {
     "DataSources": {"workspaceDataSources": []},
     "Description": {"workspaceDescription": ""},
@@ -52,20 +52,20 @@ class Workspace(Handler):
     supported_properties = frozenset({*_PARAMETERS, *_AUTHENTICATION, *_CONFIGURATION, "ClientToken", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the workspace, then set up SAML."""
+        """Create the workspace, then configure SAML."""
         grafana = context.client("grafana")
         parameters = _parameters(properties)
         parameters |= lower_first(pick(properties, "AuthenticationProviders", "ClientToken", "GrafanaVersion"))
         if "PluginAdminEnabled" in properties:
             parameters["configuration"] = _configuration(properties)
         workspace_id = grafana.create_workspace(**parameters, tags=tag_map(properties.get("Tags")))["workspace"]["id"]
-        with undone_on_failure(lambda: grafana.delete_workspace(workspaceId=workspace_id)):
+        with undo_on_failure(lambda: grafana.delete_workspace(workspaceId=workspace_id)):
             if "SamlConfiguration" in properties:
                 _authenticate(grafana, workspace_id, properties)
             return _describe(grafana, workspace_id)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Tell each of the three APIs what changed."""
+        """Send the changes to each of the three APIs."""
         grafana, names = context.client("grafana"), changed(old, new)
         dropped = names - new.keys() - {"SamlConfiguration", "PluginAdminEnabled", "GrafanaVersion", "Tags"}
         if fixed := dropped - _REMOVALS.keys():
@@ -91,12 +91,12 @@ class Workspace(Handler):
 
 
 def _parameters(properties: Properties) -> dict[str, Any]:
-    """Parameters that creating and updating a workspace share."""
+    """Parameters of both CreateWorkspace and UpdateWorkspace."""
     parameters = {_PARAMETERS[name]: value for name, value in properties.items() if name in _PARAMETERS}
     for name in ("networkAccessControl", "vpcConfiguration"):
         if name in parameters:
             parameters[name] = lower_first(parameters[name])
-    if "networkAccessControl" in parameters:  # the API wants both lists, the template may give one
+    if "networkAccessControl" in parameters:  # the API requires both lists, a template may set one
         parameters["networkAccessControl"] = {"prefixListIds": [], "vpceIds": [], **parameters["networkAccessControl"]}
     return parameters
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ultracluster.localaws.handlers.common import as_list, json_text, tag_changes, undone_on_failure
+from ultracluster.localaws.handlers.common import as_list, json_text, tag_changes, undo_on_failure
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -36,7 +36,7 @@ class Role(Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the role, then attach and write its policies."""
+        """Create the role, then attach its managed policies and put its inline policies."""
         iam, name = context.client("iam"), properties.get("RoleName") or context.physical_name(64)
         if boundary := properties.get("PermissionsBoundary"):
             require_policy(context, boundary)
@@ -45,12 +45,12 @@ class Role(Handler):
             AssumeRolePolicyDocument=json_text(properties["AssumeRolePolicyDocument"]),
             **pick(properties, "Path", "Description", "MaxSessionDuration", "PermissionsBoundary", "Tags"),
         )
-        with undone_on_failure(lambda: self.delete(context, name, properties)):
+        with undo_on_failure(lambda: self.delete(context, name, properties)):
             self._set_policies(context, name, {}, properties)
-        return self._described(context, name)
+        return self._resource(context, name)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Everything but name and path."""
+        """Update everything except name and path."""
         iam = context.client("iam")
         trust = json_text(new["AssumeRolePolicyDocument"])
         iam.update_assume_role_policy(RoleName=physical_id, PolicyDocument=trust)
@@ -65,7 +65,7 @@ class Role(Handler):
         added, removed = tag_changes(old, new)
         iam.untag_role(RoleName=physical_id, TagKeys=removed)
         iam.tag_role(RoleName=physical_id, Tags=as_list(added))
-        return self._described(context, physical_id)
+        return self._resource(context, physical_id)
 
     def _set_policies(self, context: Context, name: str, old: Properties, new: Properties) -> None:
         iam = context.client("iam")
@@ -83,11 +83,11 @@ class Role(Handler):
             if policy["PolicyName"] not in written:
                 iam.delete_role_policy(RoleName=name, PolicyName=policy["PolicyName"])
 
-    def _described(self, context: Context, name: str) -> Resource:
+    def _resource(self, context: Context, name: str) -> Resource:
         return Resource(name, pick(require_role(context, name), "Arn", "RoleId"))
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete the role; policies that others gave it keep it alive, as in IAM."""
+        """Delete the role. Policies that others attached prevent that, as in IAM."""
         iam = context.client("iam")
         attached = iam.list_attached_role_policies(RoleName=physical_id)["AttachedPolicies"]
         for policy in attached:
@@ -102,26 +102,26 @@ class Role(Handler):
 
 @handler
 class Policy(Handler):
-    """AWS::IAM::Policy: one document written into each of its roles."""
+    """AWS::IAM::Policy: one inline policy in each of its roles."""
 
     type = "AWS::IAM::Policy"
     supported_properties = frozenset({"PolicyName", "PolicyDocument", "Roles"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Write the policy into every role."""
+        """Put the policy into every role."""
         self._write(context, properties)
         name = context.physical_name(128)
         return Resource(name, {"Id": name})
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Write it anew, and take it from where it no longer belongs."""
+        """Put the policy again, and remove it from roles that left the list."""
         self._write(context, new)
         kept = new.get("Roles", []) if old["PolicyName"] == new["PolicyName"] else []
         self._remove(context, old["PolicyName"], [role for role in old.get("Roles", ()) if role not in kept])
         return Resource(physical_id, {"Id": physical_id})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Take it from every role."""
+        """Remove the policy from every role."""
         self._remove(context, properties["PolicyName"], properties.get("Roles", []))
 
     def _write(self, context: Context, properties: Properties) -> None:
@@ -145,24 +145,24 @@ class Policy(Handler):
 
 @handler
 class ManagedPolicy(Handler):
-    """AWS::IAM::ManagedPolicy. A changed document becomes its new default version."""
+    """AWS::IAM::ManagedPolicy. A changed document becomes the default version."""
 
     type = "AWS::IAM::ManagedPolicy"
     supported_properties = frozenset({"ManagedPolicyName", "Path", "Description", "PolicyDocument", "Roles"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the policy and attach it."""
+        """Create the policy and attach it."""
         arn = context.client("iam").create_policy(
             PolicyName=properties.get("ManagedPolicyName") or context.physical_name(128),
             PolicyDocument=json_text(properties["PolicyDocument"]),
             **pick(properties, "Path", "Description"),
         )["Policy"]["Arn"]
-        with undone_on_failure(lambda: self.delete(context, arn, properties)):
+        with undo_on_failure(lambda: self.delete(context, arn, properties)):
             self._attach(context, arn, {}, properties)
-        return self._described(context, arn)
+        return self._resource(context, arn)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """A new version, and other roles."""
+        """Create a version and change the attachments."""
         iam = context.client("iam")
         if old["PolicyDocument"] != new["PolicyDocument"]:
             others = self._other_versions(context, physical_id)
@@ -171,10 +171,10 @@ class ManagedPolicy(Handler):
             document = json_text(new["PolicyDocument"])
             iam.create_policy_version(PolicyArn=physical_id, PolicyDocument=document, SetAsDefault=True)
         self._attach(context, physical_id, old, new)
-        return self._described(context, physical_id)
+        return self._resource(context, physical_id)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete the policy with its versions; an attachment that others made keeps it alive, as in IAM."""
+        """Delete the policy with its versions. Attachments that others made prevent that, as in IAM."""
         iam = context.client("iam")
         entities = iam.list_entities_for_policy(PolicyArn=physical_id)["PolicyRoles"]
         for role in entities:
@@ -185,7 +185,7 @@ class ManagedPolicy(Handler):
         iam.delete_policy(PolicyArn=physical_id)
 
     def _other_versions(self, context: Context, arn: str) -> list[str]:
-        """Versions that are not the default one, oldest first."""
+        """Versions except the default one, oldest first."""
         versions = context.client("iam").list_policy_versions(PolicyArn=arn)["Versions"]
         numbers = [version["VersionId"] for version in versions if not version["IsDefaultVersion"]]
         return sorted(numbers, key=lambda number: int(number.removeprefix("v")))
@@ -200,7 +200,7 @@ class ManagedPolicy(Handler):
             if role not in after:
                 iam.detach_role_policy(RoleName=role, PolicyArn=arn)
 
-    def _described(self, context: Context, arn: str) -> Resource:
+    def _resource(self, context: Context, arn: str) -> Resource:
         policy = require_policy(context, arn)
         attributes = pick(policy, "PolicyId", "AttachmentCount", "DefaultVersionId", "IsAttachable")
         dates = {name: policy[name].isoformat() for name in ("CreateDate", "UpdateDate")}
@@ -210,13 +210,13 @@ class ManagedPolicy(Handler):
 
 @handler
 class InstanceProfile(Handler):
-    """AWS::IAM::InstanceProfile of one role."""
+    """AWS::IAM::InstanceProfile with one role."""
 
     type = "AWS::IAM::InstanceProfile"
     supported_properties = frozenset({"InstanceProfileName", "Path", "Roles"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the profile and put its role in."""
+        """Create the profile and add its role."""
         iam, name = context.client("iam"), properties.get("InstanceProfileName") or context.physical_name(128)
         role = self._role(context, properties)
         made = iam.create_instance_profile(InstanceProfileName=name, **pick(properties, "Path"))["InstanceProfile"]
@@ -224,23 +224,23 @@ class InstanceProfile(Handler):
         return Resource(name, {"Arn": made["Arn"]})
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Swap the role."""
+        """Replace the role."""
         iam, role = context.client("iam"), self._role(context, new)
-        self._empty(context, physical_id)
+        self._remove_roles(context, physical_id)
         iam.add_role_to_instance_profile(InstanceProfileName=physical_id, RoleName=role)
         found = iam.get_instance_profile(InstanceProfileName=physical_id)["InstanceProfile"]
         return Resource(physical_id, {"Arn": found["Arn"]})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Take the role out and delete the profile."""
-        self._empty(context, physical_id)
+        """Remove the role and delete the profile."""
+        self._remove_roles(context, physical_id)
         context.client("iam").delete_instance_profile(InstanceProfileName=physical_id)
 
     def _role(self, context: Context, properties: Properties) -> str:
         require_role(context, properties["Roles"][0])
         return str(properties["Roles"][0])
 
-    def _empty(self, context: Context, name: str) -> None:
+    def _remove_roles(self, context: Context, name: str) -> None:
         iam = context.client("iam")
         for role in iam.get_instance_profile(InstanceProfileName=name)["InstanceProfile"]["Roles"]:
             iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=role["RoleName"])

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ultracluster.localaws.handlers.common import json_text, tag_changes, undone_on_failure
+from ultracluster.localaws.handlers.common import json_text, tag_changes, undo_on_failure
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -34,7 +34,7 @@ class Key(Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the key; roles that its policy names must be there."""
+        """Create the key. Roles in its policy must exist."""
         kms = context.client("kms")
         policy = self._policy(context, properties)
         made = kms.create_key(
@@ -42,19 +42,19 @@ class Key(Handler):
             **pick(properties, "Description", "BypassPolicyLockoutSafetyCheck", *_FIXED),
             **policy,
         )["KeyMetadata"]
-        with undone_on_failure(lambda: self.delete(context, made["KeyId"], properties)):
+        with undo_on_failure(lambda: self.delete(context, made["KeyId"], properties)):
             self._set_state(context, made["KeyId"], properties)
         return Resource(made["KeyId"], pick(made, "Arn", "KeyId"))
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Everything but what kind of key it is."""
+        """Update everything except the kind of key."""
         if fixed := changed(old, new) & _FIXED:
             raise NotUpdatable(self.type, fixed)
         kms = context.client("kms")
         policy = self._policy(context, new)
         if old.get("KeyPolicy") != new.get("KeyPolicy"):
             if not policy:
-                raise HandlerError("KeyPolicy cannot be taken out of a key")
+                raise HandlerError("KeyPolicy cannot be removed from a key")
             kms.put_key_policy(KeyId=physical_id, PolicyName="default", **policy)
         kms.update_key_description(KeyId=physical_id, Description=new.get("Description", ""))
         self._set_state(context, physical_id, new)
@@ -66,12 +66,12 @@ class Key(Handler):
         return Resource(physical_id, pick(require_key(context, physical_id), "Arn", "KeyId"))
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Schedule the deletion, as KMS does; the key stays pending until then."""
+        """Schedule the deletion, as KMS does. Until then the key is pending deletion."""
         days = properties.get("PendingWindowInDays", 30)
         context.client("kms").schedule_key_deletion(KeyId=physical_id, PendingWindowInDays=days)
 
     def _set_state(self, context: Context, key_id: str, properties: Properties) -> None:
-        """Whether the key is enabled and rotates. A disabled key's rotation cannot be set, so it comes first."""
+        """Set rotation, then whether the key is enabled: rotation cannot be set on a disabled key."""
         kms = context.client("kms")
         kms.enable_key(KeyId=key_id)
         if properties.get("EnableKeyRotation", False):
@@ -85,7 +85,7 @@ class Key(Handler):
         if "KeyPolicy" not in properties:
             return {}
         for principal in _principals(properties["KeyPolicy"]):
-            # KMS refuses a policy with a principal that does not exist. AWS makes service-linked roles itself.
+            # KMS refuses policies with missing principals. AWS creates service-linked roles itself.
             if f":iam::{context.account}:role/" in principal and "/aws-service-role/" not in principal:
                 require_role(context, principal)
         return {"Policy": json_text(properties["KeyPolicy"])}
@@ -112,17 +112,17 @@ class Alias(Handler):
     supported_properties = frozenset({"AliasName", "TargetKeyId"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Name a key."""
+        """Create the alias."""
         require_key(context, properties["TargetKeyId"])
         context.client("kms").create_alias(**properties)
         return Resource(properties["AliasName"], {})
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Point the name at another key."""
+        """Set another target key."""
         require_key(context, new["TargetKeyId"])
         context.client("kms").update_alias(**new)
         return Resource(physical_id, {})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Forget the name."""
+        """Delete the alias."""
         context.client("kms").delete_alias(AliasName=physical_id)

@@ -1,8 +1,8 @@
-"""Custom::AWSCDK-EKS-HelmChart and -KubernetesResource: what the CDK's kubectl function would do, recorded whole.
+"""Custom::AWSCDK-EKS-HelmChart and -KubernetesResource: a record of what the CDK's kubectl function would do.
 
-The function does not run: there is no cluster that it could talk to. What it would be refused is refused here, as
-CloudFormation words the answer of a function that failed. The function gives no physical id, so the CDK's provider
-framework keeps the one of the first request, and no change is a replacement.
+The function does not run, because no Kubernetes runs. Its errors are raised here, in CloudFormation's words for a
+failed function. The function returns no physical id, so the CDK's provider framework keeps the id of the first request,
+and no change is a replacement.
 """
 
 import io
@@ -20,11 +20,11 @@ from moto.core.exceptions import ServiceException
 
 from ultracluster.localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, require
 from ultracluster.localaws.services.eks_access import is_cluster_admin
-from ultracluster.localaws.services.eks_reach import check_reach
+from ultracluster.localaws.services.eks_endpoint import check_endpoint_access
 from ultracluster.localaws.services.eks_store import Cluster, EksBackend
 from ultracluster.localaws.services.kubernetes import CHART_GROUPS, Kubernetes, Rejected, Release, parse_manifests
 
-MAX_TIMEOUT_SECONDS = 900  # of a Lambda function, and so of helm in it
+MAX_TIMEOUT_SECONDS = 900  # of a Lambda function, hence of helm in it
 ON_EVENT = "USER_ON_EVENT_FUNCTION_ARN"  # where the CDK's provider framework has the ARN of its function
 _RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?")
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
@@ -32,28 +32,28 @@ _CRD_GROUP = re.compile(r"^  group: ([\w.-]+)$", re.MULTILINE)
 
 
 class _KubectlHandler(Handler):
-    """What both types share: the function's way to the cluster, and its answers."""
+    """Base of both types: connects to the cluster as the function would, and reports its errors."""
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Do it, and record it."""
-        self._do(context, {}, properties)
+        """Record a Create request."""
+        self._apply(context, {}, properties)
         return Resource(str(uuid.uuid4()), {})
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Do it anew with the new values."""
-        self._do(context, old, new)
+        """Record an Update request."""
+        self._apply(context, old, new)
         return Resource(physical_id, {})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Take it away; of what the API server refuses the function takes no notice."""
-        cluster, entered = _cluster(context, properties)
-        if entered:
-            self._undo(cluster.kubernetes, properties)
+        """Remove the record. The function ignores errors of the API server on Delete."""
+        cluster, is_admin = _cluster(context, properties)
+        if is_admin:
+            self._remove(cluster.kubernetes, properties)
 
-    def _do(self, context: Context, old: Properties, new: Properties) -> None:
-        cluster, entered = _cluster(context, new)
+    def _apply(self, context: Context, old: Properties, new: Properties) -> None:
+        cluster, is_admin = _cluster(context, new)
         try:
-            if not entered:
+            if not is_admin:
                 raise Rejected("error: You must be logged in to the server (Unauthorized)")
             self._record(context, cluster.kubernetes, old, new)
         except Rejected as error:
@@ -62,7 +62,7 @@ class _KubectlHandler(Handler):
     def _record(self, context: Context, kubernetes: Kubernetes, old: Properties, new: Properties) -> None:
         raise NotImplementedError
 
-    def _undo(self, kubernetes: Kubernetes, properties: Properties) -> None:
+    def _remove(self, kubernetes: Kubernetes, properties: Properties) -> None:
         raise NotImplementedError
 
 
@@ -70,7 +70,7 @@ class _KubectlHandler(Handler):
 class HelmChart(_KubectlHandler):
     """A Helm release.
 
-    The function takes any text for yes, "false" too. SkipCrds has no effect, as in the CDK's second EKS module.
+    The function treats any text as true, even "false". SkipCrds has no effect, as in the CDK's second EKS module.
     """
 
     type = "Custom::AWSCDK-EKS-HelmChart"
@@ -102,13 +102,13 @@ class HelmChart(_KubectlHandler):
             )
         )
 
-    def _undo(self, kubernetes: Kubernetes, properties: Properties) -> None:
+    def _remove(self, kubernetes: Kubernetes, properties: Properties) -> None:
         kubernetes.uninstall(properties.get("Namespace", "default"), properties["Release"])
 
 
 @handler
 class KubernetesResource(_KubectlHandler):
-    """Objects of a manifest."""
+    """Kubernetes objects of a manifest."""
 
     type = "Custom::AWSCDK-EKS-KubernetesResource"
     supported_properties = frozenset(
@@ -124,24 +124,24 @@ class KubernetesResource(_KubectlHandler):
         else:
             kubernetes.create(manifests)
 
-    def _undo(self, kubernetes: Kubernetes, properties: Properties) -> None:
+    def _remove(self, kubernetes: Kubernetes, properties: Properties) -> None:
         kubernetes.delete(parse_manifests(properties["Manifest"]))
 
 
 def _cluster(context: Context, properties: Properties) -> tuple[Cluster, bool]:
-    """The cluster, and whether the function's role may do everything in it; HandlerError when it cannot be reached."""
+    """The cluster, and whether the function's role is its administrator. HandlerError when it cannot be reached."""
     function = _kubectl_function(context, properties["ServiceToken"])
     eks = cast("EksBackend", get_backend("eks")[context.account][context.region])
     try:
         cluster = eks.cluster(properties["ClusterName"])
-        check_reach(eks.references, cluster, function.get("VpcConfig") or {})
+        check_endpoint_access(eks.references, cluster, function.get("VpcConfig") or {})
     except ServiceException as error:
         raise _failed(error.message) from error
     return cluster, is_cluster_admin(eks.find("access-entry", cluster, function["Role"]))
 
 
 def _kubectl_function(context: Context, token: str) -> dict[str, Any]:
-    """The configuration of the function behind the provider that the service token names."""
+    """The configuration of the function behind the provider in the service token."""
     if ":function:" not in token:
         raise HandlerError(f"the service token of {context.type} must be a Lambda function, not {token}")
     lambdas = context.client("lambda")
@@ -156,17 +156,17 @@ def _kubectl_function(context: Context, token: str) -> dict[str, Any]:
 
 
 def _chart(context: Context, properties: Properties) -> tuple[str, tuple[str, ...]]:
-    """The name of the chart, and the API groups that it installs; Rejected when helm would not find it."""
+    """The name of the chart and the API groups that it installs. Rejected when helm would not find it."""
     chart, asset = properties.get("Chart"), properties.get("ChartAssetURL")
     repository, version = properties.get("Repository"), properties.get("Version")
     if asset:
         if chart or repository or version:
-            raise Rejected("ChartAssetURL goes with neither Chart, nor Repository, nor Version")
+            raise Rejected("ChartAssetURL cannot be combined with Chart, Repository or Version")
         return _asset(context, asset)
     if not chart:
         raise Rejected("chart or chartAsset must be specified")
     if repository is None and not chart.startswith(("https://", "oci://")):
-        raise Rejected(f"Error: chart {chart} not found: there is no Repository to take it from")
+        raise Rejected(f"Error: chart {chart} not found: no Repository is set")
     if repository and repository.startswith("oci://"):
         if not version:
             raise Rejected(f"an OCI chart needs a Version: {repository}")
@@ -177,7 +177,7 @@ def _chart(context: Context, properties: Properties) -> tuple[str, tuple[str, ..
 
 
 def _asset(context: Context, url: str) -> tuple[str, tuple[str, ...]]:
-    """Name and API groups of a chart that is an archive in S3."""
+    """Name and API groups of a chart archive in S3."""
     bucket, _, key = url.removeprefix("s3://").partition("/")
     try:
         packed = context.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
@@ -190,7 +190,7 @@ def _asset(context: Context, url: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _defined_groups(texts: Iterable[str]) -> set[str]:
-    """The API groups of the CustomResourceDefinitions in the files of a chart, templates or not."""
+    """The API groups of the CustomResourceDefinitions in all files of a chart."""
     return {group for text in texts if "kind: CustomResourceDefinition" in text for group in _CRD_GROUP.findall(text)}
 
 
@@ -205,9 +205,9 @@ def _values(text: str | None) -> dict[str, Any]:
     try:
         values = json.loads(text or "{}")
     except ValueError as error:
-        raise Rejected(f"Values is no JSON: {error}") from error
+        raise Rejected(f"Values is not JSON: {error}") from error
     if not isinstance(values, dict):
-        raise Rejected("Values is no JSON object")
+        raise Rejected("Values is not a JSON object")
     return values
 
 
@@ -218,7 +218,7 @@ def _seconds(duration: str) -> int:
         raise Rejected(f'Error: invalid argument "{duration}" for "--timeout" flag')
     hours, minutes, seconds = (int(part or 0) for part in parts.groups())
     if (total := (hours * 60 + minutes) * 60 + seconds) > MAX_TIMEOUT_SECONDS:
-        raise Rejected(f"Timeout {duration} is longer than the {MAX_TIMEOUT_SECONDS} seconds that the function has")
+        raise Rejected(f"Timeout {duration} is longer than the function's timeout of {MAX_TIMEOUT_SECONDS} seconds")
     return total
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ultracluster.localaws.handlers.common import json_text, tag_changes, undone_on_failure
+from ultracluster.localaws.handlers.common import json_text, tag_changes, undo_on_failure
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -51,19 +51,19 @@ class LogGroup(Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the group; its key must let CloudWatch Logs use it."""
+        """Create the group. Its key policy must allow CloudWatch Logs to use the key."""
         logs, name = context.client("logs"), properties.get("LogGroupName") or context.physical_name(512)
         self._check_key(context, properties)
         optional = {"KmsKeyId": "kmsKeyId", "LogGroupClass": "logGroupClass"}
         optional |= {"DeletionProtectionEnabled": "deletionProtectionEnabled"}
         given = {parameter: properties[found] for found, parameter in optional.items() if found in properties}
         logs.create_log_group(logGroupName=name, **given, **_tags(properties))
-        with undone_on_failure(lambda: logs.delete_log_group(logGroupName=name)):
+        with undo_on_failure(lambda: logs.delete_log_group(logGroupName=name)):
             self._set_retention(context, name, properties)
-        return self._described(context, name)
+        return self._resource(context, name)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Retention, key, protection and tags; a group's class is for life."""
+        """Update retention, key, protection and tags. The class of a group cannot change."""
         logs = context.client("logs")
         if "LogGroupClass" in changed(old, new):
             raise NotUpdatable(self.type, {"LogGroupClass"})
@@ -77,13 +77,13 @@ class LogGroup(Handler):
             protected = new.get("DeletionProtectionEnabled", False)
             logs.put_log_group_deletion_protection(logGroupIdentifier=physical_id, deletionProtectionEnabled=protected)
         _retag(context, require_log_group(context, physical_id)["logGroupArn"], old, new)
-        return self._described(context, physical_id)
+        return self._resource(context, physical_id)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete the group with what was logged."""
+        """Delete the group with its log events."""
         context.client("logs").delete_log_group(logGroupName=physical_id)
 
-    def _described(self, context: Context, name: str) -> Resource:
+    def _resource(self, context: Context, name: str) -> Resource:
         return Resource(name, {"Arn": require_log_group(context, name)["arn"]})
 
     def _set_retention(self, context: Context, name: str, properties: Properties) -> None:
@@ -116,7 +116,7 @@ class ResourcePolicy(Handler):
         return Resource(properties["PolicyName"], {})
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Put it anew."""
+        """Replace the policy."""
         return self.create(context, new)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
@@ -126,13 +126,13 @@ class ResourcePolicy(Handler):
 
 @handler
 class DeliverySource(Handler):
-    """AWS::Logs::DeliverySource: a resource and the kind of its logs."""
+    """AWS::Logs::DeliverySource: a resource and a log type."""
 
     type = "AWS::Logs::DeliverySource"
     supported_properties = frozenset({"Name", "ResourceArn", "LogType", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Name the source; Logs checks the kind, and a PCS cluster must be there."""
+        """Create the source. Logs checks the log type; a PCS cluster must exist."""
         if missing := {"ResourceArn", "LogType"} - properties.keys():
             raise HandlerError(f"{', '.join(sorted(missing))} is missing")
         arn = properties["ResourceArn"]
@@ -142,17 +142,17 @@ class DeliverySource(Handler):
         context.client("logs").put_delivery_source(
             name=properties["Name"], resourceArn=arn, logType=properties["LogType"], **_tags(properties)
         )
-        return self._described(context, properties["Name"])
+        return self._resource(context, properties["Name"])
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Retag; what a source stands for is for life."""
+        """Retag. Resource and log type cannot change."""
         if fixed := changed(old, new) - {"Tags"}:
             raise NotUpdatable(self.type, fixed)
-        made = self._described(context, physical_id)
+        made = self._resource(context, physical_id)
         _retag(context, made.attributes["Arn"], old, new)
         return made
 
-    def _described(self, context: Context, name: str) -> Resource:
+    def _resource(self, context: Context, name: str) -> Resource:
         source = context.client("logs").get_delivery_source(name=name)["deliverySource"]
         about = {"Arn": source["arn"], "Service": source["service"], "ResourceArns": source["resourceArns"]}
         return Resource(name, about)
@@ -170,31 +170,31 @@ class DeliveryDestination(Handler):
     supported_properties = frozenset({"Name", "DestinationResourceArn", "OutputFormat", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Name the destination, which must be there."""
+        """Create the destination. Its log group or bucket must exist."""
         arn = properties.get("DestinationResourceArn", "")
         if ":log-group:" in arn:
             require_log_group(context, arn.split(":log-group:")[1].removesuffix(":*"))
         elif arn.startswith("arn:aws:s3:::"):
             require_bucket(context, arn.removeprefix("arn:aws:s3:::").split("/")[0])
         else:
-            raise HandlerError(f"the embedded AWS delivers no logs to {arn or 'nothing'}")
+            raise HandlerError(f"the embedded AWS does not deliver logs to {arn or 'an empty destination'}")
         context.client("logs").put_delivery_destination(
             name=properties["Name"],
             deliveryDestinationConfiguration={"destinationResourceArn": arn},
             **({"outputFormat": properties["OutputFormat"]} if "OutputFormat" in properties else {}),
             **_tags(properties),
         )
-        return self._described(context, properties["Name"])
+        return self._resource(context, properties["Name"])
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Retag: all else is fixed."""
+        """Retag. Nothing else can change in place."""
         if fixed := changed(old, new) - {"Tags"}:
             raise NotUpdatable(self.type, fixed)
-        made = self._described(context, physical_id)
+        made = self._resource(context, physical_id)
         _retag(context, made.attributes["Arn"], old, new)
         return made
 
-    def _described(self, context: Context, name: str) -> Resource:
+    def _resource(self, context: Context, name: str) -> Resource:
         found = context.client("logs").get_delivery_destination(name=name)["deliveryDestination"]
         return Resource(name, {"Arn": found["arn"], "DeliveryDestinationType": found["deliveryDestinationType"]})
 
@@ -214,23 +214,23 @@ class Delivery(Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Connect the two; Logs checks that both are there."""
+        """Create the delivery. Logs checks that source and destination exist."""
         made = context.client("logs").create_delivery(
             deliverySourceName=properties["DeliverySourceName"],
             deliveryDestinationArn=properties["DeliveryDestinationArn"],
             **self._format(properties),
             **_tags(properties),
         )["delivery"]
-        return self._described(made)
+        return self._resource(made)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Fields, delimiter, path and tags."""
+        """Update fields, delimiter, path and tags."""
         logs, asked = context.client("logs"), self._format(new)
         if gone := self._format(old).keys() - asked.keys():
             raise NotUpdatable(self.type, gone)
         if asked:
             logs.update_delivery_configuration(id=physical_id, **asked)
-        made = self._described(logs.get_delivery(id=physical_id)["delivery"])
+        made = self._resource(logs.get_delivery(id=physical_id)["delivery"])
         _retag(context, made.attributes["Arn"], old, new)
         return made
 
@@ -242,10 +242,10 @@ class Delivery(Handler):
             asked["s3DeliveryConfiguration"] = {paths[name]: value for name, value in path.items()}
         return asked
 
-    def _described(self, delivery: dict[str, Any]) -> Resource:
+    def _resource(self, delivery: dict[str, Any]) -> Resource:
         about = {"DeliveryId": delivery["id"], "Arn": delivery["arn"]}
         return Resource(delivery["id"], {**about, "DeliveryDestinationType": delivery["deliveryDestinationType"]})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Stop the delivery."""
+        """Delete the delivery."""
         context.client("logs").delete_delivery(id=physical_id)

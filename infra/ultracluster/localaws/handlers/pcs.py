@@ -1,9 +1,9 @@
-"""AWS::PCS::*: Ref gives the ARN. The API checks names, references and limits; its refusals are the reasons shown."""
+"""AWS::PCS::*: Ref gives the ARN. The API checks names, references and limits; its errors become status reasons."""
 
 import time
 from typing import Any, ClassVar
 
-from ultracluster.localaws.handlers.common import undone_on_failure
+from ultracluster.localaws.handlers.common import undo_on_failure
 from ultracluster.localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, lower_first
 
 _LISTS = ("SlurmCustomSettings", "SlurmdbdCustomSettings", "CgroupCustomSettings", "GresCustomSettings")
@@ -23,7 +23,7 @@ _WAIT_SECONDS = 60.0
 
 
 class _PcsHandler(Handler):
-    """What the three types share: `kind` is the API's word for the type, `member` the key of its answers."""
+    """Base of the three types: `kind` is the type's name in API actions, `member` its key in responses."""
 
     kind: ClassVar[str]
     member: ClassVar[str]
@@ -35,54 +35,54 @@ class _PcsHandler(Handler):
         parameters["tags"] = {**(properties.get("Tags") or {}), **context.tags}
         answer = getattr(context.client("pcs"), f"create_{self.kind}")(**parameters)
         arn = answer[self.member]["arn"]
-        with undone_on_failure(lambda: self.delete(context, arn, properties)):
-            return self._settled(context, arn)
+        with undo_on_failure(lambda: self.delete(context, arn, properties)):
+            return self._wait_until_active(context, arn)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
         parameters = self._changes(old, new)
         if parameters:
-            getattr(context.client("pcs"), f"update_{self.kind}")(**self._address(physical_id), **parameters)
+            getattr(context.client("pcs"), f"update_{self.kind}")(**self._identifiers(physical_id), **parameters)
         _retag(context, physical_id, old.get("Tags") or {}, new.get("Tags") or {})
-        return self._settled(context, physical_id)
+        return self._wait_until_active(context, physical_id)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        getattr(context.client("pcs"), f"delete_{self.kind}")(**self._address(physical_id))
+        getattr(context.client("pcs"), f"delete_{self.kind}")(**self._identifiers(physical_id))
 
     def _parameters(self, properties: Properties) -> dict[str, Any]:
-        """Parameters of the create call, name and tags aside."""
+        """Parameters of the create call without name and tags."""
         raise NotImplementedError
 
     def _changes(self, old: Properties, new: Properties) -> dict[str, Any]:
-        """Parameters of the update call; what the template dropped goes back to its default."""
+        """Parameters of the update call. Properties that the template no longer sets return to their defaults."""
         raise NotImplementedError
 
-    def _address(self, arn: str) -> dict[str, str]:
-        """Identifiers of a resource, out of its ARN `...:cluster/<id>[/<kind>/<id>]`."""
+    def _identifiers(self, arn: str) -> dict[str, str]:
+        """Identifiers of a resource from its ARN `...:cluster/<id>[/<kind>/<id>]`."""
         parts = arn.rsplit(":", 1)[1].split("/")
         address = {"clusterIdentifier": parts[1]}
         if len(parts) > 2:
             address[f"{self.member}Identifier"] = parts[3]
         return address
 
-    def _settled(self, context: Context, arn: str) -> Resource:
-        """The resource once it is ACTIVE; HandlerError when it fails or takes too long."""
+    def _wait_until_active(self, context: Context, arn: str) -> Resource:
+        """The resource once it is ACTIVE. HandlerError when that fails or takes too long."""
         get = getattr(context.client("pcs"), f"get_{self.kind}")
         deadline = time.monotonic() + _WAIT_SECONDS
-        while (found := get(**self._address(arn))[self.member])["status"] != "ACTIVE":
+        while (found := get(**self._identifiers(arn))[self.member])["status"] != "ACTIVE":
             if found["status"].endswith("_FAILED") or time.monotonic() > deadline:
                 raise HandlerError(f"{self.type} {found['name']} is {found['status']}: {found.get('errorInfo', '')}")
             time.sleep(0.05)
         shown = {name[:1].upper() + name[1:]: found[name] for name in ("arn", "id", "status")}
-        return Resource(arn, {**shown, **self._more_attributes(found)})
+        return Resource(arn, {**shown, **self._extra_attributes(found)})
 
-    def _more_attributes(self, found: dict[str, Any]) -> dict[str, Any]:
-        """Attributes beyond Arn, Id and Status."""
+    def _extra_attributes(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Attributes other than Arn, Id and Status."""
         return {"ErrorInfo": found.get("errorInfo", [])}
 
 
 @handler
 class Cluster(_PcsHandler):
-    """AWS::PCS::Cluster. AuthKey and JwtAuth are outputs of the service, so SlurmConfiguration may not hold them."""
+    """AWS::PCS::Cluster. PCS sets AuthKey and JwtAuth, so SlurmConfiguration may not contain them."""
 
     type = "AWS::PCS::Cluster"
     kind, member, name_limit = "cluster", "cluster", 40
@@ -103,14 +103,14 @@ class Cluster(_PcsHandler):
             changes["slurmConfiguration"] = _configuration_change(old, new, _CLUSTER_DEFAULTS)
         return changes
 
-    def _more_attributes(self, found: dict[str, Any]) -> dict[str, Any]:
+    def _extra_attributes(self, found: dict[str, Any]) -> dict[str, Any]:
         endpoints = [{name[:1].upper() + name[1:]: value for name, value in end.items()} for end in found["endpoints"]]
-        return {**super()._more_attributes(found), "Endpoints": endpoints}
+        return {**super()._extra_attributes(found), "Endpoints": endpoints}
 
 
 @handler
 class ComputeNodeGroup(_PcsHandler):
-    """AWS::PCS::ComputeNodeGroup. CustomLaunchTemplate is optional in the schema, but the API wants it."""
+    """AWS::PCS::ComputeNodeGroup. CustomLaunchTemplate is optional in the schema but required by the API."""
 
     type = "AWS::PCS::ComputeNodeGroup"
     kind, member, name_limit = "compute_node_group", "computeNodeGroup", 25
@@ -138,7 +138,7 @@ class ComputeNodeGroup(_PcsHandler):
         before, after = self._parameters(old), self._parameters(new)
         dropped = before.keys() - after.keys() - {"slurmConfiguration"}
         if fixed := dropped - _GROUP_REMOVALS.keys():
-            raise HandlerError(f"{self.type} cannot do without {', '.join(sorted(fixed))}")
+            raise HandlerError(f"{self.type} must keep {', '.join(sorted(fixed))}")
         changes = {name: value for name, value in after.items() if before.get(name) != value}
         changes |= {name: _GROUP_REMOVALS[name] for name in dropped}
         if after.get("purchaseOption") != "SPOT" and "spotOptions" in dropped:
@@ -179,12 +179,12 @@ class Queue(_PcsHandler):
 
 
 def _configuration(properties: Properties) -> dict[str, Any]:
-    """SlurmConfiguration as the create call wants it."""
-    return _lowered(properties.get("SlurmConfiguration") or {})
+    """SlurmConfiguration as the create call takes it."""
+    return _lower_first_letters(properties.get("SlurmConfiguration") or {})
 
 
-def _lowered(configuration: Properties) -> dict[str, Any]:
-    """Lower first letters, except in gres records, whose keys are gres.conf's own."""
+def _lower_first_letters(configuration: Properties) -> dict[str, Any]:
+    """CamelCase keys, except in gres records, whose keys are those of gres.conf."""
     lowered: dict[str, Any] = lower_first(configuration)
     if "GresCustomSettings" in configuration:
         lowered["gresCustomSettings"] = configuration["GresCustomSettings"]
@@ -192,16 +192,16 @@ def _lowered(configuration: Properties) -> dict[str, Any]:
 
 
 def _configuration_change(old: Properties, new: Properties, defaults: Properties) -> dict[str, Any]:
-    """The new configuration; what the template dropped, in blocks too, goes back to its default, a list to empty."""
+    """The new configuration. Removed members, also in blocks, return to their defaults; removed lists become empty."""
     before, after = old.get("SlurmConfiguration") or {}, new.get("SlurmConfiguration") or {}
     for name, value in after.items():
-        if value == []:  # the API would clear the list, but the same template could not be deployed afresh
+        if value == []:  # the API would clear the list, but refuse it in a new cluster
             raise HandlerError(f"SlurmConfiguration.{name} is an empty list, which AWS PCS refuses; leave it out")
     full = {name: [] if name in _LISTS else defaults[name] for name in before if name not in after}
     for name, value in after.items():
         full[name] = {**defaults.get(name, {}), **value} if isinstance(value, dict) else value
     changed = {name: value for name, value in full.items() if before.get(name) != value}
-    return _lowered(changed)
+    return _lower_first_letters(changed)
 
 
 def _retag(context: Context, arn: str, old: dict[str, str], new: dict[str, str]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from ultracluster.localaws.handlers.common import json_text, require_only, undone_on_failure
+from ultracluster.localaws.handlers.common import json_text, require_only, undo_on_failure
 from ultracluster.localaws.handlers.s3_lifecycle import lifecycle_rules
 from ultracluster.localaws.resources import (
     Context,
@@ -25,7 +25,7 @@ _PUBLIC_ACCESS = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "R
 
 @handler
 class Bucket(Handler):
-    """AWS::S3::Bucket: encryption, versions, public access, ownership, life cycle, access logs and tags."""
+    """AWS::S3::Bucket: encryption, versions, public access, ownership, lifecycle, access logs and tags."""
 
     type = "AWS::S3::Bucket"
     supported_properties = frozenset(
@@ -34,23 +34,23 @@ class Bucket(Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Make the bucket, then set it up."""
+        """Create the bucket, then configure it."""
         s3, name = context.client("s3"), properties.get("BucketName") or context.physical_name(63).lower()
         if _exists(context, name):
             raise HandlerError(f"{name} already exists")
         place = {"CreateBucketConfiguration": {"LocationConstraint": context.region}}
         s3.create_bucket(Bucket=name, **({} if context.region == "us-east-1" else place))
-        with undone_on_failure(lambda: s3.delete_bucket(Bucket=name)):
+        with undo_on_failure(lambda: s3.delete_bucket(Bucket=name)):
             self._configure(context, name, {}, properties)
-        return self._described(context, name)
+        return self._resource(context, name)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Everything but the name."""
+        """Update everything except the name."""
         self._configure(context, physical_id, old, new)
-        return self._described(context, physical_id)
+        return self._resource(context, physical_id)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """S3 refuses while an object, a version or a delete marker is left."""
+        """S3 refuses while the bucket contains an object, a version or a delete marker."""
         context.client("s3").delete_bucket(Bucket=physical_id)
 
     def _configure(self, context: Context, name: str, old: Properties, new: Properties) -> None:
@@ -68,7 +68,7 @@ class Bucket(Handler):
             if prop in changed(old, new):
                 step(context, name, new.get(prop))
 
-    def _described(self, context: Context, name: str) -> Resource:
+    def _resource(self, context: Context, name: str) -> Resource:
         website = f"http://{name}.s3-website-{context.region}.amazonaws.com"
         attributes = {
             "Arn": f"arn:{context.partition}:s3:::{name}",
@@ -88,8 +88,8 @@ def _exists(context: Context, name: str) -> bool:
     return True
 
 
-def _set_acl(context: Context, name: str, acl: str | None) -> None:  # noqa: ARG001 - one step of many
-    # What a bucket has anyway. moto shows one permission of a canned list that grants several.
+def _set_acl(context: Context, name: str, acl: str | None) -> None:  # noqa: ARG001 - all steps share this signature
+    # Every bucket has this ACL. moto returns one permission of a canned ACL that grants several.
     if acl not in (None, "Private"):
         raise HandlerError(f"the embedded AWS does not support AccessControl {acl}")
 
@@ -111,7 +111,7 @@ def _set_encryption(context: Context, name: str, encryption: Mapping[str, Any] |
 
 
 def _set_versioning(context: Context, name: str, versioning: Mapping[str, Any] | None) -> None:
-    # S3 cannot take versioning back, only suspend it.
+    # S3 cannot remove versioning, only suspend it.
     status = (versioning or {}).get("Status", "Suspended")
     context.client("s3").put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": status})
 
@@ -170,7 +170,7 @@ class BucketPolicy(Handler):
     supported_properties = frozenset({"Bucket", "PolicyDocument"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Put the policy; a bucket has one."""
+        """Put the policy. A bucket has at most one."""
         s3, bucket = context.client("s3"), properties["Bucket"]
         require_bucket(context, bucket)
         try:
@@ -180,11 +180,11 @@ class BucketPolicy(Handler):
         raise HandlerError(f"The bucket policy already exists on bucket {bucket}.")
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Put it anew."""
+        """Replace the policy."""
         return self._put(context, new)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Take the policy off the bucket."""
+        """Delete the policy of the bucket."""
         context.client("s3").delete_bucket_policy(Bucket=physical_id)
 
     def _put(self, context: Context, properties: Properties) -> Resource:

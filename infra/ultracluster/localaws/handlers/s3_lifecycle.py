@@ -1,4 +1,4 @@
-"""A bucket's life cycle rules: CloudFormation words them unlike S3's API."""
+"""A bucket's lifecycle rules: CloudFormation's form of them as S3's API takes it."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def _rule(rule: Properties) -> dict[str, Any]:
 
 
 def _filter(rule: Properties) -> dict[str, Any]:
-    """One condition stands alone, more stand under And; none is the empty prefix, which meets every object."""
+    """One condition stands alone; several are in And. The empty prefix, without conditions, matches all objects."""
     sizes = {name: int(value) for name, value in pick(rule, "ObjectSizeGreaterThan", "ObjectSizeLessThan").items()}
     tags = rule.get("TagFilters", [])
     conditions = {**pick(rule, "Prefix"), **sizes}

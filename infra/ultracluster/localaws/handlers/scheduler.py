@@ -1,4 +1,4 @@
-"""AWS::Scheduler::Schedule of the default group. Nothing is run when its time comes."""
+"""AWS::Scheduler::Schedule of the default group. The schedule never runs."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from ultracluster.localaws.resources import (
     require_key,
 )
 from ultracluster.localaws.services.references import References
-from ultracluster.localaws.services.trust import trusts
+from ultracluster.localaws.services.trust import allows_service
 
 # EventBridge Scheduler User Guide, "Schedule types" and "Universal targets" (2026).
 EXPRESSIONS = (
@@ -53,7 +53,7 @@ class Schedule(Handler):
         return Resource(name, {"Arn": made["ScheduleArn"]})
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Put the schedule anew: what the template dropped goes."""
+        """Replace the schedule. Properties that the template no longer sets are removed."""
         _check(context, new)
         made = context.client("scheduler").update_schedule(**{"State": "ENABLED", **new, "Name": physical_id})
         return Resource(physical_id, {"Arn": made["ScheduleArn"]})
@@ -81,7 +81,7 @@ def _check(context: Context, properties: Properties) -> None:
 
 def _check_target(context: Context, target: Properties) -> None:
     role = References(context.account, context.region, context.partition).role(target["RoleArn"])
-    if role is None or not trusts(role, "scheduler.amazonaws.com"):
+    if role is None or not allows_service(role, "scheduler.amazonaws.com"):
         raise HandlerError(
             f"The execution role you provide must allow AWS EventBridge Scheduler to assume the role: "
             f"{target['RoleArn']}."
@@ -97,11 +97,11 @@ def _check_target(context: Context, target: Properties) -> None:
         lambdas = context.client("lambda")
         require(lambda: lambdas.get_function(FunctionName=arn), f"function {arn} does not exist")
     else:
-        raise HandlerError(f"the embedded AWS knows API calls, queues and functions as targets, not {arn}")
+        raise HandlerError(f"the embedded AWS supports only API calls, queues and functions as targets, not {arn}")
 
 
 def _check_call(arn: str, service: str, action: str, text: str | None) -> None:
-    """A universal target names an action of AWS that changes something, and gives its parameters as JSON."""
+    """A universal target names an API action that is not read-only, and passes its parameters as JSON."""
     try:
         operations = get_session().get_service_model(service).operation_names
     except UnknownServiceError as error:
@@ -109,7 +109,7 @@ def _check_call(arn: str, service: str, action: str, text: str | None) -> None:
     if action[:1].upper() + action[1:] not in operations or action.lower().startswith(_READ_ONLY):
         raise HandlerError(f"Target {arn} names no action that Scheduler calls.")
     if not isinstance(_parsed(text or "{}"), dict):
-        raise HandlerError(f"Input of target {arn} is no JSON object.")
+        raise HandlerError(f"Input of target {arn} is not a JSON object.")
 
 
 def _parsed(text: str) -> Any:

@@ -15,7 +15,7 @@ from ultracluster.localaws.resources import (
     tag_map,
 )
 
-# SQS API reference, CreateQueue (2026): what an attribute goes back to when the template says no more of it.
+# SQS API reference, CreateQueue (2026): defaults of attributes that the template no longer sets.
 DEFAULTS = {
     "DelaySeconds": "0",
     "KmsDataKeyReusePeriodSeconds": "300",
@@ -49,10 +49,10 @@ class Queue(Handler):
         tags = {**tag_map(properties.get("Tags")), **context.tags}
         sqs = context.client("sqs")
         made = sqs.create_queue(QueueName=name, Attributes=self._attributes(context, properties), tags=tags)
-        return self._described(context, made["QueueUrl"])
+        return self._resource(context, made["QueueUrl"])
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Set the attributes anew."""
+        """Set all attributes again."""
         sqs = context.client("sqs")
         gone = {name: value for name, value in DEFAULTS.items() if name in old and name not in new}
         sqs.set_queue_attributes(QueueUrl=physical_id, Attributes={**gone, **self._attributes(context, new)})
@@ -61,7 +61,7 @@ class Queue(Handler):
             sqs.tag_queue(QueueUrl=physical_id, Tags=added)
         if removed:
             sqs.untag_queue(QueueUrl=physical_id, TagKeys=removed)
-        return self._described(context, physical_id)
+        return self._resource(context, physical_id)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
         """Delete the queue."""
@@ -78,7 +78,7 @@ class Queue(Handler):
         names = DEFAULTS.keys() & properties.keys()
         return {name: _text(properties[name]) for name in sorted(names)}
 
-    def _described(self, context: Context, url: str) -> Resource:
+    def _resource(self, context: Context, url: str) -> Resource:
         answer = context.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
         arn = answer["Attributes"]["QueueArn"]
         return Resource(url, {"Arn": arn, "QueueName": arn.rsplit(":", 1)[-1], "QueueUrl": url})
@@ -92,19 +92,19 @@ class QueuePolicy(Handler):
     supported_properties = frozenset({"PolicyDocument", "Queues"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Write the policy into every queue."""
+        """Put the policy on every queue."""
         self._write(context, properties["Queues"], json_text(properties["PolicyDocument"]))
         name = context.physical_name(100)
         return Resource(name, {"Id": name})
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Write it anew, and take it from queues that it no longer is for."""
+        """Put the policy again, and remove it from queues that left the list."""
         self._write(context, new["Queues"], json_text(new["PolicyDocument"]))
         self._write(context, [url for url in old["Queues"] if url not in new["Queues"]], "")
         return Resource(physical_id, {"Id": physical_id})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Take it from every queue."""
+        """Remove the policy from every queue."""
         self._write(context, properties["Queues"], "")
 
     def _write(self, context: Context, urls: list[str], policy: str) -> None:

@@ -2,7 +2,7 @@
 
 import re
 
-from ultracluster.localaws.handlers.common import undone_on_failure
+from ultracluster.localaws.handlers.common import undo_on_failure
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -17,7 +17,7 @@ from ultracluster.localaws.resources import (
 
 @handler
 class Parameter(Handler):
-    """A parameter of the parameter store."""
+    """A parameter in Parameter Store."""
 
     type = "AWS::SSM::Parameter"
     supported_properties = frozenset(
@@ -25,17 +25,17 @@ class Parameter(Handler):
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Put a parameter that is not there yet."""
+        """Put a new parameter."""
         name = properties.get("Name") or f"CFN-{context.logical_id}-{context.physical_name()[-12:]}"
         ssm = context.client("ssm")
         _check(properties)
         ssm.put_parameter(Name=name, Overwrite=False, **_settings(properties))
-        with undone_on_failure(lambda: ssm.delete_parameter(Name=name)):
+        with undo_on_failure(lambda: ssm.delete_parameter(Name=name)):
             _tag(context, name, {}, properties.get("Tags", {}))
         return _resource(context, name, properties)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Put the parameter anew; the store keeps what a put does not name, so a removed property is put empty."""
+        """Put the parameter again. PutParameter keeps members that are not set, so removed properties are put empty."""
         _check(new)
         gone = {"Description": "", "AllowedPattern": ""}
         removed = {name: gone[name] for name in changed(old, new) if name in gone and name not in new}
@@ -53,7 +53,7 @@ def _settings(properties: Properties) -> Properties:
 
 
 def _check(properties: Properties) -> None:
-    """The store refuses a value that breaks its own pattern; moto does not."""
+    """Parameter Store refuses a value that does not match AllowedPattern; moto does not."""
     pattern, value = properties.get("AllowedPattern"), properties["Value"]
     if pattern and not re.fullmatch(pattern, value):
         raise HandlerError(f"Parameter value, cannot be validated against allowedPattern: {pattern}")

@@ -1,4 +1,4 @@
-"""What moto lacks, added to it from outside: importing this package changes nothing, `activate()` does."""
+"""Services and behaviour that moto lacks. Importing this package changes nothing; `activate()` adds them to moto."""
 
 import functools
 import importlib
@@ -8,9 +8,9 @@ from typing import Any
 
 @functools.cache
 def activate() -> None:
-    """Add to moto, once for this process, what the modules of this package hold: each has an `activate()` of its own.
+    """Call `activate()` of every module in this package that has one, once in this process.
 
-    Modules without one are shared parts.
+    Modules without it are shared helpers.
     """
     for found in pkgutil.iter_modules(__path__):
         module: Any = importlib.import_module(f"{__name__}.{found.name}")

@@ -1,4 +1,4 @@
-"""Managed Prometheus beyond moto's: customer keys, workspace configuration, query logging, and what AMP refuses."""
+"""Amazon Managed Service for Prometheus: KMS keys, workspace configuration, query logging and validation."""
 
 import copy
 import datetime
@@ -20,17 +20,17 @@ ACTIVE = {"statusCode": "ACTIVE"}
 
 
 class ApsResponse(CheckedInput, PrometheusServiceResponse):  # type: ignore[misc]  # moto is untyped
-    """The AMP API: moto's, with these actions in place of its own or added."""
+    """The AMP API: moto's class with some actions replaced and others added."""
 
     @property
     def references(self) -> References:
-        """What the request may refer to."""
+        """Look-ups in the other services of the caller's account and Region."""
         return References(self.current_account, self.region, self.partition)
 
     # workspaces
 
     def create_workspace(self) -> ActionResult:
-        """Make a workspace, under a customer's key if one is given."""
+        """Create a workspace, encrypted with a customer managed key if the request has one."""
         key = self.params.get("kmsKeyArn")
         if len(self.amp_backend.workspaces) >= MAX_WORKSPACES:
             members = {
@@ -47,17 +47,17 @@ class ApsResponse(CheckedInput, PrometheusServiceResponse):  # type: ignore[misc
                 raise _invalid("kmsKeyArn", f"KMS key {key} does not exist or is not enabled.")
         workspace = self.amp_backend.create_workspace(self.params.get("alias"), self.params.get("tags") or {})
         workspace.added = {"kmsKeyArn": key, "configuration": dict(DEFAULTS)}
-        return ActionResult(self._shown(workspace))
+        return ActionResult(self._description(workspace))
 
     def describe_workspace(self) -> ActionResult:
         """One workspace."""
-        return ActionResult({"workspace": self._shown(self._workspace())})
+        return ActionResult({"workspace": self._description(self._workspace())})
 
     def list_workspaces(self) -> ActionResult:
-        """All workspaces, or those whose alias starts with the one given."""
+        """All workspaces, or those whose alias starts with `alias`."""
         wanted = self.params.get("alias") or ""
         found = [one for one in self.amp_backend.workspaces.values() if (one.alias or "").startswith(wanted)]
-        return self.page("workspaces", [self._shown(workspace) for workspace in found])
+        return self.page("workspaces", [self._description(workspace) for workspace in found])
 
     def update_workspace_alias(self) -> ActionResult:
         """Rename a workspace."""
@@ -76,7 +76,7 @@ class ApsResponse(CheckedInput, PrometheusServiceResponse):  # type: ignore[misc
         return ActionResult({"workspaceConfiguration": {"status": ACTIVE, **self._workspace().added["configuration"]}})
 
     def update_workspace_configuration(self) -> ActionResult:
-        """Change what the request names."""
+        """Update the members in the request."""
         workspace = self._workspace()
         change = {name: value for name, value in self.params.items() if name not in ("workspaceId", "clientToken")}
         for name, most in (
@@ -95,15 +95,15 @@ class ApsResponse(CheckedInput, PrometheusServiceResponse):  # type: ignore[misc
         return self._create("logging", {"logGroupArn": self._log_group(self.params["logGroupArn"])})
 
     def describe_logging_configuration(self) -> ActionResult:
-        """Where errors go."""
-        return ActionResult({"loggingConfiguration": self._kept("logging")})
+        """The logging configuration."""
+        return ActionResult({"loggingConfiguration": self._existing("logging")})
 
     def update_logging_configuration(self) -> ActionResult:
-        """Send them elsewhere."""
+        """Change the log group."""
         return self._update("logging", {"logGroupArn": self._log_group(self.params["logGroupArn"])})
 
     def delete_logging_configuration(self) -> ActionResult:
-        """Stop it."""
+        """Delete the configuration."""
         return self._delete("logging")
 
     # logging of queries
@@ -113,18 +113,18 @@ class ApsResponse(CheckedInput, PrometheusServiceResponse):  # type: ignore[misc
         return self._create("queryLogging", {"destinations": self._destinations()})
 
     def describe_query_logging_configuration(self) -> ActionResult:
-        """Where queries go."""
-        return ActionResult({"queryLoggingConfiguration": self._kept("queryLogging")})
+        """The query logging configuration."""
+        return ActionResult({"queryLoggingConfiguration": self._existing("queryLogging")})
 
     def update_query_logging_configuration(self) -> ActionResult:
-        """Send them elsewhere, or others."""
+        """Change the destinations."""
         return self._update("queryLogging", {"destinations": self._destinations()})
 
     def delete_query_logging_configuration(self) -> ActionResult:
-        """Stop it."""
+        """Delete the configuration."""
         return self._delete("queryLogging")
 
-    # parts of the actions
+    # helpers
 
     def _workspace(self) -> Any:
         workspace_id = self.params["workspaceId"]
@@ -132,7 +132,7 @@ class ApsResponse(CheckedInput, PrometheusServiceResponse):  # type: ignore[misc
             raise _missing(f"Workspace {workspace_id} was not found.", workspace_id)
         return self.amp_backend.workspaces[workspace_id]
 
-    def _shown(self, workspace: Any) -> dict[str, Any]:
+    def _description(self, workspace: Any) -> dict[str, Any]:
         key = workspace.added["kmsKeyArn"]
         return {**workspace.to_dict(), **({"kmsKeyArn": key} if key else {})}
 
@@ -146,7 +146,7 @@ class ApsResponse(CheckedInput, PrometheusServiceResponse):  # type: ignore[misc
         workspace.added[what] = {**kept, **content}
         return ActionResult({"status": ACTIVE})
 
-    def _kept(self, what: str) -> dict[str, Any]:
+    def _existing(self, what: str) -> dict[str, Any]:
         workspace = self._workspace()
         if what not in workspace.added:
             raise _missing(f"The workspace has no {what} configuration.", workspace.workspace_id)
@@ -154,11 +154,11 @@ class ApsResponse(CheckedInput, PrometheusServiceResponse):  # type: ignore[misc
         return kept
 
     def _update(self, what: str, content: dict[str, Any]) -> ActionResult:
-        self._kept(what).update(content, modifiedAt=datetime.datetime.now(datetime.UTC))
+        self._existing(what).update(content, modifiedAt=datetime.datetime.now(datetime.UTC))
         return ActionResult({"status": ACTIVE})
 
     def _delete(self, what: str) -> ActionResult:
-        self._kept(what)
+        self._existing(what)
         del self._workspace().added[what]
         return EmptyResult()
 
@@ -176,7 +176,7 @@ class ApsResponse(CheckedInput, PrometheusServiceResponse):  # type: ignore[misc
 
 @functools.cache
 def activate() -> None:
-    """Put this class in the place of moto's, and add its paths."""
+    """Replace moto's class by this one and add its paths."""
     workspace = "{0}/workspaces/(?P<workspace_id>[^/]+)"
     for path in (*urls.url_paths, f"{workspace}/configuration$", f"{workspace}/logging/query$"):
         urls.url_paths[path] = ApsResponse.dispatch

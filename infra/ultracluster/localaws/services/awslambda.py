@@ -1,4 +1,4 @@
-"""What moto's Lambda forgets of a function: its logging and VPC, and on update tracing, storage, key, architecture."""
+"""Lambda function settings that moto drops: logging and VPC; on update also tracing, storage, key and architecture."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ from ultracluster.localaws.services.references import References
 
 
 def activate() -> None:
-    """Mend moto's functions."""
+    """Patch moto's functions."""
     from moto.awslambda.models import LambdaFunction
 
     patch_method(LambdaFunction, "get_configuration", _get_configuration)
@@ -47,7 +47,7 @@ def _update_function_code(original: Callable[..., Any], self: Any, updates: dict
 
 
 def _vpc_config(self: Any) -> dict[str, Any] | None:
-    """The subnets and groups of a function with their VPC, which moto makes up."""
+    """The subnets and groups of a function with their VPC. moto invents the VPC."""
     config = self._vpc_config or {}
     if not config.get("SubnetIds"):
         return None

@@ -1,7 +1,7 @@
-"""EC2 capacity reservations, which moto lacks: a store that is seeded by hand, and DescribeCapacityReservations.
+"""EC2 capacity reservations, which moto lacks: DescribeCapacityReservations, and a function that creates them.
 
-An On-Demand Capacity Reservation or Capacity Block is bought outside the templates, which name its id only. So a
-reservation is put into the embedded AWS under the very id that an environment names.
+On-Demand Capacity Reservations and Capacity Blocks are bought outside the templates, which only contain the id. So
+reservations are created in the embedded AWS under the id that an environment contains.
 """
 
 import re
@@ -20,7 +20,7 @@ from ultracluster.localaws import accounts
 Reservation = dict[str, Any]
 Kind = Literal["capacity-block", "default"]
 
-# EC2's form has 17 digits; the words say what is wrong with another.
+# EC2's ids have 17 digits; the error message explains the form.
 RESERVATION_ID = re.compile(r"cr-[0-9a-f]{17}")
 
 
@@ -39,10 +39,10 @@ def seed_reservation(
     days: int = 14,
     account: str = accounts.DEFAULT,
 ) -> Reservation:
-    """Put an active reservation of `count` instances into the embedded AWS and return it in EC2's words.
+    """Create an active reservation of `count` instances and return it as EC2 describes it.
 
     `kind` is EC2's ReservationType: "default" is an On-Demand Capacity Reservation and has no end; a Capacity Block
-    ends in `days`. Seeding an id again replaces it. Raises ValueError when EC2 could not have such a reservation.
+    ends in `days`. An existing id is replaced. Raises ValueError for reservations that EC2 cannot have.
     """
     regions = [z.region_name for zones in RegionsAndZonesBackend.zones.values() for z in zones if z.name == zone]
     if not RESERVATION_ID.fullmatch(reservation_id):
@@ -81,7 +81,7 @@ def seed_reservation(
 
 
 def reservations_of(backend: Any) -> dict[str, Reservation]:
-    """A Region's reservations by id, as DescribeCapacityReservations words them."""
+    """A Region's reservations by id, as DescribeCapacityReservations returns them."""
     found: dict[str, Reservation] = backend.__dict__.setdefault("capacity_reservations", {})
     return found
 

@@ -1,4 +1,4 @@
-"""CloudTrail's LookupEvents, which the CDK CLI asks after a failure: a trail lags by minutes, so it is empty yet."""
+"""CloudTrail's LookupEvents, which the CDK CLI calls after a failure. It is empty: real events take minutes."""
 
 from typing import Any
 

@@ -1,7 +1,8 @@
-"""Amazon EKS for moto, in place of its own: clusters, node groups, add-ons, access entries and what goes with them.
+"""Amazon EKS for moto, in place of its own: clusters, node groups, add-ons, access entries, capabilities.
 
-States pass at once unless moto's state manager is told otherwise for the models eks::cluster, eks::nodegroup,
-eks::addon and eks::capability. No Kubernetes runs: what is put into a cluster is recorded (`kubernetes.py`).
+Resources become ACTIVE at once unless moto's state manager has other transitions for the models eks::cluster,
+eks::nodegroup, eks::addon and eks::capability. No Kubernetes runs; the contents of a cluster are recorded
+(`kubernetes.py`).
 """
 
 import functools
@@ -21,6 +22,6 @@ class EksResponse(ClusterActions, NodegroupActions, AddonActions, AccessActions)
 
 @functools.cache
 def activate() -> Any:
-    """Make moto answer EKS; gives the backends by account and region."""
+    """Add EKS to moto. Returns the backends by account and Region."""
     paths = ("/clusters", "/clusters/(?P<rest>.+)", "/tags/(?P<arn>.+)", "/access-policies")
     return add_service("eks", EksBackend, EksResponse, paths)

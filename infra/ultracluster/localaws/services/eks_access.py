@@ -1,4 +1,4 @@
-"""Access entries of the embedded EKS: who may use the Kubernetes API of a cluster, and with which of AWS's policies."""
+"""Access entries of the embedded EKS, and their access policies."""
 
 import datetime
 import re
@@ -21,8 +21,8 @@ class AccessActions(EksActions):
     """The actions on access entries and their policies."""
 
     def create_access_entry(self) -> ActionResult:
-        """Refuse what EKS refuses, then let the principal in."""
-        cluster, request = self._open_cluster(), self.params
+        """Validate the request and create the entry."""
+        cluster, request = self._cluster_with_access_entries(), self.params
         principal, kind = request["principalArn"], request.get("type") or "STANDARD"
         parts = PRINCIPAL.fullmatch(principal)
         if parts is None:
@@ -47,7 +47,7 @@ class AccessActions(EksActions):
             "username": request.get("username") or _user_name(parts),
             "kubernetesGroups": request.get("kubernetesGroups") or [],
         }
-        item = self.eks.keep(Item("access-entry", entry), request.get("tags"))
+        item = self.eks.store(Item("access-entry", entry), request.get("tags"))
         return ActionResult({"accessEntry": self.eks.view(item)})
 
     def describe_access_entry(self) -> ActionResult:
@@ -55,9 +55,9 @@ class AccessActions(EksActions):
         return ActionResult({"accessEntry": self.eks.view(self.child("access-entry", "principalArn"))})
 
     def list_access_entries(self) -> ActionResult:
-        """The principals that may use a cluster, with one of AWS's policies if the request names it."""
+        """The principals with an access entry, or those with the access policy in the request."""
         policy = self.params.get("associatedPolicyArn")
-        entries = self.eks.all("access-entry", self._open_cluster())
+        entries = self.eks.all("access-entry", self._cluster_with_access_entries())
         found = [entry["principalArn"] for entry in entries if policy is None or policy in policies_of(entry)]
         return self.page("accessEntries", found)
 
@@ -67,16 +67,16 @@ class AccessActions(EksActions):
         if entry["type"] != "STANDARD":
             raise refused(f"An access entry of type {entry['type']} cannot be changed.")
         _check_groups(self.params)
-        entry.change(self.given("kubernetesGroups", "username"))
+        entry.change(self.given_parameters("kubernetesGroups", "username"))
         return ActionResult({"accessEntry": self.eks.view(entry)})
 
     def delete_access_entry(self) -> ActionResult:
         """Delete an access entry."""
-        self.eks.forget([self.child("access-entry", "principalArn")])
+        self.eks.remove([self.child("access-entry", "principalArn")])
         return EmptyResult()
 
     def associate_access_policy(self) -> ActionResult:
-        """Give an entry one of AWS's policies, or another scope of it."""
+        """Associate an access policy, or change its scope."""
         entry, request = self.child("access-entry", "principalArn"), self.params
         policy, scope = request["policyArn"], request["accessScope"]
         if policy not in self._policies().values():
@@ -93,7 +93,7 @@ class AccessActions(EksActions):
         return ActionResult({**names, "associatedAccessPolicy": told})
 
     def disassociate_access_policy(self) -> ActionResult:
-        """Take a policy from an entry."""
+        """Disassociate an access policy."""
         entry, policy = self.child("access-entry", "principalArn"), self.params["policyArn"]
         if policy not in policies_of(entry):
             raise missing(f"The policy {policy} is not associated with {entry['principalArn']}.")
@@ -111,8 +111,8 @@ class AccessActions(EksActions):
         """AWS's access policies."""
         return self.page("accessPolicies", [{"name": name, "arn": arn} for name, arn in self._policies().items()])
 
-    def _open_cluster(self) -> Cluster:
-        """The cluster, if its API knows access entries at all."""
+    def _cluster_with_access_entries(self) -> Cluster:
+        """The cluster, if its authentication mode has access entries."""
         cluster = self.active_cluster()
         if cluster["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
             words = "must be set to one of [API, API_AND_CONFIG_MAP] to perform this operation"
@@ -130,7 +130,7 @@ def policies_of(entry: Item) -> dict[str, dict[str, Any]]:
 
 
 def is_cluster_admin(entry: Item | None) -> bool:
-    """Whether the entry gives its principal everything in the whole cluster."""
+    """Whether the entry has AmazonEKSClusterAdminPolicy for the whole cluster."""
     return entry is not None and any(
         arn.endswith(f"/{CLUSTER_ADMIN}") and told["accessScope"]["type"] == "cluster"
         for arn, told in policies_of(entry).items()
@@ -138,7 +138,7 @@ def is_cluster_admin(entry: Item | None) -> bool:
 
 
 def _user_name(principal: re.Match[str]) -> str:
-    """The Kubernetes user that a principal is without a name of its own."""
+    """The default Kubernetes user name of a principal."""
     if principal["kind"] == "user":
         return principal[0]
     role = principal["name"].rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""What the actions of the EKS API share: the caller's backend, its clusters, and the answers to updates."""
+"""Base of the EKS actions: the caller's backend, look-ups, and responses of updates."""
 
 import datetime
 import uuid
@@ -21,30 +21,30 @@ class EksActions(CheckedInput):
 
     @property
     def eks(self) -> EksBackend:
-        """The state of the caller's account and region."""
+        """The state of the caller's account and Region."""
         return cast("EksBackend", get_backend("eks")[self.current_account][self.region])
 
-    def cluster_named(self) -> Cluster:
+    def requested_cluster(self) -> Cluster:
         """The cluster that the request names."""
         return self.eks.cluster(self.params.get("clusterName") or self.params["name"])
 
     def active_cluster(self) -> Cluster:
-        """The cluster that the request names; Refusal unless it is at rest."""
-        cluster = self.cluster_named()
+        """The cluster that the request names; Refusal unless it is ACTIVE."""
+        cluster = self.requested_cluster()
         if (status := cluster.status) != "ACTIVE":
             raise in_use(f"Cluster {cluster['name']} is {status}, not ACTIVE.")
         return cluster
 
     def child(self, kind: Kind, member: str) -> Item:
-        """What the request names of a cluster."""
-        return self.eks.get(kind, self.cluster_named(), self.params[member])
+        """The resource of a cluster that the request names."""
+        return self.eks.get(kind, self.requested_cluster(), self.params[member])
 
-    def given(self, *names: str) -> dict[str, Any]:
-        """Those of the named parameters that the request gives."""
+    def given_parameters(self, *names: str) -> dict[str, Any]:
+        """The named parameters that the request contains."""
         return {name: self.params[name] for name in names if self.params.get(name) is not None}
 
-    def updated(self, kind: str, **params: Any) -> ActionResult:
-        """The answer to an update, which DescribeUpdate finds again. An update never fails later here."""
+    def update_response(self, kind: str, **params: Any) -> ActionResult:
+        """The response of an update action. DescribeUpdate returns the same update, always successful."""
         update_id = str(uuid.uuid4())
         self.eks.updates[update_id] = {
             "id": update_id,
@@ -58,7 +58,7 @@ class EksActions(CheckedInput):
 
     def describe_update(self) -> ActionResult:
         """One update."""
-        self.cluster_named()
+        self.requested_cluster()
         if self.params["updateId"] not in self.eks.updates:
             raise missing(f"No update found for ID: {self.params['updateId']}.")
         return ActionResult({"update": self.eks.updates[self.params["updateId"]]})

@@ -12,7 +12,7 @@ from moto.core.responses import ActionResult
 from ultracluster.localaws.services.eks_actions import EksActions
 from ultracluster.localaws.services.eks_store import Cluster, Item, in_use, invalid
 from ultracluster.localaws.services.kubernetes import ADD_ONS
-from ultracluster.localaws.services.trust import trusts
+from ultracluster.localaws.services.trust import allows_service
 
 POD_ACTIONS = ("sts:AssumeRole", "sts:TagSession")
 ADD_ON_VERSION = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
@@ -25,7 +25,7 @@ class AddonActions(EksActions):
     # add-ons
 
     def create_addon(self) -> ActionResult:
-        """Refuse what EKS refuses, then keep the add-on with the associations of its service accounts."""
+        """Validate the request and create the add-on with the associations of its service accounts."""
         cluster, request = self.active_cluster(), self.params
         name = request["addonName"]
         if self.eks.find("addon", cluster, name):
@@ -38,9 +38,9 @@ class AddonActions(EksActions):
         associations = self._new_associations(cluster, name, namespace, wanted)
         arn = self.eks.arn("eks", f"addon/{cluster['name']}/{name}/{uuid.uuid4()}")
         addon = {"addonName": name, "clusterName": cluster["name"], "addonArn": arn}
-        kept = self.given("addonVersion", "serviceAccountRoleArn", "configurationValues", "namespaceConfig")
+        kept = self.given_parameters("addonVersion", "serviceAccountRoleArn", "configurationValues", "namespaceConfig")
         item = Item("addon", {**addon, **kept, "owner": "aws", "publisher": "eks"})
-        self.eks.keep(item, request.get("tags"))
+        self.eks.store(item, request.get("tags"))
         self._own(item, associations)
         cluster.kubernetes.add_on(name, namespace)
         return ActionResult({"addon": self.eks.view(item)})
@@ -51,26 +51,26 @@ class AddonActions(EksActions):
 
     def list_addons(self) -> ActionResult:
         """The names of a cluster's add-ons."""
-        return self.page("addons", [item["addonName"] for item in self.eks.all("addon", self.cluster_named())])
+        return self.page("addons", [item["addonName"] for item in self.eks.all("addon", self.requested_cluster())])
 
     def update_addon(self) -> ActionResult:
-        """Change version, values or roles; an empty list of associations takes them away."""
+        """Update version, values or roles. An empty list removes the associations."""
         cluster, addon = self.active_cluster(), self.child("addon", "addonName")
         self._check_addon(self.params)
         wanted = self.params.get("podIdentityAssociations")
         if wanted is not None:
-            self.eks.forget(self._owned(cluster, addon))
+            self.eks.remove(self._owned(cluster, addon))
             name = addon["addonName"]
             asked = addon.description.get("namespaceConfig") or {"namespace": ADD_ONS[name]["namespaces"][0]}
             self._own(addon, self._new_associations(cluster, name, asked["namespace"], wanted))
-        addon.change(self.given("addonVersion", "serviceAccountRoleArn", "configurationValues"))
-        return self.updated("AddonUpdate")
+        addon.change(self.given_parameters("addonVersion", "serviceAccountRoleArn", "configurationValues"))
+        return self.update_response("AddonUpdate")
 
     def delete_addon(self) -> ActionResult:
-        """Delete an add-on with its associations. What it preserves in Kubernetes is not modelled."""
+        """Delete an add-on with its associations. `preserve` has no effect."""
         cluster, addon = self.active_cluster(), self.child("addon", "addonName")
         view = {**self.eks.view(addon), "status": "DELETING"}
-        self.eks.forget([*self._owned(cluster, addon), addon])
+        self.eks.remove([*self._owned(cluster, addon), addon])
         cluster.kubernetes.add_ons.discard(addon["addonName"])
         return ActionResult({"addon": view})
 
@@ -86,7 +86,7 @@ class AddonActions(EksActions):
     def _new_associations(
         self, cluster: Cluster, addon: str, namespace: str, wanted: list[dict[str, str]]
     ) -> list[dict[str, Any]]:
-        """The associations of an add-on, checked all before one is made."""
+        """Create the associations of an add-on, all checked first."""
         made = [self._association(cluster, namespace, asked["serviceAccount"], asked) for asked in wanted]
         if len({it["serviceAccount"] for it in made}) < len(made):
             raise invalid(f"Addon {addon} has two pod identity associations for one service account.")
@@ -94,7 +94,7 @@ class AddonActions(EksActions):
 
     def _own(self, addon: Item, associations: list[dict[str, Any]]) -> None:
         for association in associations:
-            self.eks.keep(Item("pod-identity", {**association, "ownerArn": addon.arn}), None)
+            self.eks.store(Item("pod-identity", {**association, "ownerArn": addon.arn}), None)
         addon.description["podIdentityAssociations"] = [it["associationArn"] for it in associations]
 
     def _owned(self, cluster: Cluster, addon: Item) -> list[Item]:
@@ -104,10 +104,10 @@ class AddonActions(EksActions):
     # pod identity associations
 
     def create_pod_identity_association(self) -> ActionResult:
-        """Refuse what EKS refuses, then let the service account have the role."""
+        """Validate the request and create the association."""
         cluster, request = self.active_cluster(), self.params
         association = self._association(cluster, request["namespace"], request["serviceAccount"], request)
-        item = self.eks.keep(Item("pod-identity", association), request.get("tags"))
+        item = self.eks.store(Item("pod-identity", association), request.get("tags"))
         return ActionResult({"association": self.eks.view(item)})
 
     def describe_pod_identity_association(self) -> ActionResult:
@@ -115,11 +115,11 @@ class AddonActions(EksActions):
         return ActionResult({"association": self.eks.view(self.child("pod-identity", "associationId"))})
 
     def list_pod_identity_associations(self) -> ActionResult:
-        """The associations of a cluster, of one namespace or service account if the request says so."""
-        wanted = self.given("namespace", "serviceAccount")
+        """The associations of a cluster, filtered by namespace and service account."""
+        wanted = self.given_parameters("namespace", "serviceAccount")
         found = [
             self.eks.view(item)
-            for item in self.eks.all("pod-identity", self.cluster_named())
+            for item in self.eks.all("pod-identity", self.requested_cluster())
             if all(item[name] == value for name, value in wanted.items())
         ]
         return self.page("associations", found)
@@ -127,7 +127,7 @@ class AddonActions(EksActions):
     def update_pod_identity_association(self) -> ActionResult:
         """Change the roles, the session tags or the policy."""
         item = self.child("pod-identity", "associationId")
-        changes = self.given("roleArn", *_IDENTITY)
+        changes = self.given_parameters("roleArn", *_IDENTITY)
         self._check_identity({**item.description, **changes})
         item.change({**changes, **{name: None for name in ("targetRoleArn", "policy") if changes.get(name) == ""}})
         return ActionResult({"association": self.eks.view(item)})
@@ -136,7 +136,7 @@ class AddonActions(EksActions):
         """Delete an association."""
         item = self.child("pod-identity", "associationId")
         view = self.eks.view(item)
-        self.eks.forget([item])
+        self.eks.remove([item])
         return ActionResult({"association": view})
 
     def _association(self, cluster: Cluster, namespace: str, account: str, asked: dict[str, Any]) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class AddonActions(EksActions):
 
     def _check_identity(self, asked: dict[str, Any]) -> None:
         role = self._role(asked["roleArn"])
-        if not trusts(role, "pods.eks.amazonaws.com", *POD_ACTIONS):
+        if not allows_service(role, "pods.eks.amazonaws.com", *POD_ACTIONS):
             words = f"does not let pods.eks.amazonaws.com do {' and '.join(POD_ACTIONS)}"
             raise invalid(f"Trust policy of role {asked['roleArn']} {words}.")
         if asked.get("policy"):
@@ -166,7 +166,7 @@ class AddonActions(EksActions):
     # capabilities
 
     def create_capability(self) -> ActionResult:
-        """Refuse what EKS refuses, then keep the capability."""
+        """Validate the request and create the capability."""
         cluster, request = self.active_cluster(), self.params
         name, kind = request["capabilityName"], request["type"]
         for other in self.eks.all("capability", cluster):
@@ -179,8 +179,8 @@ class AddonActions(EksActions):
         self._check_capability_role(request["roleArn"])
         arn = self.eks.arn("eks", f"capability/{cluster['name']}/{kind.lower()}/{name}/{uuid.uuid4()}")
         capability = {"capabilityName": name, "clusterName": cluster["name"], "arn": arn, "version": "v1"}
-        kept = self.given("type", "roleArn", "configuration", "deletePropagationPolicy")
-        item = self.eks.keep(Item("capability", {**capability, **kept}), request.get("tags"))
+        kept = self.given_parameters("type", "roleArn", "configuration", "deletePropagationPolicy")
+        item = self.eks.store(Item("capability", {**capability, **kept}), request.get("tags"))
         return ActionResult({"capability": self.eks.view(item)})
 
     def describe_capability(self) -> ActionResult:
@@ -189,29 +189,29 @@ class AddonActions(EksActions):
 
     def list_capabilities(self) -> ActionResult:
         """The capabilities of a cluster."""
-        found = [self.eks.view(item) for item in self.eks.all("capability", self.cluster_named())]
+        found = [self.eks.view(item) for item in self.eks.all("capability", self.requested_cluster())]
         return self.page("capabilities", found)
 
     def update_capability(self) -> ActionResult:
-        """Change the role, or what ACK does."""
+        """Update the role, or the settings of ACK."""
         item = self.child("capability", "capabilityName")
-        changes = self.given("roleArn", "deletePropagationPolicy", "configuration")
+        changes = self.given_parameters("roleArn", "deletePropagationPolicy", "configuration")
         if (changes.get("configuration") or {}).get("argoCd"):
             raise invalid("The embedded AWS does not change the configuration of Argo CD.")
         if "roleArn" in changes:
             self._check_capability_role(changes["roleArn"])
         item.change(changes)
-        return self.updated("CapabilityUpdate")
+        return self.update_response("CapabilityUpdate")
 
     def delete_capability(self) -> ActionResult:
-        """Delete a capability; what it made in Kubernetes stays."""
+        """Delete a capability. Kubernetes objects that it created stay."""
         item = self.child("capability", "capabilityName")
         view = {**self.eks.view(item), "status": "DELETING"}
-        self.eks.forget([item])
+        self.eks.remove([item])
         return ActionResult({"capability": view})
 
     def _check_capability_role(self, arn: str) -> None:
-        if not trusts(self._role(arn), "capabilities.eks.amazonaws.com", *POD_ACTIONS):
+        if not allows_service(self._role(arn), "capabilities.eks.amazonaws.com", *POD_ACTIONS):
             raise invalid(f"Role {arn} does not let capabilities.eks.amazonaws.com do {' and '.join(POD_ACTIONS)}.")
 
     def _role(self, arn: str) -> Any:

@@ -11,9 +11,9 @@ from ultracluster.catalog import eks as catalog
 from ultracluster.localaws.services import eks_network as network
 from ultracluster.localaws.services.eks_actions import EksActions
 from ultracluster.localaws.services.eks_store import Cluster, in_use, invalid, refused
-from ultracluster.localaws.services.trust import trusts
+from ultracluster.localaws.services.trust import allows_service
 
-# Which members of a request are one update: UpdateClusterConfig takes one at a time.
+# Members of a request that form one update. UpdateClusterConfig accepts one update at a time.
 UPDATES = {
     "logging": "LoggingUpdate",
     "accessConfig": "AccessConfigUpdate",
@@ -36,7 +36,7 @@ VPC_UPDATES = {
     "securityGroupIds": "VpcConfigUpdate",
     "controlPlaneEgressMode": "ControlPlaneEgressUpdate",
 }
-AUTHENTICATION_MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")  # a cluster moves to the right only
+AUTHENTICATION_MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")  # a cluster can only move to the right
 _AUTO_MODE = (
     ("computeConfig",),
     ("storageConfig", "blockStorage"),
@@ -56,7 +56,7 @@ class ClusterActions(EksActions):
     """The actions on clusters."""
 
     def create_cluster(self) -> ActionResult:
-        """Refuse what EKS refuses, then make the cluster with its security group and interfaces."""
+        """Validate the request and create the cluster with its security group and network interfaces."""
         request, references = self.params, self.eks.references
         name, version = request["name"], request.get("version") or catalog.NEWEST_TESTED
         if name in self.eks.clusters:
@@ -65,7 +65,7 @@ class ClusterActions(EksActions):
             raise invalid("The embedded AWS has neither Outposts nor hybrid nodes.")
         _check_version(version)
         role = references.role(request["roleArn"])
-        if role is None or not trusts(role, "eks.amazonaws.com"):
+        if role is None or not allows_service(role, "eks.amazonaws.com"):
             words = "could not be assumed because it does not exist or the trusted entity is not correct"
             raise invalid(f"Role with arn: {request['roleArn']}, {words}.")
         self._check_encryption(request.get("encryptionConfig") or [])
@@ -79,22 +79,22 @@ class ClusterActions(EksActions):
         group = network.new_security_group(references, name, vpc_id)
         description["resourcesVpcConfig"]["clusterSecurityGroupId"] = group
         cluster = Cluster(description, group)
-        self.eks.keep(cluster, request.get("tags"))
+        self.eks.store(cluster, request.get("tags"))
         network.connect(self.eks, cluster)
         return ActionResult({"cluster": self.eks.view(cluster)})
 
     def describe_cluster(self) -> ActionResult:
         """One cluster."""
-        return ActionResult({"cluster": self.eks.view(self.cluster_named())})
+        return ActionResult({"cluster": self.eks.view(self.requested_cluster())})
 
     def list_clusters(self) -> ActionResult:
         """The names of all clusters."""
         return self.page("clusters", list(self.eks.clusters))
 
     def update_cluster_config(self) -> ActionResult:
-        """Change one thing of a cluster at rest."""
+        """Apply one update to an ACTIVE cluster."""
         cluster = self.active_cluster()
-        changes = self.given(*UPDATES)
+        changes = self.given_parameters(*UPDATES)
         if "logging" in changes:
             changes["logging"] = _logging(cluster["logging"], changes["logging"])
         vpc = self.params.get("resourcesVpcConfig") or {}
@@ -112,10 +112,10 @@ class ClusterActions(EksActions):
         cluster.change(changes)
         if "subnetIds" in vpc or "securityGroupIds" in vpc:
             network.connect(self.eks, cluster)
-        return self.updated(kinds.pop())
+        return self.update_response(kinds.pop())
 
     def update_cluster_version(self) -> ActionResult:
-        """Move the cluster to the next minor version, once all its node groups are at the present one."""
+        """Upgrade the cluster to the next minor version. All node groups must have the present one."""
         cluster, version = self.active_cluster(), self.params["version"]
         _check_version(version)
         current = cluster["version"]
@@ -126,10 +126,10 @@ class ClusterActions(EksActions):
                 message = f"Nodegroup {group['nodegroupName']} is at {group['version']}; it must be updated to match "
                 raise refused(f"{message}cluster version {current} before updating cluster version.")
         cluster.change({"version": version, "platformVersion": "eks.1"})
-        return self.updated("VersionUpdate", Version=version)
+        return self.update_response("VersionUpdate", Version=version)
 
     def delete_cluster(self) -> ActionResult:
-        """Delete an unprotected cluster that has neither node groups nor capabilities, with all else that is in it."""
+        """Delete a cluster without deletion protection, node groups and capabilities, with its other resources."""
         cluster = self.active_cluster()
         name = cluster["name"]
         if cluster["deletionProtection"]:
@@ -144,11 +144,11 @@ class ClusterActions(EksActions):
         network.delete_security_group(self.eks, cluster)
         view = {**self.eks.view(cluster), "status": "DELETING"}
         children = [item for item in self.eks.children if item["clusterName"] == name]
-        self.eks.forget([*children, cluster])
+        self.eks.remove([*children, cluster])
         return ActionResult({"cluster": view})
 
     def _new_cluster(self, name: str, version: str, vpc_id: str) -> dict[str, Any]:
-        """The new cluster as the API shows it."""
+        """The description of the new cluster."""
         request, vpc = self.params, self.params["resourcesVpcConfig"]
         asked = request.get("kubernetesNetworkConfig") or {}
         if asked.get("ipFamily") == "ipv6":
@@ -157,7 +157,7 @@ class ClusterActions(EksActions):
         number = secrets.token_hex(16).upper()
         return {
             **copy.deepcopy(_DEFAULTS),
-            **self.given(*_DEFAULTS, *_KEPT),
+            **self.given_parameters(*_DEFAULTS, *_KEPT),
             "name": name,
             "arn": self.eks.arn("eks", f"cluster/{name}"),
             "version": version,
@@ -192,7 +192,7 @@ class ClusterActions(EksActions):
         }
 
     def _vpc_change(self, cluster: Cluster, changes: dict[str, Any]) -> dict[str, Any]:
-        """The cluster's network settings with the changes, if EKS takes them."""
+        """The cluster's network settings with the changes. Refusal when EKS does not allow them."""
         old = cluster["resourcesVpcConfig"]
         new: dict[str, Any] = {**old, **changes}
         references = self.eks.references
@@ -230,7 +230,7 @@ def _check_authentication(cluster: Cluster, mode: str) -> None:
 
 
 def _check_auto_mode(description: dict[str, Any]) -> None:
-    """Auto Mode is whole or not at all."""
+    """The settings of Auto Mode are all on or all off."""
     switches = set()
     for path in _AUTO_MODE:
         part = description
@@ -242,7 +242,7 @@ def _check_auto_mode(description: dict[str, Any]) -> None:
 
 
 def _logging(current: dict[str, Any] | None, change: dict[str, Any]) -> dict[str, Any]:
-    """Log types that are on, and those that are off, after a change."""
+    """Enabled and disabled log types after a change."""
     on = {kind for setup in (current or {}).get("clusterLogging", ()) if setup["enabled"] for kind in setup["types"]}
     for setup in change.get("clusterLogging") or ():
         types = set(setup.get("types") or ())

@@ -1,4 +1,4 @@
-"""The network of an EKS cluster: what EKS asks of subnets and groups, and what it makes in the VPC."""
+"""The network of an EKS cluster: checks of subnets and security groups, and resources that EKS creates in the VPC."""
 
 import ipaddress
 import secrets
@@ -11,7 +11,7 @@ from ultracluster.localaws.services.eks_store import Cluster, EksBackend, invali
 from ultracluster.localaws.services.references import References
 from ultracluster.localaws.services.service import Refusal
 
-# EKS User Guide, "Amazon EKS networking requirements for VPC and subnets" (2026): zones without room for clusters.
+# EKS User Guide, "Amazon EKS networking requirements for VPC and subnets" (2026): zones that cannot have clusters.
 NO_CLUSTERS = ("use1-az3", "usw1-az2", "cac1-az3")
 SERVICE_CIDRS = ("10.100.0.0/16", "172.20.0.0/16")
 PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
@@ -20,7 +20,7 @@ MAX_INTERFACES = 4
 
 
 def check_subnets(references: References, ids: list[str]) -> list[Any]:
-    """The subnets of a control plane: in one VPC, in two zones or more, none of which EKS leaves out."""
+    """The subnets of a control plane, if they are in one VPC and in two or more zones that EKS supports."""
     subnets = [subnet_of(references, subnet_id) for subnet_id in ids]
     if len({subnet.vpc_id for subnet in subnets}) > 1:
         raise invalid("Subnets specified must belong to the same VPC.")
@@ -39,7 +39,7 @@ def check_subnets(references: References, ids: list[str]) -> list[Any]:
 
 
 def subnet_of(references: References, subnet_id: str) -> Any:
-    """The subnet of this id; Refusal when there is none."""
+    """The subnet of this id; Refusal when it does not exist."""
     subnet = references.subnet(subnet_id)
     if subnet is None:
         raise invalid(f"The subnet ID '{subnet_id}' does not exist.")
@@ -47,7 +47,7 @@ def subnet_of(references: References, subnet_id: str) -> Any:
 
 
 def check_security_groups(references: References, ids: list[str], vpc_id: str) -> None:
-    """The groups exist in the VPC."""
+    """Refusal unless the security groups exist in the VPC."""
     for group_id in ids:
         group = references.security_group(group_id)
         if group is None or group.vpc_id != vpc_id:
@@ -55,7 +55,7 @@ def check_security_groups(references: References, ids: list[str], vpc_id: str) -
 
 
 def check_endpoint(vpc: Mapping[str, Any]) -> None:
-    """The API server can be reached in one way at least."""
+    """Refusal unless the endpoint is public, private or both."""
     if not vpc["endpointPublicAccess"] and not vpc["endpointPrivateAccess"]:
         raise invalid("Private and public endpoint access cannot be disabled both.")
     if len(vpc.get("securityGroupIds") or ()) > MAX_SECURITY_GROUPS:
@@ -63,7 +63,7 @@ def check_endpoint(vpc: Mapping[str, Any]) -> None:
 
 
 def service_cidr(references: References, vpc_id: str, asked: str | None) -> str:
-    """The block of Kubernetes services: the one asked for if EKS takes it, else one that the VPC has not.
+    """The CIDR block of Kubernetes services: the requested one if it is valid, else one outside the VPC.
 
     Source: EKS API reference, KubernetesNetworkConfigRequest (2026).
     """
@@ -85,7 +85,7 @@ def service_cidr(references: References, vpc_id: str, asked: str | None) -> str:
 
 
 def new_security_group(references: References, name: str, vpc_id: str) -> str:
-    """The group that EKS gives a cluster and its nodes: everything within, everything out."""
+    """The security group that EKS creates for a cluster: all traffic between members, all traffic out."""
     ec2 = references.backend("ec2")
     description = "EKS created security group applied to the control plane's interfaces and to managed nodes"
     tags = {"Name": f"eks-cluster-sg-{name}", "aws:eks:cluster-name": name, f"kubernetes.io/cluster/{name}": "owned"}
@@ -97,7 +97,7 @@ def new_security_group(references: References, name: str, vpc_id: str) -> str:
 
 
 def connect(eks: EksBackend, cluster: Cluster) -> None:
-    """Put the control plane's interfaces into the cluster's subnets, in place of those that it had."""
+    """Create the control plane's network interfaces in the cluster's subnets, in place of its old ones."""
     disconnect(eks, cluster)
     vpc = cluster["resourcesVpcConfig"]
     groups = [cluster.security_group, *vpc.get("securityGroupIds", ())]
@@ -108,14 +108,14 @@ def connect(eks: EksBackend, cluster: Cluster) -> None:
 
 
 def disconnect(eks: EksBackend, cluster: Cluster) -> None:
-    """Take the control plane's interfaces away."""
+    """Delete the control plane's network interfaces."""
     for interface in cluster.interfaces:
         eks.references.delete_network_interface(interface)
     cluster.interfaces = []
 
 
 def delete_security_group(eks: EksBackend, cluster: Cluster) -> None:
-    """Delete the cluster's group. One that something else still uses stays, and keeps the VPC, as in AWS."""
+    """Delete the cluster's security group. A group in use stays and blocks the deletion of the VPC, as in AWS."""
     try:
         eks.references.backend("ec2").delete_security_group(group_id=cluster.security_group)
     except DependencyViolationError:

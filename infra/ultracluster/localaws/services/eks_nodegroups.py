@@ -1,4 +1,4 @@
-"""Managed node groups of the embedded EKS. No instance is launched; what would launch is checked and kept."""
+"""Managed node groups of the embedded EKS. No instance is launched; launch settings are checked and recorded."""
 
 import secrets
 import uuid
@@ -12,7 +12,7 @@ from ultracluster.localaws.services import eks_rules as rules
 from ultracluster.localaws.services.eks_actions import EksActions
 from ultracluster.localaws.services.eks_store import Cluster, Item, in_use, invalid
 from ultracluster.localaws.services.references import References
-from ultracluster.localaws.services.trust import trusts
+from ultracluster.localaws.services.trust import allows_service
 
 DEFAULT_SCALING = {"minSize": 1, "maxSize": 2, "desiredSize": 2}
 DEFAULT_AMI_TYPE = "AL2023_x86_64_STANDARD"
@@ -31,7 +31,7 @@ class Launch(NamedTuple):
 
     @property
     def shown(self) -> dict[str, str]:
-        """The launch template as a node group shows it."""
+        """The launch template as DescribeNodegroup returns it."""
         return {"id": self.template.id, "name": self.template.name, "version": self.version}
 
 
@@ -39,14 +39,14 @@ class NodegroupActions(EksActions):
     """The actions on managed node groups."""
 
     def create_nodegroup(self) -> ActionResult:
-        """Refuse what EKS refuses, then keep the group and let its role in."""
+        """Validate the request, then create the group and the access entry of its role."""
         cluster, request, references = self.active_cluster(), self.params, self.eks.references
         name = request["nodegroupName"]
         if self.eks.find("nodegroup", cluster, name):
             raise in_use(f"NodeGroup already exists with name {name} and cluster name {cluster['name']}")
         rules.check_request(request)
         role = references.role(request["nodeRole"])
-        if role is None or not trusts(role, "ec2.amazonaws.com"):
+        if role is None or not allows_service(role, "ec2.amazonaws.com"):
             raise invalid(f"Role {request['nodeRole']} does not exist or does not trust ec2.amazonaws.com.")
         self._check_subnets(cluster, request["subnets"])
         launch = launch_of(references, request["launchTemplate"]) if request.get("launchTemplate") else None
@@ -56,8 +56,8 @@ class NodegroupActions(EksActions):
         path = f"nodegroup/{cluster['name']}/{name}/{uuid.uuid4()}"
         group["nodegroupArn"] = self.eks.arn("eks", path)
         group["resources"] = {"autoScalingGroups": [{"name": f"eks-{name}-{path[-36:]}"}]}
-        item = self.eks.keep(Item("nodegroup", group), request.get("tags"))
-        self._let_in(cluster, request["nodeRole"])
+        item = self.eks.store(Item("nodegroup", group), request.get("tags"))
+        self._create_access_entry(cluster, request["nodeRole"])
         return ActionResult({"nodegroup": self.eks.view(item)})
 
     def describe_nodegroup(self) -> ActionResult:
@@ -66,65 +66,68 @@ class NodegroupActions(EksActions):
 
     def list_nodegroups(self) -> ActionResult:
         """The names of a cluster's node groups."""
-        groups = self.eks.all("nodegroup", self.cluster_named())
+        groups = self.eks.all("nodegroup", self.requested_cluster())
         return self.page("nodegroups", [group["nodegroupName"] for group in groups])
 
     def update_nodegroup_config(self) -> ActionResult:
-        """Change sizes, labels, taints, and how nodes are updated, repaired and held ready."""
-        group = self._at_rest()
-        changes = self.given("updateConfig", "nodeRepairConfig", "warmPoolConfig")
-        changes["scalingConfig"] = {**group["scalingConfig"], **self.given("scalingConfig").get("scalingConfig", {})}
-        changes["labels"] = _relabelled(group.description.get("labels", {}), self.params.get("labels") or {})
-        changes["taints"] = _retainted(group.description.get("taints", []), self.params.get("taints") or {})
+        """Update sizes, labels, taints, and the settings for updates, repair and the warm pool."""
+        group = self._active_group()
+        changes = self.given_parameters("updateConfig", "nodeRepairConfig", "warmPoolConfig")
+        changes["scalingConfig"] = {
+            **group["scalingConfig"],
+            **self.given_parameters("scalingConfig").get("scalingConfig", {}),
+        }
+        changes["labels"] = _merged_labels(group.description.get("labels", {}), self.params.get("labels") or {})
+        changes["taints"] = _merged_taints(group.description.get("taints", []), self.params.get("taints") or {})
         rules.check_request(changes)
         if "updateConfig" in changes:
             changes["updateConfig"] = _update(changes["updateConfig"])
         group.change(changes)
-        return self.updated("ConfigUpdate")
+        return self.update_response("ConfigUpdate")
 
     def update_nodegroup_version(self) -> ActionResult:
-        """Move the group to another version of its launch template, or to other images of EKS."""
-        cluster, group, request = self.active_cluster(), self._at_rest(), self.params
+        """Change the launch template version or the release of the EKS images."""
+        cluster, group, request = self.active_cluster(), self._active_group(), self.params
         launch = self._next_launch(group)
         self._check_version(cluster)
         ami_type = group["amiType"]
         if bool(launch and launch.data.get("ImageId")) != (ami_type == "CUSTOM"):
             raise invalid("A node group cannot change between an image of EKS and a custom one.")
         release = _release(cluster, launch, request, ami_type)
-        asked = {**self.given("version", "releaseVersion"), "amiType": ami_type}
+        asked = {**self.given_parameters("version", "releaseVersion"), "amiType": ami_type}
         asked["instanceTypes"] = group.description.get("instanceTypes")
         self._check_launch(cluster, launch, {**group.description, "releaseVersion": release}, asked)
         if release and ami_type.startswith("AL2023"):
             rules.check_newer(group["releaseVersion"], release)
         shown = launch.shown if launch else None
         group.change({"version": cluster["version"], "releaseVersion": release, "launchTemplate": shown})
-        return self.updated("VersionUpdate", Version=cluster["version"])
+        return self.update_response("VersionUpdate", Version=cluster["version"])
 
     def delete_nodegroup(self) -> ActionResult:
-        """Delete a node group, and the access entry that EKS made for its role when no other group has it."""
-        cluster = self.cluster_named()
-        group = self._at_rest()
+        """Delete a node group. The access entry of its role goes with the last group of that role."""
+        cluster = self.requested_cluster()
+        group = self._active_group()
         view = {**self.eks.view(group), "status": "DELETING"}
-        self.eks.forget([group])
+        self.eks.remove([group])
         entry = self.eks.find("access-entry", cluster, group["nodeRole"])
         shared = any(other["nodeRole"] == group["nodeRole"] for other in self.eks.all("nodegroup", cluster))
         if entry and entry.description.get("ofNodegroups") and not shared:
-            self.eks.forget([entry])
+            self.eks.remove([entry])
         return ActionResult({"nodegroup": view})
 
-    def _at_rest(self) -> Item:
+    def _active_group(self) -> Item:
         group = self.child("nodegroup", "nodegroupName")
         if (status := group.status) != "ACTIVE":
             raise in_use(f"Nodegroup {group['nodegroupName']} is {status}, not ACTIVE.")
         return group
 
     def _new_group(self, cluster: Cluster, launch: Launch | None) -> dict[str, Any]:
-        """The new group as the API shows it, its name and ARN aside."""
+        """The description of the new group without name and ARN."""
         request = self.params
         data = launch.data if launch else {}
         ami_type = "CUSTOM" if data.get("ImageId") else request.get("amiType") or DEFAULT_AMI_TYPE
         description = {
-            **self.given(*_KEPT),
+            **self.given_parameters(*_KEPT),
             "clusterName": cluster["name"],
             "version": cluster["version"],
             "releaseVersion": _release(cluster, launch, request, ami_type),
@@ -155,7 +158,7 @@ class NodegroupActions(EksActions):
     def _check_launch(
         self, cluster: Cluster, launch: Launch | None, group: dict[str, Any], asked: dict[str, Any]
     ) -> None:
-        """What `group` launches, when `asked` are the parameters that stand beside its launch template."""
+        """Check what `group` launches. `asked` are the request's parameters besides the launch template."""
         data, ami_type = launch.data if launch else {}, group["amiType"]
         rules.check_template(data, {**asked, "capacityType": group["capacityType"]}, given=launch is not None)
         if ami_type != "CUSTOM" and group.get("releaseVersion"):
@@ -169,7 +172,7 @@ class NodegroupActions(EksActions):
             self._check_reservation(wanted, types, group)
 
     def _check_reservation(self, wanted: str, types: list[str], group: dict[str, Any]) -> None:
-        """The reservation exists, has not ended, is for the instance type and in the zone of the subnets."""
+        """Refusal unless the reservation is active and has the instance type and the zone of the subnets."""
         found = self.eks.references.capacity_reservation(wanted)
         if found is None or found["State"] not in ("active", "scheduled"):
             raise invalid(f"Capacity reservation {wanted} does not exist or has ended.")
@@ -182,7 +185,7 @@ class NodegroupActions(EksActions):
                 raise invalid(f"{message}{found['AvailabilityZone']}.")
 
     def _next_launch(self, group: Item) -> Launch | None:
-        """The launch template version that the group moves to, or stays at: always of the same template."""
+        """The new launch template version of the group, or the present one. The template cannot change."""
         old, asked = group.description.get("launchTemplate"), self.params.get("launchTemplate")
         if asked is None:
             return launch_of(self.eks.references, {"id": old["id"], "version": old["version"]}) if old else None
@@ -194,8 +197,8 @@ class NodegroupActions(EksActions):
             raise invalid(message)
         return launch
 
-    def _let_in(self, cluster: Cluster, role: str) -> None:
-        """The access entry that EKS makes for the nodes' role, unless nodes are let in by the aws-auth ConfigMap."""
+    def _create_access_entry(self, cluster: Cluster, role: str) -> None:
+        """Create the access entry of the nodes' role, unless the cluster uses only the aws-auth ConfigMap."""
         if cluster["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
             return
         if self.eks.find("access-entry", cluster, role):
@@ -210,11 +213,11 @@ class NodegroupActions(EksActions):
             "kubernetesGroups": NODE_GROUPS,
             "ofNodegroups": True,
         }
-        self.eks.keep(Item("access-entry", entry), None)
+        self.eks.store(Item("access-entry", entry), None)
 
 
 def launch_of(references: References, spec: dict[str, str]) -> Launch:
-    """The version of the launch template that a request names; Refusal when there is none."""
+    """The launch template version that a request names; Refusal when it does not exist."""
     if ("id" in spec) == ("name" in spec):
         raise invalid("You must specify either the launch template ID or the launch template name, but not both.")
     named = spec.get("id") or spec["name"]
@@ -229,7 +232,7 @@ def launch_of(references: References, spec: dict[str, str]) -> Launch:
 
 
 def _release(cluster: Cluster, launch: Launch | None, request: dict[str, Any], ami_type: str) -> str | None:
-    """The release of the group's images: the custom image, the one asked for, or the newest that is known."""
+    """The release of the group's images: the custom image, the requested release or the newest known one."""
     if launch and launch.data.get("ImageId"):
         return str(launch.data["ImageId"])
     if request.get("releaseVersion"):
@@ -242,14 +245,14 @@ def _update(asked: dict[str, Any] | None) -> dict[str, Any]:
     return {"updateStrategy": "DEFAULT", **(asked or {"maxUnavailable": 1})}
 
 
-def _relabelled(labels: dict[str, str], change: dict[str, Any]) -> dict[str, str]:
+def _merged_labels(labels: dict[str, str], change: dict[str, Any]) -> dict[str, str]:
     removed = change.get("removeLabels") or ()
     kept = {key: value for key, value in labels.items() if key not in removed}
     return {**kept, **(change.get("addOrUpdateLabels") or {})}
 
 
-def _retainted(taints: list[dict[str, str]], change: dict[str, Any]) -> list[dict[str, str]]:
-    """A taint is the same when key and effect are."""
+def _merged_taints(taints: list[dict[str, str]], change: dict[str, Any]) -> list[dict[str, str]]:
+    """The taints after a change. Key and effect identify a taint."""
     added = change.get("addOrUpdateTaints") or []
     gone = {(taint["key"], taint["effect"]) for taint in [*added, *(change.get("removeTaints") or ())]}
     return [*(taint for taint in taints if (taint["key"], taint["effect"]) not in gone), *added]

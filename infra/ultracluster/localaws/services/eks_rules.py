@@ -1,4 +1,4 @@
-"""What Amazon EKS refuses of a managed node group, given its parameters and its launch template's data.
+"""Validation of managed node groups: their parameters and the data of their launch templates.
 
 Source: EKS API reference, CreateNodegroup and its types; EKS User Guide, "Customize managed nodes with launch
 templates", "Create a managed node group with Capacity Blocks for ML", "Automatically repair nodes" (2026).
@@ -18,13 +18,13 @@ Parameters = Mapping[str, Any]
 
 RESERVED_LABELS = ("kubernetes.io/", "k8s.io/", "eks.amazonaws.com/")
 OVERRIDE = ("nodeMonitoringCondition", "nodeUnhealthyReason", "minRepairWaitTimeMins", "repairAction")
-# Members of a node group that a launch template takes the place of.
+# Members of a node group that a launch template replaces.
 INSTEAD = ("diskSize", "remoteAccess")
 OF_EKS_IMAGES = ("amiType", "version", "releaseVersion")
 
 
 def check_request(group: Parameters) -> None:
-    """What can be told from the parameters alone."""
+    """Rules for the parameters alone."""
     check_scaling(group.get("scalingConfig") or {})
     check_update(group.get("updateConfig") or {})
     check_repair(group.get("nodeRepairConfig") or {})
@@ -48,14 +48,14 @@ def check_scaling(scaling: Parameters) -> None:
 
 
 def check_update(update: Parameters) -> None:
-    """Nodes that may be away during an update are a number or a percentage."""
+    """MaxUnavailable is a number or a percentage."""
     counts = update.keys() & {"maxUnavailable", "maxUnavailablePercentage"}
     if update and len(counts) != 1:
         raise invalid("updateConfig needs one of maxUnavailable and maxUnavailablePercentage.")
 
 
 def check_repair(repair: Parameters) -> None:
-    """Thresholds are numbers or percentages, and an override says all four things."""
+    """Thresholds are numbers or percentages, and an override has all four members."""
     for name in ("maxUnhealthyNodeThreshold", "maxParallelNodesRepaired"):
         if {f"{name}Count", f"{name}Percentage"} <= repair.keys():
             raise invalid(f"nodeRepairConfig can have only one of {name}Count and {name}Percentage.")
@@ -66,14 +66,14 @@ def check_repair(repair: Parameters) -> None:
 
 
 def check_labels(labels: Mapping[str, str]) -> None:
-    """Labels are not in the domains that Kubernetes and EKS keep for themselves."""
+    """Labels are not in the domains that Kubernetes and EKS reserve."""
     for key in labels:
         if any(prefix in key for prefix in RESERVED_LABELS):
             raise invalid(f"Label cannot contain reserved prefixes [{', '.join(RESERVED_LABELS)}]: {key}.")
 
 
 def check_taints(taints: list[Parameters]) -> None:
-    """A taint is given once for an effect."""
+    """Each key and effect appears in one taint."""
     pairs = [(taint.get("key"), taint.get("effect")) for taint in taints]
     for key, effect in pairs:
         if not key or not effect:
@@ -83,9 +83,9 @@ def check_taints(taints: list[Parameters]) -> None:
 
 
 def check_template(data: Parameters, group: Parameters, *, given: bool) -> None:
-    """What EKS refuses in the data of a launch template, beside the parameters of the group that launches with it.
+    """Rules for the data of a launch template together with the parameters of its node group.
 
-    `given` is whether there is a launch template at all; data is empty without.
+    `given` is whether the group has a launch template; without one, the data is empty.
     """
     if found := next(_forbidden(data), None):
         raise invalid(f"Launch template should not specify {found}.")
@@ -102,7 +102,7 @@ def check_template(data: Parameters, group: Parameters, *, given: bool) -> None:
 
 
 def _check_image(data: Parameters, group: Parameters) -> None:
-    """An image is EKS's, chosen by the group, or a custom one that only the launch template names."""
+    """The image is one of EKS's, chosen by the group, or a custom image in the launch template."""
     if data.get("ImageId"):
         if asked := [name for name in OF_EKS_IMAGES if group.get(name) not in (None, "CUSTOM")]:
             raise invalid(f"You cannot specify {', '.join(asked)} when the launch template has an image id.")
@@ -124,7 +124,7 @@ def instance_types(data: Parameters, group: Parameters) -> list[str]:
 
 
 def check_architecture(types: list[str], ami_type: str) -> None:
-    """The instance types exist and are of the image's architecture."""
+    """The instance types exist and have the image's architecture."""
     if ami_type == "CUSTOM":
         return
     architecture = "arm64" if "_ARM_64" in ami_type else "x86_64"
@@ -153,7 +153,7 @@ def _release_date(release: str) -> str:
 
 
 def _forbidden(data: Parameters) -> Iterator[str]:
-    """What belongs to the node group, not to its launch template."""
+    """Members that belong to the node group, not to its launch template."""
     for interface in data.get("NetworkInterfaces") or ():
         if interface.get("SubnetId"):
             yield f"a subnet in its network interfaces ({interface['SubnetId']})"
@@ -168,7 +168,7 @@ def _forbidden(data: Parameters) -> Iterator[str]:
 
 
 def _check_market(data: Parameters, group: Parameters) -> None:
-    """CAPACITY_BLOCK and the template's market type go together; a block is named with the instance type."""
+    """CAPACITY_BLOCK and the template's market type match; a template with a block also has the instance type."""
     is_block = group.get("capacityType") == "CAPACITY_BLOCK"
     if is_block != (_market(data) == "capacity-block"):
         message = f"capacityType {group.get('capacityType') or 'ON_DEMAND'} with MarketType {_market(data)}"

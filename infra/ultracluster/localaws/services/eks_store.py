@@ -1,4 +1,4 @@
-"""What the embedded Amazon EKS keeps: clusters with what belongs to them, of one account and region."""
+"""The state of the embedded EKS in one account and Region: clusters and their resources."""
 
 import copy
 import datetime
@@ -13,7 +13,7 @@ from ultracluster.localaws.services.service import Backend, Refusal
 
 Kind = Literal["cluster", "nodegroup", "addon", "access-entry", "pod-identity", "capability"]
 
-# The member that tells resources of a kind apart, the member that holds the ARN, and the word of messages.
+# Per kind: the identifying member, the member with the ARN, and the name in messages.
 NAMES: dict[Kind, tuple[str, str, str]] = {
     "cluster": ("name", "arn", "cluster"),
     "nodegroup": ("nodegroupName", "nodegroupArn", "node group"),
@@ -31,7 +31,7 @@ def invalid(message: str) -> Refusal:
 
 
 def refused(message: str) -> Refusal:
-    """An InvalidRequestException: the parameters are well, the state of things is not."""
+    """An InvalidRequestException: the parameters are valid, but not in the present state."""
     return Refusal("InvalidRequestException", message)
 
 
@@ -46,7 +46,7 @@ def missing(message: str) -> Refusal:
 
 
 class Item(ManagedState):  # type: ignore[misc]  # moto is untyped
-    """A cluster or what belongs to one: what the API shows, and the state it is in."""
+    """A cluster or one of its resources: the description that the API returns, and the state."""
 
     def __init__(self, kind: Kind, description: dict[str, Any]) -> None:
         super().__init__(f"eks::{kind}", [("CREATING", "ACTIVE"), ("UPDATING", "ACTIVE")])
@@ -62,14 +62,14 @@ class Item(ManagedState):  # type: ignore[misc]  # moto is untyped
         return str(self[NAMES[self.kind][1]])
 
     def change(self, changes: dict[str, Any]) -> None:
-        """Take other values; those that are None go."""
+        """Set these members; None removes a member."""
         new = {**self.description, **changes, "modifiedAt": datetime.datetime.now(datetime.UTC)}
         self.description = {name: value for name, value in new.items() if value is not None}
         self.status = "UPDATING"
 
 
 class Cluster(Item):
-    """A cluster, with the network that EKS made for it and what was put into its Kubernetes."""
+    """A cluster with the network resources that EKS created, and its Kubernetes contents."""
 
     def __init__(self, description: dict[str, Any], security_group: str) -> None:
         super().__init__("cluster", description)
@@ -79,7 +79,7 @@ class Cluster(Item):
 
 
 class EksBackend(Backend):
-    """EKS of one account and region."""
+    """EKS in one account and Region."""
 
     def __init__(self, region_name: str, account_id: str) -> None:
         super().__init__(region_name, account_id)
@@ -89,28 +89,28 @@ class EksBackend(Backend):
         self.references = References(account_id, region_name, self.partition)
 
     def cluster(self, name: str) -> Cluster:
-        """The cluster of this name; Refusal when there is none."""
+        """The cluster of this name; Refusal when it does not exist."""
         if name not in self.clusters:
             raise missing(f"No cluster found for name: {name}.")
         return self.clusters[name]
 
     def all(self, kind: Kind, cluster: Cluster) -> list[Item]:
-        """Everything of a kind that belongs to a cluster."""
+        """All resources of a kind in a cluster."""
         return [item for item in self.children if item.kind == kind and item["clusterName"] == cluster["name"]]
 
     def find(self, kind: Kind, cluster: Cluster, identifier: str) -> Item | None:
-        """What a cluster has of this kind and name, if it does."""
+        """The resource of this kind and name, or None."""
         member = NAMES[kind][0]
         return next((item for item in self.all(kind, cluster) if item[member] == identifier), None)
 
     def get(self, kind: Kind, cluster: Cluster, identifier: str) -> Item:
-        """What a cluster has of this kind and name; Refusal when it does not."""
+        """The resource of this kind and name; Refusal when it does not exist."""
         found = self.find(kind, cluster, identifier)
         if found is None:
             raise missing(f"No {NAMES[kind][2]} {identifier} found in cluster {cluster['name']}.")
         return found
 
-    def keep(self, item: Item, tags: dict[str, str] | None) -> Item:
+    def store(self, item: Item, tags: dict[str, str] | None) -> Item:
         """Store a new resource with its tags."""
         item.description["createdAt"] = item.description["modifiedAt"] = datetime.datetime.now(datetime.UTC)
         self.tags[item.arn] = dict(tags or {})
@@ -120,8 +120,8 @@ class EksBackend(Backend):
             self.children.append(item)
         return item
 
-    def forget(self, items: Iterable[Item]) -> None:
-        """Drop resources and their tags."""
+    def remove(self, items: Iterable[Item]) -> None:
+        """Remove resources and their tags."""
         for item in items:
             del self.tags[item.arn]
             if isinstance(item, Cluster):
@@ -130,7 +130,7 @@ class EksBackend(Backend):
                 self.children.remove(item)
 
     def view(self, item: Item) -> dict[str, Any]:
-        """What the API shows of a resource now; looking moves its state on."""
+        """The description of a resource. Each call advances its state."""
         item.advance()
         state = {} if item.kind in STATELESS else {"status": item.status}
         return {**copy.deepcopy(item.description), **state, "tags": dict(self.tags[item.arn])}

@@ -1,4 +1,4 @@
-"""Flow logs into a folder of a bucket, which moto takes for part of the bucket's name."""
+"""Flow logs to a folder in a bucket. moto reads the folder as part of the bucket's name."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from ultracluster.localaws.services.patching import patch_method
 
 
 def activate() -> None:
-    """Look for the bucket alone, and keep the folder."""
+    """Check only the bucket, and store the folder."""
     patch_method(FlowLogsBackend, "create_flow_logs", _create)
 
 

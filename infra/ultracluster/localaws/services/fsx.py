@@ -1,4 +1,4 @@
-"""FSx for Lustre beyond moto's: file systems read back whole, updates, data repository associations, refusals."""
+"""FSx for Lustre: what moto lacks (complete descriptions, updates, data repository associations, validation)."""
 
 import copy
 import datetime
@@ -21,7 +21,7 @@ _LEGACY = ("ImportPath", "ExportPath", "ImportedFileChunkSize", "AutoImportPolic
 
 
 class LustreFileSystem:
-    """A file system among moto's own; `associations` are its links to S3 by id."""
+    """A file system in moto's store; `associations` are its data repository associations by id."""
 
     file_system_type = "LUSTRE"
 
@@ -35,28 +35,28 @@ class LustreFileSystem:
 
     @property
     def lustre(self) -> dict[str, Any]:
-        """LustreConfiguration as it is now."""
+        """The present LustreConfiguration."""
         return cast("dict[str, Any]", self.description["LustreConfiguration"])
 
     def to_dict(self) -> dict[str, Any]:
-        """What the API shows."""
+        """The description that the API returns."""
         tags = self.backend.list_tags_for_resource(self.resource_arn)
         return copy.deepcopy({**self.description, **({"Tags": tags} if tags else {})})
 
 
 class FsxResponse(CheckedInput, FSxResponse):  # type: ignore[misc]  # moto is untyped
-    """The FSx API: moto's, with Lustre's actions in place of moto's bookkeeping."""
+    """The FSx API: moto's class with the actions for Lustre replaced."""
 
     invalid: ClassVar[str] = "BadRequest"
     paging: ClassVar[tuple[str, str]] = ("NextToken", "MaxResults")
 
     @property
     def references(self) -> References:
-        """What the request may refer to."""
+        """Look-ups in the other services of the caller's account and Region."""
         return References(self.current_account, self.region, self.partition)
 
     def create_file_system(self) -> Any:
-        """Refuse what FSx refuses of Lustre, then make the file system with its interface."""
+        """Validate the request and create the file system with its network interface."""
         request = self.params
         if request["FileSystemType"] != "LUSTRE":
             return super().create_file_system()
@@ -78,7 +78,7 @@ class FsxResponse(CheckedInput, FSxResponse):  # type: ignore[misc]  # moto is u
             "StorageType": rules.storage_type(request),
             "VpcId": subnet.vpc_id,
             "SubnetIds": request["SubnetIds"],
-            # One interface stands for those of all its servers.
+            # One network interface represents those of all servers.
             "NetworkInterfaceIds": [self._interface(subnet, groups, new_id)],
             "NetworkType": request.get("NetworkType") or "IPV4",
             "DNSName": f"{new_id}.fsx.{self.region}.amazonaws.com",
@@ -94,20 +94,20 @@ class FsxResponse(CheckedInput, FSxResponse):  # type: ignore[misc]  # moto is u
         return ActionResult({"FileSystem": made.to_dict()})
 
     def describe_file_systems(self) -> Any:
-        """The file systems of these ids, which must exist, or all."""
+        """The file systems in the request, or all. Unknown ids are refused."""
         there = self.fsx_backend.file_systems
         found = [self._file_system(wanted) for wanted in self.params.get("FileSystemIds") or there]
         return self.page("FileSystems", [file_system.to_dict() for file_system in found])
 
     def update_file_system(self) -> Any:
-        """Change a Lustre file system as far as FSx lets it."""
+        """Update a Lustre file system."""
         file_system = self._lustre(self.params["FileSystemId"])
         self._check_log(self.params.get("LustreConfiguration") or {})
         update(file_system, self.params)
         return ActionResult({"FileSystem": file_system.to_dict()})
 
     def delete_file_system(self) -> Any:
-        """Delete a file system, and with it its associations and its interface."""
+        """Delete a file system with its associations and its network interface."""
         file_system = self._file_system(self.params["FileSystemId"])
         if not isinstance(file_system, LustreFileSystem):
             return super().delete_file_system()
@@ -119,7 +119,7 @@ class FsxResponse(CheckedInput, FSxResponse):  # type: ignore[misc]  # moto is u
     # data repository associations
 
     def create_data_repository_association(self) -> Any:
-        """Link a directory of the file system with an S3 prefix."""
+        """Link a directory of the file system to an S3 prefix."""
         request = self.params
         file_system = self._lustre(request["FileSystemId"])
         self._check_linkable(file_system)
@@ -142,10 +142,10 @@ class FsxResponse(CheckedInput, FSxResponse):  # type: ignore[misc]  # moto is u
         file_system.associations[new_id] = association
         if request.get("Tags"):
             self.fsx_backend.tagger.tag_resource(association["ResourceARN"], request["Tags"])
-        return ActionResult({"Association": self._shown(association)})
+        return ActionResult({"Association": self._association_description(association)})
 
     def describe_data_repository_associations(self) -> Any:
-        """The associations of these ids, which must exist, or all that pass the filters."""
+        """The associations in the request, or all that match the filters. Unknown ids are refused."""
         if wanted := self.params.get("AssociationIds"):
             found = [self._association(association_id) for association_id in wanted]
         else:
@@ -154,7 +154,7 @@ class FsxResponse(CheckedInput, FSxResponse):  # type: ignore[misc]  # moto is u
             if condition["Name"] != "file-system-id":
                 raise rules.bad(f"The filter {condition['Name']} is not for associations of Lustre file systems.")
             found = [association for association in found if association["FileSystemId"] in condition["Values"]]
-        return self.page("Associations", [self._shown(association) for association in found])
+        return self.page("Associations", [self._association_description(association) for association in found])
 
     def update_data_repository_association(self) -> Any:
         """Change the chunk size or the import and export policies."""
@@ -163,17 +163,17 @@ class FsxResponse(CheckedInput, FSxResponse):  # type: ignore[misc]  # moto is u
         association["S3"] = {**association["S3"], **copy.deepcopy(self.params.get("S3") or {})}
         if "ImportedFileChunkSize" in self.params:
             association["ImportedFileChunkSize"] = self.params["ImportedFileChunkSize"]
-        return ActionResult({"Association": self._shown(association)})
+        return ActionResult({"Association": self._association_description(association)})
 
     def delete_data_repository_association(self) -> Any:
-        """Unlink; what is in the file system stays unless told otherwise."""
+        """Delete the association. Data in the file system stays unless the request deletes it."""
         association = self._association(self.params["AssociationId"])
         del self._lustre(association["FileSystemId"]).associations[association["AssociationId"]]
         deleted = self.params.get("DeleteDataInFileSystem") or False
         answer = {"AssociationId": association["AssociationId"], "Lifecycle": "DELETING"}
         return ActionResult({**answer, "DeleteDataInFileSystem": deleted})
 
-    # parts of the actions
+    # helpers
 
     def _file_system(self, file_system_id: str) -> Any:
         found = self.fsx_backend.file_systems.get(file_system_id)
@@ -200,7 +200,7 @@ class FsxResponse(CheckedInput, FSxResponse):  # type: ignore[misc]  # moto is u
             raise Refusal("DataRepositoryAssociationNotFound", message)
         return found
 
-    def _shown(self, association: dict[str, Any]) -> dict[str, Any]:
+    def _association_description(self, association: dict[str, Any]) -> dict[str, Any]:
         tags = self.fsx_backend.list_tags_for_resource(association["ResourceARN"])
         return {**association, **({"Tags": tags} if tags else {})}
 
@@ -222,7 +222,7 @@ class FsxResponse(CheckedInput, FSxResponse):  # type: ignore[misc]  # moto is u
         destination = log.get("Destination")
         if destination is None:
             return
-        # Whether FSx takes the form with ":*", which CloudFormation gives, is not documented; both pass here.
+        # Whether FSx accepts the ARN with ":*", as CloudFormation returns it, is not documented; this accepts both.
         group = self.references.log_group(destination)
         if group is None:
             raise rules.bad(f"Log destination {destination} is not a log group of this account and Region.")
@@ -258,12 +258,12 @@ class FsxResponse(CheckedInput, FSxResponse):  # type: ignore[misc]  # moto is u
 
 @functools.cache
 def activate() -> None:
-    """Put these actions in the place of moto's."""
+    """Replace moto's actions by these."""
     urls.url_paths["{0}/$"] = FsxResponse.dispatch
 
 
 def _described(lustre: dict[str, Any], capacity: int) -> dict[str, Any]:
-    """LustreConfiguration as the API shows it, given as the API takes it."""
+    """LustreConfiguration as the API returns it, from the request's."""
     shown = {name: copy.deepcopy(value) for name, value in lustre.items() if name not in _LEGACY}
     shown.setdefault("DeploymentType", "SCRATCH_1")
     shown.setdefault("WeeklyMaintenanceStartTime", "7:07:00")

@@ -1,4 +1,4 @@
-"""What FSx refuses of Lustre file systems and of data repository associations, as pure rules on requests.
+"""Validation of requests for Lustre file systems and data repository associations. Pure.
 
 Source: FSx for Lustre User Guide and API Reference (2026): deployment and storage class options, EFA file systems,
 metadata performance, managing storage capacity, linking to S3.
@@ -20,7 +20,7 @@ from ultracluster.localaws.services.service import Refusal
 
 Parameters = Mapping[str, Any]
 
-# MB/s/TiB by (deployment type, storage type); scratch and Intelligent-Tiering have none to set.
+# MB/s/TiB by (deployment type, storage type); scratch and Intelligent-Tiering file systems cannot set one.
 UNIT_THROUGHPUT = {
     ("PERSISTENT_1", "SSD"): (50, 100, 200),
     ("PERSISTENT_1", "HDD"): (12, 40),
@@ -38,17 +38,17 @@ VERSIONS: tuple[str, ...] = ("2.10", "2.12", "2.15")
 
 
 def bad(message: str) -> Refusal:
-    """FSx's general refusal."""
+    """A BadRequest error."""
     return Refusal("BadRequest", message)
 
 
 def storage_type(request: Parameters) -> str:
-    """The storage type, SSD unless said otherwise."""
+    """The storage type, SSD by default."""
     return str(request.get("StorageType") or "SSD")
 
 
 def check_file_system(request: Parameters) -> None:
-    """Every rule that a Lustre file system's own parameters show; references are checked elsewhere."""
+    """All rules for the parameters of a Lustre file system. References are checked elsewhere."""
     lustre = request.get("LustreConfiguration") or {}
     deployment, storage = lustre.get("DeploymentType", "SCRATCH_1"), storage_type(request)
     if storage not in STORAGE[deployment]:
@@ -69,7 +69,7 @@ def check_file_system(request: Parameters) -> None:
 
 
 def check_capacity(capacity: int | None, lustre: Parameters, deployment: str, storage: str) -> None:
-    """Capacity comes in the steps of its deployment, storage and throughput."""
+    """The capacity is a valid step for deployment type, storage type and throughput."""
     if not capacity:
         raise bad("StorageCapacity is required.")
     unit = lustre.get("PerUnitStorageThroughput", 0)
@@ -96,14 +96,14 @@ def automatic_iops(capacity: int) -> int:
 
 
 def default_version(lustre: Parameters) -> str:
-    """The Lustre version of a file system that names none."""
+    """The default Lustre version."""
     if lustre.get("DeploymentType") != "PERSISTENT_2":
         return "2.10"
     return "2.15" if lustre.get("MetadataConfiguration") else "2.12"
 
 
 def check_association(request: Parameters, existing: Iterable[Parameters]) -> None:
-    """At most eight; neither file-system paths nor S3 prefixes overlap; "/" stands alone."""
+    """At most eight associations. Paths and S3 prefixes do not overlap; "/" excludes all others."""
     path, target = request.get("FileSystemPath") or "/", request["DataRepositoryPath"]
     there = list(existing)
     if not path.startswith("/"):
@@ -128,7 +128,7 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def check_unit_throughput(unit: int | None, deployment: str, storage: str) -> None:
-    """Persistent SSD and HDD file systems have one of their throughputs per TiB; others have none to set."""
+    """Persistent SSD and HDD file systems have one of the allowed throughputs per TiB; others cannot set one."""
     allowed = UNIT_THROUGHPUT.get((deployment, storage), ())
     if unit is None and not allowed:
         return
@@ -153,13 +153,13 @@ def _check_tiering(request: Parameters, lustre: Parameters, storage: str) -> Non
 
 
 def check_tier_throughput(throughput: int | None) -> None:
-    """Intelligent-Tiering throughput comes in whole file servers."""
+    """Intelligent-Tiering throughput is that of whole file servers."""
     if not throughput or throughput % THROUGHPUT_CAPACITY_STEP_MBPS:
         raise bad(f"ThroughputCapacity {throughput} must be a multiple of {THROUGHPUT_CAPACITY_STEP_MBPS} MBps.")
 
 
 def check_read_cache(cache: Parameters, throughput: int) -> None:
-    """A user-provisioned read cache has a size within what its servers hold; other modes have none."""
+    """A user-provisioned read cache has a size that its file servers support; other modes have no size."""
     size = cache.get("SizeGiB")
     if cache.get("SizingMode") != "USER_PROVISIONED":
         if size:
@@ -180,7 +180,7 @@ def _check_metadata(lustre: Parameters, deployment: str, storage: str) -> None:
 
 
 def check_metadata_iops(metadata: Parameters, storage: str) -> None:
-    """AUTOMATIC takes no Iops and SSD storage; USER_PROVISIONED takes one of the storage type's values."""
+    """AUTOMATIC has no Iops and needs SSD storage; USER_PROVISIONED has one of the storage type's values."""
     mode, iops = metadata.get("Mode"), metadata.get("Iops")
     allowed = INTELLIGENT_TIERING_METADATA_IOPS if storage == "INTELLIGENT_TIERING" else METADATA_IOPS
     if mode == "AUTOMATIC" and storage == "INTELLIGENT_TIERING":

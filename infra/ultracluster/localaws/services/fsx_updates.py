@@ -1,4 +1,4 @@
-"""UpdateFileSystem for Lustre: what may change, how far, and how often."""
+"""UpdateFileSystem for Lustre: which members can change, within which limits, and how often."""
 
 import copy
 import datetime
@@ -7,7 +7,7 @@ from typing import Any
 from ultracluster.localaws.services import fsx_rules as rules
 from ultracluster.localaws.services.service import Refusal
 
-# Between two changes of capacity, and between two of metadata IOPS.
+# Minimum time between two changes of capacity, and of metadata IOPS.
 PAUSE = datetime.timedelta(hours=6)
 PLAIN = frozenset(
     {
@@ -18,30 +18,30 @@ PLAIN = frozenset(
 
 
 def update(file_system: Any, request: dict[str, Any]) -> None:
-    """Apply the whole request to a LustreFileSystem, or refuse it whole."""
+    """Apply all changes of the request to a LustreFileSystem, or none."""
     new = copy.deepcopy(file_system.description)
     changes = request.get("LustreConfiguration") or {}
     changed_at = dict(file_system.changed_at)
     if not changes and not {"StorageCapacity", "FileSystemTypeVersion"} & request.keys():
         raise Refusal("MissingFileSystemConfiguration", "The request changes nothing.")
     if "StorageType" in request or "NetworkType" in request:
-        raise Refusal("UnsupportedOperation", "StorageType and NetworkType of a Lustre file system do not change.")
+        raise Refusal("UnsupportedOperation", "StorageType and NetworkType of a Lustre file system cannot change.")
     lustre = new["LustreConfiguration"]
     _check_backups(file_system, changes)
     if "PerUnitStorageThroughput" in changes:
         _set_unit_throughput(new, changes["PerUnitStorageThroughput"])
     if "StorageCapacity" in request and request["StorageCapacity"] != new.get("StorageCapacity"):
-        _pause(changed_at, "StorageCapacity")
-        _grow(new, request["StorageCapacity"])
+        _check_interval(changed_at, "StorageCapacity")
+        _increase_capacity(new, request["StorageCapacity"])
     if "ThroughputCapacity" in changes:
         _raise_tier_throughput(new, changes["ThroughputCapacity"])
     if "DataReadCacheConfiguration" in changes:
         _set_read_cache(new, changes["DataReadCacheConfiguration"])
     if "MetadataConfiguration" in changes and _set_metadata(new, changes["MetadataConfiguration"]):
-        _pause(changed_at, "MetadataConfiguration")
+        _check_interval(changed_at, "MetadataConfiguration")
     if "AutoImportPolicy" in changes:
         if "DataRepositoryConfiguration" not in lustre:
-            raise rules.bad("AutoImportPolicy is for file systems that were made with an ImportPath.")
+            raise rules.bad("AutoImportPolicy requires a file system that was created with an ImportPath.")
         lustre["DataRepositoryConfiguration"]["AutoImportPolicy"] = changes["AutoImportPolicy"]
     if "FileSystemTypeVersion" in request:
         _upgrade(new, request["FileSystemTypeVersion"])
@@ -53,11 +53,11 @@ def update(file_system: Any, request: dict[str, Any]) -> None:
 
 
 def now() -> datetime.datetime:
-    """The time, for the pauses between changes."""
+    """The current time."""
     return datetime.datetime.now(datetime.UTC)
 
 
-def _pause(changed_at: dict[str, datetime.datetime], what: str) -> None:
+def _check_interval(changed_at: dict[str, datetime.datetime], what: str) -> None:
     last = changed_at.get(what)
     if last is not None and now() - last < PAUSE:
         ready = (last + PAUSE).strftime("%H:%M UTC")
@@ -65,7 +65,7 @@ def _pause(changed_at: dict[str, datetime.datetime], what: str) -> None:
     changed_at[what] = now()
 
 
-def _grow(new: dict[str, Any], capacity: int) -> None:
+def _increase_capacity(new: dict[str, Any], capacity: int) -> None:
     lustre, current = new["LustreConfiguration"], new.get("StorageCapacity")
     if current is None or lustre["DeploymentType"] == "SCRATCH_1":
         raise rules.bad("The capacity of SCRATCH_1 and of Intelligent-Tiering file systems cannot be set.")
@@ -106,7 +106,7 @@ def _set_read_cache(new: dict[str, Any], cache: dict[str, Any]) -> None:
 
 
 def _set_metadata(new: dict[str, Any], change: dict[str, Any]) -> bool:
-    """Whether anything changes. IOPS never fall, and a file system made without metadata settings gets none."""
+    """Whether metadata settings change. IOPS cannot decrease; a file system created without them cannot get them."""
     current = new["LustreConfiguration"].get("MetadataConfiguration")
     if current is None:
         raise rules.bad("MetadataConfiguration cannot be added to a file system that was made without one.")

@@ -1,4 +1,4 @@
-"""Amazon Managed Grafana for moto: workspaces, authentication, configuration, versions, and what is refused."""
+"""Amazon Managed Grafana for moto: workspaces, authentication, configuration, versions, validation."""
 
 import copy
 import datetime
@@ -15,7 +15,7 @@ from ultracluster.localaws.services.service import Backend, CheckedInput, Refusa
 VERSIONS: tuple[str, ...] = ("8.4", "9.4", "10.4", "12.4")
 MAX_LISTED = 5  # prefix lists, and VPC endpoints, of network access control
 
-# Names of a workspace's members in requests, where they differ from those in answers.
+# Names of a workspace's members in requests, where responses have other names.
 _RENAMED = {
     "workspaceDataSources": "dataSources",
     "workspaceDescription": "description",
@@ -30,7 +30,7 @@ _ASIDE = {
 
 
 class GrafanaBackend(Backend):
-    """Workspaces of one account and region, as DescribeWorkspace words them, with what other actions show."""
+    """Workspaces of one account and Region, as DescribeWorkspace and other actions return them."""
 
     def __init__(self, region_name: str, account_id: str) -> None:
         super().__init__(region_name, account_id)
@@ -41,13 +41,13 @@ class GrafanaBackend(Backend):
         self.references = References(account_id, region_name, self.partition)
 
     def find(self, workspace_id: str) -> dict[str, Any]:
-        """The workspace; Refusal when there is none."""
+        """The workspace; Refusal when it does not exist."""
         if workspace_id not in self.workspaces:
             raise _missing(f"Workspace {workspace_id} was not found.", workspace_id)
         return self.workspaces[workspace_id]
 
     def arn_of(self, workspace_id: str) -> str:
-        """The ARN of a workspace, which is a path after the account."""
+        """The ARN of a workspace, whose id is a path after the account."""
         return self.arn("grafana", f"/workspaces/{workspace_id}")
 
 
@@ -59,13 +59,13 @@ class GrafanaResponse(CheckedInput):
 
     @property
     def grafana(self) -> GrafanaBackend:
-        """The state of the caller's account and region."""
+        """The state of the caller's account and Region."""
         return cast("GrafanaBackend", activate()[self.current_account][self.region])
 
     # workspaces
 
     def create_workspace(self) -> ActionResult:
-        """Refuse what Grafana refuses, then make the workspace."""
+        """Validate the request and create the workspace."""
         request, backend = self.params, self.grafana
         version = request.get("grafanaVersion") or VERSIONS[-1]
         if version not in VERSIONS:
@@ -90,18 +90,18 @@ class GrafanaResponse(CheckedInput):
         backend.workspaces[new_id], backend.configurations[new_id] = workspace, configuration
         backend.tags[backend.arn_of(new_id)] = dict(request.get("tags") or {})
         self._authenticate(workspace, providers)
-        return ActionResult({"workspace": self._shown(workspace)})
+        return ActionResult({"workspace": self._description(workspace)})
 
     def describe_workspace(self) -> ActionResult:
         """One workspace."""
-        return ActionResult({"workspace": self._shown(self._workspace())})
+        return ActionResult({"workspace": self._description(self._workspace())})
 
     def list_workspaces(self) -> ActionResult:
-        """All workspaces of the region."""
-        return self.page("workspaces", [self._shown(workspace) for workspace in self.grafana.workspaces.values()])
+        """All workspaces of the Region."""
+        return self.page("workspaces", [self._description(workspace) for workspace in self.grafana.workspaces.values()])
 
     def update_workspace(self) -> ActionResult:
-        """Change what the request names."""
+        """Update the members in the request."""
         workspace = self._workspace()
         new = {**workspace, **self._members(), "modified": datetime.datetime.now(datetime.UTC)}
         for flag, member in (
@@ -114,12 +114,12 @@ class GrafanaResponse(CheckedInput):
                 new.pop(member, None)
         self._check(new)
         self.grafana.workspaces[workspace["id"]] = new
-        return ActionResult({"workspace": self._shown(new)})
+        return ActionResult({"workspace": self._description(new)})
 
     def delete_workspace(self) -> ActionResult:
         """Delete a workspace."""
         workspace, backend = self._workspace(), self.grafana
-        shown = {**self._shown(workspace), "status": "DELETING"}
+        shown = {**self._description(workspace), "status": "DELETING"}
         for kept in (backend.workspaces, backend.saml, backend.sso_clients, backend.configurations):
             kept.pop(workspace["id"], None)
         del backend.tags[backend.arn_of(workspace["id"])]
@@ -128,11 +128,11 @@ class GrafanaResponse(CheckedInput):
     # authentication
 
     def describe_workspace_authentication(self) -> ActionResult:
-        """Who may sign in, and how."""
+        """The authentication settings."""
         return ActionResult({"authentication": self._authentication(self._workspace())})
 
     def update_workspace_authentication(self) -> ActionResult:
-        """Choose the providers; a SAML configuration goes with SAML only."""
+        """Set the providers. Only SAML takes a SAML configuration."""
         workspace, saml = self._workspace(), self.params.get("samlConfiguration")
         providers = _providers(self.params["authenticationProviders"])
         if saml is not None:
@@ -151,7 +151,7 @@ class GrafanaResponse(CheckedInput):
         return ActionResult({"configuration": configuration, "grafanaVersion": workspace["grafanaVersion"]})
 
     def update_workspace_configuration(self) -> ActionResult:
-        """Change settings, or move to a newer version."""
+        """Change settings or upgrade the version."""
         workspace = self._workspace()
         version = self.params.get("grafanaVersion") or workspace["grafanaVersion"]
         reachable = _newer(workspace["grafanaVersion"])
@@ -188,7 +188,7 @@ class GrafanaResponse(CheckedInput):
             self._tags().pop(key, None)
         return EmptyResult()
 
-    # parts of the actions
+    # helpers
 
     def _workspace(self) -> dict[str, Any]:
         return self.grafana.find(self.params["workspaceId"])
@@ -227,7 +227,7 @@ class GrafanaResponse(CheckedInput):
             answer["awsSso"] = {"ssoClientId": client}
         return answer
 
-    def _shown(self, workspace: dict[str, Any]) -> dict[str, Any]:
+    def _description(self, workspace: dict[str, Any]) -> dict[str, Any]:
         return {**workspace, "tags": self.grafana.tags[self.grafana.arn_of(workspace["id"])]}
 
     def _check(self, workspace: dict[str, Any]) -> None:
@@ -247,7 +247,7 @@ class GrafanaResponse(CheckedInput):
 
 @functools.cache
 def activate() -> Any:
-    """Make moto answer Grafana; gives the backends by account and region."""
+    """Add Grafana to moto. Returns the backends by account and Region."""
     workspace = r"/workspaces/(?P<workspace_id>[^/]+)"
     paths = ("/workspaces", workspace, f"{workspace}/authentication", f"{workspace}/configuration", "/versions")
     return add_service("grafana", GrafanaBackend, GrafanaResponse, (*paths, r"/tags/(?P<arn>.+)"))
@@ -276,7 +276,7 @@ def _check_access(references: References, access: dict[str, Any] | None) -> None
 
 
 def _configuration(text: str | None, version: str, current: dict[str, Any]) -> dict[str, Any]:
-    """The settings after a change given as JSON. Alerting cannot be switched off from version 12 on."""
+    """The settings after a change in JSON. From version 12 on, alerting cannot be disabled."""
     known = {"plugins": "pluginAdminEnabled", "unifiedAlerting": "enabled"}
     try:
         change = json.loads(text or "{}")

@@ -1,4 +1,4 @@
-"""IAM beyond moto's: AWS's managed policies are there, and a policy in use is not deleted."""
+"""IAM: AWS's managed policies, and the refusal to delete a policy in use. moto lacks both."""
 
 import copy
 from typing import Any
@@ -14,14 +14,14 @@ _AWS_POLICIES: dict[str, list[Any]] = {}  # by account
 
 
 def activate() -> None:
-    """Load AWS's managed policies into every account that is made from now on, and refuse what IAM refuses."""
+    """Load AWS's managed policies into every new account, and refuse to delete policies in use."""
     default_user_config["iam"]["load_aws_managed_policies"] = True
     patch_method(IAMBackend, "delete_policy", _delete_policy)
     patch_method(IAMBackend, "_init_aws_policies", _init_aws_policies)
 
 
 def _init_aws_policies(original: Any, self: Any) -> list[Any]:
-    # moto reads all 1,500 policies anew for each of six partitions at every start and every reset: seconds each time.
+    # moto parses all 1,500 policies for each of six partitions at every start and reset, which takes seconds.
     if self.region_name != "aws" or not load_iam_aws_managed_policies():
         return []
     if self.account_id not in _AWS_POLICIES:

@@ -1,7 +1,7 @@
-"""Machine images: AWS's public ones are left out of EC2, and the PCS-ready ones are named in Parameter Store.
+"""Machine images: none in EC2; the ids of PCS-ready images in Parameter Store.
 
-Templates name images by id, and nobody here looks one up. moto would make 1,300, with volume and snapshot, for every
-Region it touches; without them a Region is ready in a hundredth of the time.
+Templates contain image ids, which the embedded AWS does not look up. moto would create 1,300 images with volumes and
+snapshots in every Region it uses; without them a Region is ready in a hundredth of the time.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ PCS_IMAGE_PARAMETERS = tuple(
 
 
 def activate() -> None:
-    """Start Regions without images, and name those of PCS."""
+    """Remove moto's images, and add the parameters of PCS-ready images."""
     patch_method(AmiBackend, "_load_amis", lambda _original, _self: None)
     patch_method(ParameterDict, "_check_loading_status", _name_images)
 

@@ -1,4 +1,4 @@
-"""KMS beyond moto's: the rotation period of a key."""
+"""KMS: the rotation period of a key, which moto drops."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ DEFAULT_ROTATION_DAYS = 365  # KMS API Reference, EnableKeyRotation
 
 
 def activate() -> None:
-    """Keep what EnableKeyRotation is told, and show it."""
+    """Store and return the rotation period of EnableKeyRotation."""
     patch_method(KmsResponse, "enable_key_rotation", _enable_key_rotation)
     patch_method(KmsResponse, "get_key_rotation_status", _get_key_rotation_status)
 

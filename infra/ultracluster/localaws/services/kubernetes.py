@@ -1,6 +1,6 @@
-"""What was put into the Kubernetes of an embedded EKS cluster: Helm releases and objects. Nothing of it runs.
+"""The recorded contents of an embedded EKS cluster: Helm releases and Kubernetes objects. None of them runs.
 
-It keeps the values and manifests whole, and refuses what helm, kubectl or the API server would refuse of them.
+Values and manifests are stored unchanged. Errors that helm, kubectl or the API server would raise are raised here.
 """
 
 import json
@@ -25,9 +25,9 @@ CHART_GROUPS: Mapping[str, Sequence[str]] = {
 BUILT_IN_GROUPS = frozenset(_DATA["built_in_groups"])
 
 BUILT_IN_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
-# Kubernetes API server: all annotations of an object together, of which kubectl's copy of it is one.
+# Kubernetes API server: limit of all annotations of an object, including the one with kubectl's copy of the object.
 MAX_ANNOTATION_BYTES = 262_144
-# kubectl's own list for --prune: it never looks for custom resources.
+# kubectl's default list for --prune, which contains no custom resources.
 PRUNED = frozenset(
     {
         *("ConfigMap", "CronJob", "DaemonSet", "Deployment", "Endpoints", "Ingress", "Job", "Namespace"),
@@ -38,11 +38,11 @@ PRUNED = frozenset(
 
 
 class Rejected(Exception):
-    """What helm, kubectl or the API server says no to."""
+    """An error of helm, kubectl or the API server."""
 
 
 class Key(NamedTuple):
-    """What tells an object from others. Objects of no namespace, and those of `default`, have an empty one."""
+    """Identifies an object. Objects without a namespace, and those in `default`, have an empty one."""
 
     api_version: str
     kind: str
@@ -52,7 +52,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Release:
-    """A Helm release, as it was last installed or upgraded. `groups` are API groups that its chart installs."""
+    """A Helm release, as last installed or upgraded. `groups` are the API groups that its chart installs."""
 
     name: str
     namespace: str
@@ -81,7 +81,7 @@ class Kubernetes:
     add_ons: set[str] = field(default_factory=set)
 
     def view(self) -> dict[str, Any]:
-        """Everything, as JSON has it."""
+        """All contents, ready for JSON."""
         return {
             "namespaces": sorted(self.namespaces),
             "releases": [asdict(release) for release in self.releases.values()],
@@ -89,12 +89,12 @@ class Kubernetes:
         }
 
     def add_on(self, name: str, namespace: str) -> None:
-        """An EKS add-on is there, with its controllers in a namespace."""
+        """Record an EKS add-on and the namespace of its controllers."""
         self.add_ons.add(name)
         self.namespaces |= {namespace, *ADD_ONS[name]["namespaces"][1:]}
 
     def install(self, release: Release) -> None:
-        """`helm upgrade --install`: Rejected when the namespace is not there and not to be created."""
+        """`helm upgrade --install`: Rejected when the namespace does not exist and create_namespace is false."""
         if release.namespace not in self.namespaces and not release.create_namespace:
             raise Rejected(f'Error: create: failed to create: namespaces "{release.namespace}" not found')
         key = (release.namespace, release.name)
@@ -103,23 +103,23 @@ class Kubernetes:
         self.namespaces.add(release.namespace)
 
     def uninstall(self, namespace: str, name: str) -> None:
-        """`helm uninstall`; a release that is not there is no error, as the CDK's function has it."""
+        """`helm uninstall`. A missing release is no error, as in the CDK's function."""
         self.releases.pop((namespace, name), None)
 
     def create(self, manifests: list[Manifest]) -> None:
-        """`kubectl create --save-config`: Rejected as a whole when one of the objects is, or exists already."""
+        """`kubectl create --save-config`: applies all objects, or none when one is Rejected or exists already."""
         for manifest in manifests:
-            if key_of(manifest) in self.objects or _is_namespace(manifest) in self.namespaces:
+            if key_of(manifest) in self.objects or _namespace_name(manifest) in self.namespaces:
                 kind, name = manifest["kind"], manifest["metadata"]["name"]
                 raise Rejected(f'Error from server (AlreadyExists): {kind} "{name}" already exists')
         self.apply(manifests)
 
     def apply(self, manifests: list[Manifest], prune_label: str | None = None) -> None:
-        """`kubectl apply`, with the label of `--prune -l`: Rejected as a whole when one of the objects is."""
+        """`kubectl apply`, with the label of `--prune -l`: applies all objects, or none when one is Rejected."""
         namespaces, groups = set(self.namespaces), self._groups()
         for manifest in manifests:
             _check(manifest, namespaces, groups)
-            namespaces |= {_is_namespace(manifest)} - {""}
+            namespaces |= {_namespace_name(manifest)} - {""}
             if manifest["kind"] == "CustomResourceDefinition":
                 groups = groups | {manifest["spec"]["group"]}
         applied = {key_of(manifest): manifest for manifest in manifests}
@@ -132,7 +132,7 @@ class Kubernetes:
         self.namespaces |= namespaces
 
     def delete(self, manifests: Iterable[Manifest]) -> None:
-        """`kubectl delete`; what is not there is no error, as the CDK's function has it."""
+        """`kubectl delete`. Missing objects are no error, as in the CDK's function."""
         for manifest in manifests:
             self._delete(key_of(manifest))
 
@@ -156,7 +156,7 @@ class Kubernetes:
 
 
 def contents(cluster_arn: str) -> dict[str, Any] | None:
-    """What was put into the Kubernetes of a cluster of this process's EKS, as `Kubernetes.view` words it.
+    """The recorded contents of an EKS cluster in this process, in the form of `Kubernetes.view`.
 
     None for an unknown cluster.
     """
@@ -168,7 +168,7 @@ def contents(cluster_arn: str) -> dict[str, Any] | None:
 
 
 def parse_manifests(text: str) -> list[Manifest]:
-    """The objects of a manifest: a JSON list, each of them with apiVersion, kind and metadata.name."""
+    """The objects of a manifest: a JSON list of objects with apiVersion, kind and metadata.name."""
     try:
         parsed = json.loads(text)
     except ValueError as error:
@@ -186,7 +186,7 @@ def parse_manifests(text: str) -> list[Manifest]:
 
 
 def key_of(manifest: Manifest) -> Key:
-    """The key of an object that has one."""
+    """The key of an object."""
     metadata = manifest["metadata"]
     namespace = str(metadata.get("namespace") or "")
     place = "" if namespace == "default" else namespace
@@ -194,7 +194,7 @@ def key_of(manifest: Manifest) -> Key:
 
 
 def _check(manifest: Manifest, namespaces: set[str], groups: frozenset[str]) -> None:
-    """Rejected when the API server would not take the object."""
+    """Raise Rejected when the API server would refuse the object."""
     key = key_of(manifest)
     if len(json.dumps(manifest, separators=(",", ":")).encode()) > MAX_ANNOTATION_BYTES:
         limit = f"metadata.annotations: Too long: must have at most {MAX_ANNOTATION_BYTES} bytes"
@@ -209,7 +209,7 @@ def _check(manifest: Manifest, namespaces: set[str], groups: frozenset[str]) -> 
         raise Rejected(f'no matches for kind "{key.kind}" in version "{key.api_version}": {words}')
 
 
-def _is_namespace(manifest: Manifest) -> str:
-    """The namespace that the object is, or an empty string."""
+def _namespace_name(manifest: Manifest) -> str:
+    """The name of the namespace if the object is one, else an empty string."""
     is_one = (manifest["apiVersion"], manifest["kind"]) == ("v1", "Namespace")
     return str(manifest["metadata"]["name"]) if is_one else ""

@@ -1,4 +1,4 @@
-"""Launch templates: what moto mixes up, forgets or cuts off when it stores and lists them."""
+"""Launch templates: corrections of how moto stores and lists them."""
 
 import re
 from typing import Any
@@ -11,21 +11,21 @@ from ultracluster.localaws.services.patching import patch_method
 
 
 def activate() -> None:
-    """Keep a template's own tags out of its data and up to date, list all templates, refuse unknown ids."""
+    """Separate a template's own tags from its data, list all templates, refuse unknown ids."""
     patch_method(LaunchTemplate, "create_version", _create_version)
     LaunchTemplate.tags = property(lambda self: self.get_tags(), lambda _self, _tags: None)
     patch_method(LaunchTemplateBackend, "describe_launch_templates", _describe)
-    patch_method(EC2Response, "describe_launch_templates", _answer_whole)
-    patch_method(EC2Response, "describe_launch_template_versions", _answer_whole)
+    patch_method(EC2Response, "describe_launch_templates", _list_all)
+    patch_method(EC2Response, "describe_launch_template_versions", _list_all)
 
 
 def is_mime_multipart(user_data: bytes) -> bool:
-    """Whether user data is in the one form to which a service can add parts of its own."""
+    """Whether user data is MIME multipart, the only form to which a service can add its own part."""
     return re.search(rb"^content-type:\s*multipart/", user_data, re.IGNORECASE | re.MULTILINE) is not None
 
 
 def _create_version(original: Any, self: Any, data: dict[str, Any], description: str) -> Any:
-    # moto adds the TagSpecifications of the template to those of what it launches.
+    # moto mixes the tags of the template with TagSpecifications for launched resources.
     launched = [spec for spec in data.pop("TagSpecifications", []) if spec["ResourceType"] != "launch-template"]
     return original(self, {**data, "TagSpecifications": launched} if launched else data, description)
 
@@ -39,7 +39,7 @@ def _describe(
     return original(self, template_names, template_ids, filters)
 
 
-def _answer_whole(original: Any, self: Any) -> Any:
-    # moto stops after 15 and gives no token; every template and version fits one answer here.
+def _list_all(original: Any, self: Any) -> Any:
+    # moto returns 15 at most, without a token. Here one response holds all templates and versions.
     self.params = {**self.params, "MaxResults": self._get_int_param("MaxResults", 1000)}
     return original(self)

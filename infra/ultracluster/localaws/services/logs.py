@@ -1,4 +1,4 @@
-"""CloudWatch Logs beyond moto's: log group settings, and deliveries of PCS scheduler logs."""
+"""CloudWatch Logs: what moto lacks (log group settings, deliveries of PCS scheduler logs)."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ PCS_LOG_TYPES = ("PCS_SCHEDULER_LOGS", "PCS_SCHEDULER_AUDIT_LOGS", "PCS_JOBCOMP_
 
 
 def activate() -> None:
-    """Keep a log group's class, key and protection; deliver PCS's logs; refuse to delete parts of a delivery."""
+    """Store a log group's class, key and protection; accept PCS's log types; refuse to delete parts of a delivery."""
     patch_method(LogsResponse, "create_log_group", _create_log_group)
     patch_method(LogGroup, "to_describe_dict", _describe_log_group)
     patch_method(LogsBackend, "delete_log_group", _delete_log_group)
@@ -27,8 +27,8 @@ def activate() -> None:
     LogsResponse.update_delivery_configuration = _update_delivery
     patch_method(LogsBackend, "delete_delivery_source", _delete_delivery_source)
     patch_method(LogsBackend, "delete_delivery_destination", _delete_delivery_destination)
-    patch_method(LogsBackend, "tag_resource", _keep_tags)
-    patch_method(LogsBackend, "untag_resource", _keep_tags)
+    patch_method(LogsBackend, "tag_resource", _store_tags)
+    patch_method(LogsBackend, "untag_resource", _store_tags)
 
 
 def _create_log_group(original: Any, self: Any) -> Any:
@@ -50,7 +50,7 @@ def _delete_log_group(original: Any, self: Any, log_group_name: str) -> Any:
     if group is not None and getattr(group, "deletion_protection", None):
         raise ValidationException("Log group is protected from deletion")
     if group is not None:
-        # A later group of this name starts without the old one's tags.
+        # A new group of this name must not have the old group's tags.
         self.tagger.delete_all_tags_for_resource(group.arn)
     return original(self, log_group_name)
 
@@ -105,7 +105,7 @@ def _create_delivery(
 ) -> Any:
     delivery = original(self, delivery_source_name, *args, record_fields=record_fields, **kwargs)
     if self.delivery_sources[delivery_source_name].service == "pcs":
-        # moto fills in CloudFront's fields and path.
+        # moto sets CloudFront's fields and path.
         delivery.record_fields = record_fields
         delivery.s3_delivery_configuration = kwargs.get("s3_delivery_configuration")
     return delivery
@@ -136,8 +136,8 @@ def _delete_delivery_destination(original: Any, self: Any, name: str) -> Any:
     return original(self, name)
 
 
-def _keep_tags(original: Any, self: Any, arn: str, changes: Any) -> None:
-    # moto answers with the tags of the first day.
+def _store_tags(original: Any, self: Any, arn: str, changes: Any) -> None:
+    # moto returns the tags that the resource was created with.
     original(self, arn, changes)
     for kept in (self.delivery_sources, self.delivery_destinations, self.deliveries):
         for found in kept.values():

@@ -1,16 +1,16 @@
-"""How a method of moto is mended: the stand-in gets the original and calls it, so only the fault's lines are ours."""
+"""Replacement of moto's methods. The new method gets the original and calls it, so it contains only the correction."""
 
 import functools
 from collections.abc import Callable
 from typing import Any
 
 
-def patch_method(owner: Any, name: str, stand_in: Callable[..., Any]) -> None:
-    """Put `stand_in(original, self, ...)` in the place of the method `name` of `owner`."""
+def patch_method(owner: Any, name: str, replacement: Callable[..., Any]) -> None:
+    """Replace the method `name` of `owner` by `replacement(original, self, ...)`."""
     original = getattr(owner, name)
 
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return stand_in(original, self, *args, **kwargs)
+        return replacement(original, self, *args, **kwargs)
 
     setattr(owner, name, method)

@@ -1,6 +1,6 @@
 """AWS PCS for moto: the actions on clusters, compute node groups and queues.
 
-States pass at once unless moto's state manager is told otherwise for the models pcs::cluster,
+Resources become ACTIVE at once unless moto's state manager has other transitions for the models pcs::cluster,
 pcs::compute-node-group and pcs::queue.
 """
 
@@ -35,16 +35,16 @@ class PcsResponse(CheckedInput):
 
     @property
     def pcs(self) -> PcsBackend:
-        """The state of the caller's account and region."""
+        """The state of the caller's account and Region."""
         return cast("PcsBackend", activate()[self.current_account][self.region])
 
     # clusters
 
     def create_cluster(self) -> ActionResult:
-        """Refuse what PCS refuses, then make the cluster with its controller interface and its secret."""
+        """Validate the request and create the cluster with its controller's network interface and its secret."""
         pcs, request, configuration = self.pcs, self.params, self._configuration()
         name, version = request["clusterName"], request["scheduler"]["version"]
-        pcs.room("cluster", name, rules.MAX_CLUSTERS)
+        pcs.check_name_and_quota("cluster", name, rules.MAX_CLUSTERS)
         for other in pcs.all("cluster"):
             if other.status == "CREATING":
                 message = f"Cluster {other['name']} is still being created; only one may be at a time."
@@ -60,7 +60,7 @@ class PcsResponse(CheckedInput):
             "networking": {"networkType": "IPV4", **request["networking"]},
             "slurmConfiguration": _merged(DEFAULTS, configuration),
         }
-        cluster = pcs.keep("cluster", description, request.get("tags"))
+        cluster = pcs.store("cluster", description, request.get("tags"))
         self._make_controller(cluster, subnet)
         return ActionResult({"cluster": cluster.view()})
 
@@ -69,14 +69,14 @@ class PcsResponse(CheckedInput):
         return ActionResult({"cluster": self._cluster().view()})
 
     def list_clusters(self) -> ActionResult:
-        """All clusters of the region."""
+        """All clusters of the Region."""
         return self.page("clusters", [cluster.view() for cluster in self.pcs.all("cluster")])
 
     def update_cluster(self) -> ActionResult:
-        """Change the Slurm version or configuration, while everything in the cluster is at rest."""
+        """Change the Slurm version or configuration. Everything in the cluster must be ACTIVE."""
         cluster = self._cluster()
         children = self.pcs.all("compute-node-group", cluster) + self.pcs.all("queue", cluster)
-        self.pcs.at_rest(cluster, *children)
+        self.pcs.require_active(cluster, *children)
         scheduler = {**cluster["scheduler"], **(self.params.get("scheduler") or {})}
         rules.check_upgrade(cluster["scheduler"]["version"], scheduler["version"])
         configuration = _merged(cluster["slurmConfiguration"], self._configuration())
@@ -93,20 +93,20 @@ class PcsResponse(CheckedInput):
             raise rules.conflict(message, TYPES["cluster"], cluster["id"])
         self.pcs.references.delete_network_interface(cluster.owned["interface"])
         self.pcs.references.delete_secret(cluster.owned["secret"])
-        self.pcs.forget(cluster)
+        self.pcs.remove(cluster)
         return EmptyResult()
 
     # compute node groups
 
     def create_compute_node_group(self) -> ActionResult:
-        """Refuse what PCS refuses, then keep the group."""
-        cluster, name = self._cluster(at_rest=True), self.params["computeNodeGroupName"]
-        self.pcs.room("compute-node-group", name, MAXIMUM_NODE_GROUPS, cluster)
+        """Validate the request and create the group."""
+        cluster, name = self._cluster(active=True), self.params["computeNodeGroupName"]
+        self.pcs.check_name_and_quota("compute-node-group", name, MAXIMUM_NODE_GROUPS, cluster)
         rules.refuse_empty_lists(self._configuration())
         defaults = {"launchTemplateMode": "CUSTOM", "purchaseOption": "ONDEMAND"}
         group = {**defaults, **self._changes(), "name": name, "clusterId": cluster["id"]}
         self._check_group(cluster, group, self.pcs.all("compute-node-group", cluster))
-        item = self.pcs.keep("compute-node-group", group, self.params.get("tags"))
+        item = self.pcs.store("compute-node-group", group, self.params.get("tags"))
         return ActionResult({"computeNodeGroup": item.view()})
 
     def get_compute_node_group(self) -> ActionResult:
@@ -119,10 +119,10 @@ class PcsResponse(CheckedInput):
         return self.page("computeNodeGroups", [group.view() for group in groups])
 
     def update_compute_node_group(self) -> ActionResult:
-        """Change what the request names. "", [] and empty stages remove; -1 removes the idle time."""
-        cluster = self._cluster(at_rest=True)
+        """Update the members in the request. "", [] and empty stages remove a value; -1 removes the idle time."""
+        cluster = self._cluster(active=True)
         group = self._child("compute-node-group", cluster)
-        self.pcs.at_rest(group)
+        self.pcs.require_active(group)
         changes = self._changes()
         configuration = _merged(group.description.get("slurmConfiguration", {}), self._configuration())
         if configuration.get("scaleDownIdleTimeInSeconds") == -1:
@@ -148,15 +148,15 @@ class PcsResponse(CheckedInput):
             if group["id"] in _group_ids(queue.description):
                 message = f"Compute node group {group['name']} is used by queue {queue['name']}."
                 raise rules.conflict(message, TYPES["compute-node-group"], group["id"])
-        self.pcs.forget(group)
+        self.pcs.remove(group)
         return EmptyResult()
 
     # queues
 
     def create_queue(self) -> ActionResult:
-        """Refuse what PCS refuses, then keep the queue."""
-        cluster, name = self._cluster(at_rest=True), self.params["queueName"]
-        self.pcs.room("queue", name, MAXIMUM_QUEUES, cluster)
+        """Validate the request and create the queue."""
+        cluster, name = self._cluster(active=True), self.params["queueName"]
+        self.pcs.check_name_and_quota("queue", name, MAXIMUM_QUEUES, cluster)
         rules.refuse_empty_lists(self._configuration())
         queue = {
             "name": name,
@@ -165,7 +165,7 @@ class PcsResponse(CheckedInput):
             "slurmConfiguration": self._configuration(),
         }
         self._check_queue(cluster, queue)
-        return ActionResult({"queue": self.pcs.keep("queue", queue, self.params.get("tags")).view()})
+        return ActionResult({"queue": self.pcs.store("queue", queue, self.params.get("tags")).view()})
 
     def get_queue(self) -> ActionResult:
         """One queue, by id or name."""
@@ -177,9 +177,9 @@ class PcsResponse(CheckedInput):
 
     def update_queue(self) -> ActionResult:
         """Change the compute node groups or the settings of a queue."""
-        cluster = self._cluster(at_rest=True)
+        cluster = self._cluster(active=True)
         queue = self._child("queue", cluster)
-        self.pcs.at_rest(queue)
+        self.pcs.require_active(queue)
         new = {**queue.description, "slurmConfiguration": _merged(queue["slurmConfiguration"], self._configuration())}
         if "computeNodeGroupConfigurations" in self.params:
             new["computeNodeGroupConfigurations"] = self.params["computeNodeGroupConfigurations"]
@@ -189,7 +189,7 @@ class PcsResponse(CheckedInput):
 
     def delete_queue(self) -> ActionResult:
         """Delete a queue."""
-        self.pcs.forget(self._child("queue", self._cluster()))
+        self.pcs.remove(self._child("queue", self._cluster()))
         return EmptyResult()
 
     # tags
@@ -209,12 +209,12 @@ class PcsResponse(CheckedInput):
             self._tags().pop(key, None)
         return EmptyResult()
 
-    # parts of the actions
+    # helpers
 
-    def _cluster(self, *, at_rest: bool = False) -> Item:
+    def _cluster(self, *, active: bool = False) -> Item:
         cluster = self.pcs.find("cluster", self.params["clusterIdentifier"])
-        if at_rest:
-            self.pcs.at_rest(cluster)
+        if active:
+            self.pcs.require_active(cluster)
         return cluster
 
     def _child(self, kind: Kind, cluster: Item) -> Item:
@@ -255,7 +255,7 @@ class PcsResponse(CheckedInput):
         rules.check_settings("queue", "slurmConfiguration.slurmCustomSettings", settings, version)
 
     def _make_controller(self, cluster: Item, subnet: Any) -> None:
-        """The controller's interface in the customer's subnet, and the secret that Slurm's daemons share."""
+        """Create the controller's network interface in the customer's subnet, and the secret of Slurm's daemons."""
         references, groups = self.pcs.references, cluster["networking"].get("securityGroupIds") or []
         interface = references.network_interface(subnet, groups, f"AWS PCS controller of {cluster['id']}")
         key = base64.b64encode(secrets.token_bytes(48)).decode()
@@ -284,12 +284,12 @@ class PcsResponse(CheckedInput):
 
 @functools.cache
 def activate() -> Any:
-    """Make moto answer PCS; gives the backends by account and region."""
+    """Add PCS to moto. Returns the backends by account and Region."""
     return add_service("pcs", PcsBackend, PcsResponse, ("/",))
 
 
 def _merged(old: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Blocks are merged member by member, lists replaced; an empty list removes."""
+    """Merge blocks by member and replace lists. An empty list removes the member."""
     new = {**old}
     for name, value in changes.items():
         new[name] = {**old.get(name, {}), **value} if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""What AWS PCS refuses because of what a request refers to: subnets, security groups, profiles, launch templates."""
+"""Validation of what a PCS request refers to: subnets, security groups, instance profiles, launch templates."""
 
 import base64
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ Parameters = Mapping[str, Any]
 
 
 def check_cluster_network(references: References, networking: Parameters) -> Any:
-    """The cluster's one subnet, which exists, as do the security groups, in the same VPC."""
+    """The cluster has one subnet. It and the security groups exist in the same VPC."""
     subnet_ids = networking.get("subnetIds") or []
     if len(subnet_ids) != 1:
         raise rules.invalid("networking.subnetIds", f"exactly one subnet is supported, not {len(subnet_ids)}.")
@@ -32,7 +32,7 @@ def check_group_network(references: References, group: Parameters, vpc_id: str) 
 
 
 def check_profile(references: References, arn: str) -> None:
-    """The instance profile exists and holds a role that PCS takes."""
+    """The instance profile exists and has a role that PCS accepts."""
     profile = references.instance_profile(arn)
     if profile is None:
         raise rules.invalid("iamInstanceProfileArn", f"instance profile {arn} does not exist.")
@@ -42,7 +42,7 @@ def check_profile(references: References, arn: str) -> None:
 
 
 def check_launch(references: References, group: Parameters) -> None:
-    """The launch template is there under CUSTOM, with a version that exists, and is absent under MANAGED."""
+    """CUSTOM needs an existing version of a launch template, MANAGED takes none."""
     custom = group.get("customLaunchTemplate")
     if group["launchTemplateMode"] == "MANAGED":
         if custom or not group.get("amiId") or not group.get("securityGroupIds"):
@@ -68,7 +68,7 @@ def check_launch(references: References, group: Parameters) -> None:
 
 
 def _check_block(references: References, group: Parameters, reservation_id: str) -> None:
-    """The block exists, has not ended, is in the zone of the subnets, and holds the group at its largest."""
+    """The Capacity Block is active, in the zone of the subnets, and large enough for the group's maximum."""
     block = references.capacity_reservation(reservation_id)
     if block is None or block["State"] not in ("active", "scheduled"):
         raise rules.invalid("customLaunchTemplate", f"capacity block {reservation_id} does not exist or has ended.")

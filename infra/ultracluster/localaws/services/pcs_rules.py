@@ -1,4 +1,4 @@
-"""What AWS PCS refuses of versions, settings, sizes and launch templates.
+"""Validation of PCS requests: versions, settings, sizes and launch templates.
 
 Source: AWS PCS User Guide and API Reference (September-October 2026).
 """
@@ -58,7 +58,7 @@ SINCE = {
 }
 ENFORCEABLE = frozenset({"associations", "limits", "qos", "safe", "nosteps", "nojobs"})
 
-# Market types of a launch template that go with a purchase option; None is a template that says nothing.
+# Market types of a launch template that match a purchase option; None is a template without one.
 MARKETS: dict[str, tuple[str | None, ...]] = {
     "ONDEMAND": (None, "on-demand"),
     "SPOT": (None, "spot"),
@@ -91,7 +91,7 @@ def missing(kind: str, identifier: str) -> Refusal:
 
 
 def check_new_version(version: str, today: datetime.date) -> None:
-    """A new cluster takes a version of the API's list that is not past its end of life."""
+    """A new cluster has a version in the API's list that has not reached its end of life."""
     if version not in SLURM_VERSIONS:
         raise invalid("scheduler.version", f"Slurm {version} is not supported. Supported: {', '.join(SLURM_VERSIONS)}.")
     if today > SLURM_VERSIONS[version]:
@@ -99,7 +99,7 @@ def check_new_version(version: str, today: datetime.date) -> None:
 
 
 def check_upgrade(current: str, target: str) -> None:
-    """A cluster moves to a newer version only, along the listed paths."""
+    """A cluster can only upgrade, along the listed paths."""
     if target != current and target not in UPGRADES[current]:
         reachable = ", ".join(UPGRADES[current]) or "none"
         raise invalid(
@@ -137,7 +137,7 @@ def check_group_configuration(configuration: Parameters, version: str) -> None:
 
 
 def check_settings(level: str, field: str, settings: list[dict[str, str]] | None, version: str) -> None:
-    """Names are on the allow-list of their level and version; a few values are restricted."""
+    """Parameter names are on the allow-list of their level and version; some values are restricted."""
     for setting in settings or ():
         name, value = setting["parameterName"], setting["parameterValue"]
         _check_name(level, field, name, version)
@@ -146,7 +146,7 @@ def check_settings(level: str, field: str, settings: list[dict[str, str]] | None
 
 
 def refuse_empty_lists(configuration: Parameters) -> None:
-    """PCS refuses an empty list of custom settings where there is nothing to clear."""
+    """PCS refuses an empty list of custom settings when there are no settings to clear."""
     for name, value in configuration.items():
         if value == []:
             raise invalid(f"slurmConfiguration.{name}", "the list is empty; leave it out.")
@@ -166,7 +166,7 @@ def check_scaling(scaling: Mapping[str, int], size: str, others: Iterable[int], 
 
 
 def check_template(template: Parameters, group: Parameters) -> None:
-    """What PCS wants of a custom launch template, given the node group's other parameters."""
+    """Rules for a custom launch template together with the node group's other parameters."""
     field = "customLaunchTemplate"
     interfaces = template.get("NetworkInterfaces", [])
     if not group.get("amiId") and not template.get("ImageId"):
@@ -187,7 +187,7 @@ def check_user_data(text: bytes) -> None:
 
 
 def check_role(name: str, path: str) -> None:
-    """PCS takes roles under the path /aws-pcs/ or with a name that starts AWSPCS."""
+    """PCS accepts roles under the path /aws-pcs/ or with a name that starts with AWSPCS."""
     if path != "/aws-pcs/" and not name.startswith("AWSPCS"):
         message = (
             f"role {path}{name} of the instance profile needs the path /aws-pcs/ or a name that starts with AWSPCS."
@@ -243,7 +243,7 @@ def _check_gres(gres: str, records: list[dict[str, str]]) -> None:
         fitting = [record for record in records if record.get("Name", name) == name]
         if rest:
             fitting = [record for record in fitting if record.get("Type", rest[0]) == rest[0]]
-        # A record without Count, or with AutoDetect, leaves the number to the hardware.
+        # A record without Count, or with AutoDetect, takes the number from the hardware.
         held = [int(record["Count"]) for record in fitting if "Count" in record]
         if not fitting or (len(held) == len(fitting) and sum(held) < count):
             raise invalid("slurmConfiguration.slurmCustomSettings", f"Gres {entry} has no matching gres record.")

@@ -1,4 +1,4 @@
-"""What the embedded AWS PCS keeps: clusters, compute node groups and queues of one account and region."""
+"""The state of the embedded PCS in one account and Region: clusters, compute node groups and queues."""
 
 import copy
 import datetime
@@ -21,30 +21,30 @@ TYPES: dict[Kind, str] = {
 
 
 class Item(ManagedState):  # type: ignore[misc]  # moto is untyped
-    """A cluster, compute node group or queue: what the API shows, and the state it is in."""
+    """A cluster, compute node group or queue: the description that the API returns, and the state."""
 
     def __init__(self, kind: Kind, description: dict[str, Any], owned: dict[str, str] | None = None) -> None:
         super().__init__(f"pcs::{kind}", [("CREATING", "ACTIVE"), ("UPDATING", "ACTIVE")])
         self.kind = kind
         self.description = description
-        self.owned = owned or {}  # ids of what PCS made in other services
+        self.owned = owned or {}  # ids of resources that PCS created in other services
 
     def __getitem__(self, name: str) -> Any:
         return self.description[name]
 
     def view(self) -> dict[str, Any]:
-        """What the API shows now; looking moves the state on."""
+        """The description. Each call advances the state."""
         self.advance()
         return {**copy.deepcopy(self.description), "status": self.status}
 
     def change(self, description: dict[str, Any]) -> None:
-        """Take a new description."""
+        """Set a new description."""
         self.description = {**description, "modifiedAt": datetime.datetime.now(datetime.UTC)}
         self.status = "UPDATING"
 
 
 class PcsBackend(Backend):
-    """PCS of one account and region."""
+    """PCS in one account and Region."""
 
     def __init__(self, region_name: str, account_id: str) -> None:
         super().__init__(region_name, account_id)
@@ -52,25 +52,25 @@ class PcsBackend(Backend):
         self.references = References(account_id, region_name, self.partition)
 
     def all(self, kind: Kind, cluster: Item | None = None) -> list[Item]:
-        """Everything of a kind, in a cluster if one is given."""
+        """All resources of a kind, of one cluster if given."""
         found = [item for item in self.items.values() if item.kind == kind]
         return found if cluster is None else [item for item in found if item["clusterId"] == cluster["id"]]
 
     def find(self, kind: Kind, identifier: str, cluster: Item | None = None) -> Item:
-        """The one of this id or name; Refusal when there is none."""
+        """The resource of this id or name; Refusal when it does not exist."""
         for item in self.all(kind, cluster):
             if identifier in (item["id"], item["name"]):
                 return item
         raise rules.missing(TYPES[kind], identifier)
 
-    def at_rest(self, *items: Item) -> None:
-        """Refuse unless everything is ACTIVE."""
+    def require_active(self, *items: Item) -> None:
+        """Refusal unless all items are ACTIVE."""
         for item in items:
             if (status := item.status) != "ACTIVE":
                 raise rules.conflict(f"{item['name']} is {status}, not ACTIVE.", TYPES[item.kind], item["id"])
 
-    def room(self, kind: Kind, name: str, limit: int, cluster: Item | None = None) -> None:
-        """Refuse a name that is taken, and one more than the limit."""
+    def check_name_and_quota(self, kind: Kind, name: str, limit: int, cluster: Item | None = None) -> None:
+        """Refusal when the name is taken or the quota is reached."""
         there, word = self.all(kind, cluster), kind.replace("-", " ")
         for item in there:
             if item["name"] == name:
@@ -79,8 +79,8 @@ class PcsBackend(Backend):
             message = f"There are {len(there)} {word}s already; {limit} is the limit."
             raise rules.quota(message, TYPES[kind], name)
 
-    def keep(self, kind: Kind, description: dict[str, Any], tags: dict[str, str] | None) -> Item:
-        """Store a new resource under a fresh id and ARN."""
+    def store(self, kind: Kind, description: dict[str, Any], tags: dict[str, str] | None) -> Item:
+        """Store a new resource with a new id and ARN."""
         new_id = "pcs_" + "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(10))
         parent = f"cluster/{description['clusterId']}/" if kind != "cluster" else ""
         arn = self.arn("pcs", f"{parent}{kind.replace('-', '')}/{new_id}")
@@ -90,7 +90,7 @@ class PcsBackend(Backend):
         self.tags[arn] = dict(tags or {})
         return item
 
-    def forget(self, item: Item) -> None:
-        """Drop a resource and its tags."""
+    def remove(self, item: Item) -> None:
+        """Remove a resource and its tags."""
         del self.items[item["id"]]
         del self.tags[item["arn"]]

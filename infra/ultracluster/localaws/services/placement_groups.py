@@ -23,7 +23,7 @@ def activate() -> None:
 
 
 def groups_of(backend: Any) -> dict[str, Group]:
-    """A Region's placement groups by name, as DescribePlacementGroups words them, without their tags."""
+    """A Region's placement groups by name, as DescribePlacementGroups returns them, without tags."""
     found: dict[str, Group] = backend.__dict__.setdefault("placement_groups", {})
     return found
 
@@ -56,7 +56,7 @@ def _create(self: Any) -> ActionResult:
     tags = self._parse_tag_specification("placement-group").get("placement-group", {})
     if tags:
         backend.create_tags([group_id], tags)
-    return ActionResult({"PlacementGroup": _tagged(backend, group)})
+    return ActionResult({"PlacementGroup": _with_tags(backend, group)})
 
 
 def _describe(self: Any) -> ActionResult:
@@ -66,7 +66,7 @@ def _describe(self: Any) -> ActionResult:
     for unknown in [name for name in (*names, *ids) if name not in known]:
         raise _unknown(unknown)
     found = [group for name, group in there.items() if (not names or name in names)]
-    found = [_tagged(self.ec2_backend, group) for group in found if not ids or group["GroupId"] in ids]
+    found = [_with_tags(self.ec2_backend, group) for group in found if not ids or group["GroupId"] in ids]
     for name, values in self._filters_from_querystring().items():
         found = [group for group in found if is_filter_matching(_Filtered(group), name, values)]
     return ActionResult({"PlacementGroups": found})
@@ -80,7 +80,7 @@ def _delete(self: Any) -> ActionResult:
     return EmptyResult()
 
 
-def _tagged(backend: Any, group: Group) -> Group:
+def _with_tags(backend: Any, group: Group) -> Group:
     tags = backend.describe_tags(filters={"resource-id": [group["GroupId"]]})
     return {**group, "Tags": [{"Key": tag["key"], "Value": tag["value"]} for tag in tags]}
 
@@ -91,7 +91,7 @@ def _unknown(name: str) -> Exception:
 
 
 class _Filtered:
-    """A group in the form that moto's filters read."""
+    """A group in the form that moto's filters take."""
 
     def __init__(self, group: Group) -> None:
         self.group = group

@@ -1,4 +1,4 @@
-"""Look-ups of what a request refers to, in moto's own services. Each answers None for what is not there."""
+"""Look-ups in moto's services of the resources that a request refers to. A missing resource is None."""
 
 import json
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ _NOT_THERE = (ServiceException, HTTPException, KeyError)
 
 
 class References(NamedTuple):
-    """The other services of one account and region, as an added service sees them."""
+    """The other services in one account and Region."""
 
     account: str
     region: str
@@ -48,19 +48,19 @@ class References(NamedTuple):
         return self.backend("ec2").managed_prefix_lists.get(prefix_list_id)
 
     def network_interface(self, subnet: Any, group_ids: list[str], description: str) -> Any:
-        """A new interface that a service puts into the customer's subnet."""
+        """Create a service's network interface in the customer's subnet."""
         return self.backend("ec2").create_network_interface(subnet, [], group_ids=group_ids, description=description)
 
     def delete_network_interface(self, interface_id: str) -> None:
-        """Take back an interface of a service; one already gone is fine."""
+        """Delete a service's network interface, if it exists."""
         self.backend("ec2").enis.pop(interface_id, None)
 
     def capacity_reservation(self, reservation_id: str) -> Reservation | None:
-        """The capacity reservation or Capacity Block of this id, in EC2's words."""
+        """The capacity reservation or Capacity Block of this id, as EC2 describes it."""
         return reservations_of(self.backend("ec2")).get(reservation_id)
 
     def new_secret(self, name: str, value: str) -> dict[str, str]:
-        """A new secret that a service keeps in the customer's account: its ARN and VersionId."""
+        """Create a service's secret in the customer's account. Returns its ARN and VersionId."""
         store = self.backend("secretsmanager")
         rest = dict.fromkeys(("secret_binary", "description", "tags", "kms_key_id", "client_request_token"))
         made = store.create_secret(name, secret_string=value, replica_regions=[], force_overwrite=False, **rest)
@@ -68,7 +68,7 @@ class References(NamedTuple):
         return answer
 
     def delete_secret(self, arn: str) -> None:
-        """Delete a secret of a service, without the days of grace."""
+        """Delete a service's secret without a recovery window."""
         self.backend("secretsmanager").delete_secret(arn, None, force_delete_without_recovery=True)
 
     def instance_profile(self, arn: str) -> Any:
@@ -91,7 +91,7 @@ class References(NamedTuple):
         return None if elsewhere else key
 
     def default_key_arn(self, alias: str) -> str:
-        """The ARN of the key that AWS keeps for a service (alias/aws/...), made when it is first used."""
+        """The ARN of a service's AWS managed key (alias/aws/...), created on first use."""
         if self.key(alias) is None:
             kms = self.backend("kms")
             made = kms.create_key(None, "ENCRYPT_DECRYPT", "SYMMETRIC_DEFAULT", f"The key of {alias}", None)
@@ -99,18 +99,18 @@ class References(NamedTuple):
         return str(self.key(alias).arn)
 
     def bucket(self, name: str) -> Any:
-        """The bucket of this name, whichever its region."""
+        """The bucket of this name, in any Region."""
         return _found(lambda: self.backend("s3").get_bucket(name))
 
     def log_group(self, arn: str) -> Any:
-        """The log group of this ARN, with or without its ":*", if it is in this account and region."""
+        """The log group of this ARN, with or without its ":*", if it is in this account and Region."""
         prefix = f"arn:{self.partition}:logs:{self.region}:{self.account}:log-group:"
         if not arn.startswith(prefix):
             return None
         return self.backend("logs").groups.get(arn.removeprefix(prefix).removesuffix(":*"))
 
     def backend(self, service: str) -> Any:
-        """State that moto keeps of a service."""
+        """Moto's backend of a service."""
         backends = get_backend(service)[self.account]
         return backends[self.partition if service in ("iam", "s3") else self.region]
 

@@ -1,4 +1,4 @@
-"""S3 beyond moto's: parts of a bucket's settings that moto drops, and checks that AWS does not make."""
+"""S3: bucket settings that moto drops, and checks of moto that AWS does not make."""
 
 from typing import Any
 
@@ -10,22 +10,22 @@ from ultracluster.localaws.services.patching import patch_method
 
 
 def activate() -> None:
-    """Keep whole lifecycle rules and log formats, never decide by bucket policies, let logging precede its policy."""
+    """Return complete lifecycle rules and log formats, ignore policies, allow logging before its policy exists."""
     patch_method(FakeBucket, "get_permission", _get_permission)
     patch_method(FakeBucket, "set_lifecycle", _set_lifecycle)
     patch_method(S3Response, "get_bucket_lifecycle", _get_lifecycle)
     patch_method(S3Response, "get_bucket_logging", _get_logging)
-    FakeBucket._log_permissions_enabled_policy = staticmethod(_may_log)
+    FakeBucket._log_permissions_enabled_policy = staticmethod(_logging_allowed)
 
 
 def _get_permission(original: Any, self: Any, action: str, resource: str) -> Any:  # noqa: ARG001
-    # moto leaves out a statement's conditions and principals, so a TLS-only policy would deny everything. Nobody's
-    # identity is known on loopback: policies are stored, not weighed.
+    # moto ignores a statement's conditions and principals, so a TLS-only policy would deny everything. The embedded AWS
+    # stores policies and does not evaluate them.
     return PermissionResult.NEUTRAL
 
 
-def _may_log(target_bucket: Any, target_prefix: str | None) -> bool:  # noqa: ARG001
-    # A log bucket's policy names the source bucket, so it can only come after the source's logging is set.
+def _logging_allowed(target_bucket: Any, target_prefix: str | None) -> bool:  # noqa: ARG001
+    # The policy of a log bucket refers to the source bucket, so it can only be put after logging is enabled.
     return True
 
 
@@ -39,19 +39,19 @@ def _get_lifecycle(original: Any, self: Any) -> Any:
     rules = self.backend.get_bucket_lifecycle(self.bucket_name)
     if not rules:
         return original(self)
-    answering = self.serialized
+    serialize = self.serialized
 
-    def whole(answer: Any) -> Any:
-        for found, kept in zip(answer.result["Rules"], rules, strict=True):
-            _complete(found, kept.asked)
-        return answering(answer)
+    def with_dropped_members(action: Any) -> Any:
+        for found, kept in zip(action.result["Rules"], rules, strict=True):
+            _restore_dropped(found, kept.asked)
+        return serialize(action)
 
-    self.serialized = whole
+    self.serialized = with_dropped_members
     return original(self)
 
 
-def _complete(found: dict[str, Any], asked: dict[str, Any]) -> None:
-    """Put back what moto's rule lost: newer versions to keep, and filters by object size."""
+def _restore_dropped(found: dict[str, Any], asked: dict[str, Any]) -> None:
+    """Restore members that moto drops from a rule: NewerNoncurrentVersions and object size filters."""
     if "NoncurrentVersionExpiration" in found:
         found["NoncurrentVersionExpiration"] |= _sizes(asked["NoncurrentVersionExpiration"], "NewerNoncurrentVersions")
     wanted = asked.get("Filter") or {}
@@ -67,14 +67,14 @@ def _sizes(asked: dict[str, Any], *names: str) -> dict[str, int]:
 
 def _get_logging(original: Any, self: Any) -> Any:
     asked = self.backend.get_bucket_logging(self.bucket_name) or {}
-    answering = self.serialized
+    serialize = self.serialized
 
-    def whole(answer: Any) -> Any:
+    def with_dropped_members(action: Any) -> Any:
         if "TargetObjectKeyFormat" in asked:
-            # An empty XML element is None to moto's parser and a structure without members to boto3.
+            # moto's parser reads an empty XML element as None; for boto3 it is a structure without members.
             keys = {name: inner or {} for name, inner in asked["TargetObjectKeyFormat"].items()}
-            answer.result["LoggingEnabled"]["TargetObjectKeyFormat"] = keys
-        return answering(answer)
+            action.result["LoggingEnabled"]["TargetObjectKeyFormat"] = keys
+        return serialize(action)
 
-    self.serialized = whole
+    self.serialized = with_dropped_members
     return original(self)

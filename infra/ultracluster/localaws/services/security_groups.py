@@ -1,4 +1,4 @@
-"""Security group rules: which are the same rule, and their descriptions, which moto keeps for CIDRs alone."""
+"""Security group rules: their identity, and their descriptions, which moto stores only for CIDR rules."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from ultracluster.localaws.services.patching import patch_method
 
 
 def activate() -> None:
-    """Tell rules apart by what they allow, and give every rule its description, wherever it is read."""
+    """Compare rules by what they allow, and return the description of every rule."""
     patch_method(SecurityGroupRule, "__init__", _make_rule)
     SecurityGroupRule.__eq__ = _same_rule
     SecurityGroupRule.description = property(_description)

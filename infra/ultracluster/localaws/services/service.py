@@ -1,4 +1,4 @@
-"""What the services added to moto share: registration, input checked against botocore's model, refusals."""
+"""Base of the services that are added to moto: registration, input validation by botocore's model, errors."""
 
 import base64
 import re
@@ -15,7 +15,7 @@ from moto.core.utils import get_service_model
 
 
 class Refusal(ServiceException):  # type: ignore[misc]  # moto is untyped
-    """AWS's no: an error code of the service's model, a message, and the members that the model gives that error."""
+    """An error response: a code of the service's model, a message, and the members of that error in the model."""
 
     def __init__(self, code: str, message: str, **members: Any) -> None:
         super().__init__(code, message)
@@ -23,21 +23,21 @@ class Refusal(ServiceException):  # type: ignore[misc]  # moto is untyped
 
 
 class CheckedInput(BaseResponse):  # type: ignore[misc]
-    """A moto response class whose `params` are parsed, and checked beyond what botocore's client checks, by the model.
+    """A moto response class whose `params` are parsed and validated by botocore's model.
 
-    The client already knows types and required members. The service has to know enumerations, patterns and ranges.
+    The client checks types and required members. The service checks enumerations, patterns and ranges.
     """
 
     invalid: ClassVar[str] = "ValidationException"
     paging: ClassVar[tuple[str, str]] = ("nextToken", "maxResults")
 
     def setup_class(self, *args: Any, **kwargs: Any) -> None:
-        """Let moto parse the request by the model: the action is looked up first, for its URI parameters."""
+        """Let moto parse the request by the model. The action is looked up first: it defines the URI parameters."""
         self.automated_parameter_parsing = True
         super().setup_class(*args, **kwargs)
 
     def call_action(self) -> Any:
-        """Refuse malformed input as AWS does, or run the action."""
+        """Run the action, or return AWS's validation error."""
         shape = get_service_model(self.boto3_service_name).operation_model(self._get_action()).input_shape
         found = next(problems(shape, self.params, ""), None)
         if found is None:
@@ -47,7 +47,7 @@ class CheckedInput(BaseResponse):  # type: ignore[misc]
         return status, *self._enrich_response({**headers, "status": status}, body)
 
     def page(self, name: str, items: list[Any]) -> ActionResult:
-        """One page of a list as the request wants it; the token is where the next page starts."""
+        """The requested page of a list. The token is the start of the next page."""
         token_name, size_name = self.paging
         start = int(base64.b64decode(self.params.get(token_name) or b"MA=="))
         end = start + (self.params.get(size_name) or 100)
@@ -56,7 +56,7 @@ class CheckedInput(BaseResponse):  # type: ignore[misc]
 
 
 class Backend(BaseBackend):  # type: ignore[misc]
-    """One region's state of an added service; `urls` says which class answers which path."""
+    """The state of an added service in one Region. `urls_of` maps paths to response classes."""
 
     urls_of: ClassVar[Any]
 
@@ -69,15 +69,15 @@ class Backend(BaseBackend):  # type: ignore[misc]
         return self.urls_of
 
     def arn(self, service: str, resource: str) -> str:
-        """The ARN of `resource` in this account and region."""
+        """The ARN of `resource` in this account and Region."""
         return f"arn:{self.partition}:{service}:{self.region_name}:{self.account_id}:{resource}"
 
 
 def add_service(name: str, backend: type[Backend], responses: type[BaseResponse], paths: tuple[str, ...]) -> Any:
-    """Make moto answer `boto3.client(name)`, in process and in its server; gives the backends by account and region.
+    """Add a service to moto, in process and in its server. Returns the backends by account and Region.
 
-    boto3 knows no regions for some of the services, so EC2's are taken; where a resource type is sold is the registry's
-    business, not moto's.
+    boto3 has no list of Regions for some of the services, so EC2's list is used. The registry's schemas decide in which
+    Regions a resource type exists.
     """
     backend.urls_of = types.SimpleNamespace(
         url_bases=[rf"https?://{name}\.(.+)\.amazonaws\.com"],
@@ -93,7 +93,7 @@ def add_service(name: str, backend: type[Backend], responses: type[BaseResponse]
 
 
 def problems(shape: Any, value: Any, path: str) -> Iterator[str]:
-    """What `value` breaks of its botocore shape: enumerations, patterns, lengths and ranges, in AWS's words."""
+    """Violations of the botocore shape by `value`: enumerations, patterns, lengths and ranges, in AWS's words."""
     if value is None or shape is None:
         return
     limits: Mapping[str, Any] = shape.metadata
@@ -115,7 +115,7 @@ def problems(shape: Any, value: Any, path: str) -> Iterator[str]:
                 yield f"{where} satisfy enum value set: [{', '.join(allowed)}]"
             yield from _size(len(value), limits, f"{where} have length")
             pattern = limits.get("pattern", "")
-            # Python's re knows no \p classes; AWS uses them in tags only.
+            # Python's re has no \p classes; AWS uses them only for tags.
             if pattern and r"\p" not in pattern and not re.fullmatch(pattern, value):
                 yield f"{where} satisfy regular expression pattern: {pattern}"
         case "integer" | "long":

@@ -1,4 +1,4 @@
-"""What moto's queues forget: their policy when another attribute changes, and encryption with SQS's own keys."""
+"""SQS: queue policies, which moto loses when another attribute changes, and encryption with SQS-managed keys."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from ultracluster.localaws.services.patching import patch_method
 
 
 def activate() -> None:
-    """Mend moto's queues."""
+    """Patch moto's queues."""
     patch_method(Queue, "_set_attributes", _set_attributes)
     Queue.sqs_managed_sse_enabled = True  # SQS: the default since October 2022
     Queue.BASE_ATTRIBUTES = [*Queue.BASE_ATTRIBUTES, "SqsManagedSseEnabled"]

@@ -1,14 +1,14 @@
-"""Whom the trust policy of an IAM role lets assume it."""
+"""Trust policies of IAM roles."""
 
 import json
 from collections.abc import Iterable
 from typing import Any
 
 
-def trusts(role: Any, service: str, *actions: str) -> bool:
-    """Whether moto's `role` lets the service principal do each of the actions, sts:AssumeRole when none is named.
+def allows_service(role: Any, service: str, *actions: str) -> bool:
+    """Whether the trust policy of moto's `role` allows the service principal all `actions` (default sts:AssumeRole).
 
-    Conditions are not weighed: they hang on the request that the service makes later.
+    Conditions are ignored, because they depend on a later request of the service.
     """
     text = role.assume_role_policy_document
     document = json.loads(text) if isinstance(text, str) else text
@@ -28,7 +28,7 @@ def _services(statement: dict[str, Any]) -> Iterable[str]:
 
 
 def _list(value: Any) -> list[Any]:
-    """IAM writes a list of one as the one."""
+    """The value as a list: IAM allows a single value in place of a list."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]

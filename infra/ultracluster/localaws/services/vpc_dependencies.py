@@ -1,4 +1,4 @@
-"""EC2 refuses to delete what is still in use, and cleans up after itself; moto mostly does neither."""
+"""EC2's refusals to delete resources in use, and its clean-up after deletions. moto lacks most of both."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -46,7 +46,7 @@ def _delete_subnet(original: Any, self: Any, subnet_id: str) -> Any:
     if any(interface.subnet.id == subnet_id for interface in self.enis.values()):
         raise DependencyViolationError(f"The subnet '{subnet_id}' has dependencies and cannot be deleted.")
     subnet = original(self, subnet_id)
-    # EC2 drops a subnet's route table association with it.
+    # EC2 deletes a subnet's route table association with the subnet.
     for table in self.route_tables.values():
         table._associations = {name: found for name, found in table._associations.items() if found != subnet_id}
     return subnet

@@ -1,4 +1,4 @@
-"""VPC endpoints: what moto leaves out when it creates, changes, deletes or lists them."""
+"""VPC endpoints: corrections of how moto creates, changes, deletes and lists them."""
 
 import json
 from typing import Any
@@ -15,12 +15,12 @@ GATEWAY_SERVICES = ("dynamodb", "s3")
 
 
 def activate() -> None:
-    """Mend interfaces' security groups, changes of routes, subnets and private DNS, and deletion."""
+    """Patch security groups of interfaces, changes of routes, subnets and private DNS, and deletion."""
     AWS_ENDPOINT_SERVICES.extend(NEWER_SERVICES)
     patch_method(VPCBackend, "create_vpc_endpoint", _create)
     patch_method(VPCBackend, "modify_vpc_endpoint", _modify)
     patch_method(VPCBackend, "delete_vpc_endpoints", _delete)
-    patch_method(EC2Response, "modify_vpc_endpoint", _answer_modify)
+    patch_method(EC2Response, "modify_vpc_endpoint", _modify_response)
 
 
 def _create(original: Any, self: Any, vpc_id: str, service_name: str, *args: Any, **kwargs: Any) -> Any:
@@ -35,11 +35,11 @@ def _create(original: Any, self: Any, vpc_id: str, service_name: str, *args: Any
         endpoint.private_dns_enabled = False
     elif not endpoint.security_group_ids:
         endpoint.security_group_ids = [self.get_security_group_from_name("default", vpc_id).id]
-    _regroup(self, endpoint)
+    _set_security_groups(self, endpoint)
     return endpoint
 
 
-def _answer_modify(original: Any, self: Any) -> Any:
+def _modify_response(original: Any, self: Any) -> Any:
     answer = original(self)
     endpoint = self.ec2_backend.vpc_end_points[self._get_param("VpcEndpointId")]
     enabled = self._get_bool_param("PrivateDnsEnabled")
@@ -56,8 +56,8 @@ def _modify(original: Any, self: Any, vpc_id: str, **changes: Any) -> Any:
         _group(self, group_id)
     original(self, vpc_id=vpc_id, **changes)
     if endpoint.vpc_endpoint_type == "Interface":
-        _move(self, endpoint)
-        _regroup(self, endpoint)
+        _set_subnets(self, endpoint)
+        _set_security_groups(self, endpoint)
     for table in changes.get("remove_route_tables") or []:
         self.delete_route(table, endpoint.destination_prefix_list_id)
     for table in changes.get("add_route_tables") or []:
@@ -66,7 +66,7 @@ def _modify(original: Any, self: Any, vpc_id: str, **changes: Any) -> Any:
 
 
 def _delete(original: Any, self: Any, vpce_ids: list[str] | None = None) -> Any:
-    self.describe_vpc_endpoints(vpce_ids)  # refuses unknown ids
+    self.describe_vpc_endpoints(vpce_ids)  # raises for unknown ids
     original(self, vpce_ids)
     for endpoint_id in vpce_ids or []:
         del self.vpc_end_points[endpoint_id]
@@ -79,8 +79,8 @@ def _group(self: Any, group_id: str) -> Any:
     return group
 
 
-def _move(self: Any, endpoint: Any) -> None:
-    """Have one interface in each of the endpoint's subnets."""
+def _set_subnets(self: Any, endpoint: Any) -> None:
+    """Create and delete interfaces so that each of the endpoint's subnets has one."""
     kept = [found for found in endpoint.network_interface_ids if self.enis[found].subnet.id in endpoint.subnet_ids]
     for interface_id in set(endpoint.network_interface_ids) - set(kept):
         del self.enis[interface_id]
@@ -90,7 +90,7 @@ def _move(self: Any, endpoint: Any) -> None:
     endpoint.network_interface_ids = kept + [interface.id for interface in new]
 
 
-def _regroup(self: Any, endpoint: Any) -> None:
-    """Give the endpoint's interfaces its security groups."""
+def _set_security_groups(self: Any, endpoint: Any) -> None:
+    """Set the endpoint's security groups on its interfaces."""
     for interface_id in endpoint.network_interface_ids:
         self.enis[interface_id]._group_set = [_group(self, found) for found in endpoint.security_group_ids]

@@ -1,4 +1,4 @@
-"""EC2's zones and instance types beyond moto's: the Local Zones that sell Capacity Blocks, and P6e-GB200."""
+"""EC2 zones and instance types that moto lacks: Local Zones with Capacity Blocks, and P6e-GB200."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ LOCAL_ZONES = {
 
 
 def activate() -> None:
-    """Add the zones and types; keep subnets to their own Region."""
+    """Add the zones and types; refuse subnets in zones of other Regions."""
     for name, (region, zone_id) in LOCAL_ZONES.items():
         zone = Zone(name=name, region_name=region, zone_id=zone_id, zone_type="local-zone")
         zone.group_name = zone.network_border_group = name[:-1]
@@ -38,7 +38,7 @@ def activate() -> None:
 
 
 def description(instance_type: CatalogueType) -> dict[str, Any]:
-    """A catalogue type as DescribeInstanceTypes words it."""
+    """A catalogue type as DescribeInstanceTypes returns it."""
     cards = instance_type.network_cards
     return {
         "InstanceType": instance_type.name,
@@ -94,7 +94,7 @@ def description(instance_type: CatalogueType) -> dict[str, Any]:
 
 
 def _describe_zones(original: Any, self: Any, filters: Any = None, zone_names: Any = None, zone_ids: Any = None) -> Any:
-    # moto makes a default subnet in every zone it lists: Local Zones have none, and show only when asked for.
+    # moto creates a default subnet in every zone that it lists. Local Zones have none, and are listed only on request.
     zones = original(self, filters, zone_names, zone_ids)
     asked = zone_names or zone_ids or "zone-type" in (filters or {})
     return zones if asked else [zone for zone in zones if zone.zone_type != "local-zone"]
@@ -124,6 +124,6 @@ def _create_subnet(
         raise InvalidAvailabilityZoneError(availability_zone, ", ".join(here))
     subnet = original(self, vpc_id, cidr_block, ipv6_cidr_block, availability_zone, *args, **kwargs)
     if not self.get_vpc(vpc_id).is_default:
-        # moto takes a zone's first subnet for the default one, which maps public addresses.
+        # moto treats a zone's first subnet as the default subnet, which maps public addresses.
         subnet.default_for_az = subnet.map_public_ip_on_launch = False
     return subnet

@@ -1,4 +1,4 @@
-"""Whether a function in the VPC gets through to the API server of a cluster."""
+"""Whether a Lambda function can connect to the API server of a cluster."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from ultracluster.localaws.services.references import References
 API_PORT = 443
 
 
-def check_reach(references: References, cluster: Cluster, network: Mapping[str, Any]) -> None:
+def check_endpoint_access(references: References, cluster: Cluster, network: Mapping[str, Any]) -> None:
     """Refusal when a function with this VpcConfig cannot connect to the cluster's endpoint.
 
-    A public endpoint is reached from everywhere; a private one from the cluster's VPC, by whom one of the groups on
-    the control plane's interfaces admits.
+    A public endpoint accepts all clients. A private endpoint accepts clients in the cluster's VPC that a security group
+    of the control plane's interfaces allows.
     """
     settings, name = cluster["resourcesVpcConfig"], cluster["name"]
     if settings["endpointPublicAccess"]:
@@ -24,17 +24,17 @@ def check_reach(references: References, cluster: Cluster, network: Mapping[str, 
     )
     if network.get("VpcId") != settings["vpcId"]:
         raise invalid(f"{words} is not in VPC {settings['vpcId']}")
-    admitting = [cluster.security_group, *settings["securityGroupIds"]]
+    allowing = [cluster.security_group, *settings["securityGroupIds"]]
     subnets = [references.subnet(subnet_id).cidr_block for subnet_id in network["SubnetIds"]]
-    for group_id in admitting:
+    for group_id in allowing:
         for rule in references.security_group(group_id).ingress_rules:
-            if _lets_in(rule, network["SecurityGroupIds"], subnets):
+            if _allows(rule, network["SecurityGroupIds"], subnets):
                 return
-    raise invalid(f"{words} is admitted on port {API_PORT} by none of {', '.join(admitting)}")
+    raise invalid(f"{words} is not allowed on port {API_PORT} by any of {', '.join(allowing)}")
 
 
-def _lets_in(rule: Any, groups: list[str], subnets: list[str]) -> bool:
-    """Whether the rule admits one of the groups, or all addresses of one of the subnets."""
+def _allows(rule: Any, groups: list[str], subnets: list[str]) -> bool:
+    """Whether the rule allows one of the groups, or all addresses of one of the subnets."""
     if rule.ip_protocol not in ("-1", "tcp"):
         return False
     if rule.ip_protocol == "tcp" and not int(rule.from_port) <= API_PORT <= int(rule.to_port):
