@@ -1,14 +1,11 @@
 """Every valid environment synthesises to templates that keep our guard rules and that cfn-lint passes."""
 
-import json
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
-from cfnlint.api import lint
-from cfnlint.config import ManualArgs
 from hypothesis import HealthCheck, given, settings
 
+from tests.linting import findings
 from tests.properties.strategies import as_yaml, environments
 from tests.synthesis import STATEFUL, synthesise
 from ultracluster.config.environment import Environment
@@ -17,8 +14,6 @@ from ultracluster.config.source import parse
 
 SYNTHESISED = ("pcs", "eks")
 """Control planes whose environments are synthesised here; all valid files are in tests/properties/test_config.py."""
-
-IGNORED = ["E3628"]  # its list of instance types lacks some that the catalogue holds, see test_gates.py
 
 
 def properties(examples: int) -> settings:
@@ -90,7 +85,4 @@ def test_the_guard_rules_hold(data):
 @given(environments(SYNTHESISED))
 def test_cfn_lint_finds_nothing(data):
     environment = environment_of(data)
-    config = ManualArgs(regions=[environment.region], ignore_checks=IGNORED)
-    templates = synthesise(environment).values()
-    found = chain.from_iterable(lint(json.dumps(template), config=config) for template in templates)
-    assert [f"{match.rule.id} {match.message}" for match in found] == []
+    assert findings(synthesise(environment), environment.region) == []
