@@ -4,9 +4,12 @@ import gc
 import os
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.loaders import JSONFileLoader
 
 from tests.synthesis import SHARED
 
@@ -16,6 +19,17 @@ os.environ["CDK_VALIDATION"] = "false"
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 # aws_cdk, moto and cfn-lint keep millions of objects; at the usual thresholds the collector takes a fifth of the time
 gc.set_threshold(200_000, 20, 20)
+
+# each mock of AWS starts a boto3 session, and each session parses botocore's models: read a file once a process
+_read = JSONFileLoader.load_file
+
+
+@cache
+def _model(path: str) -> Any:
+    return _read(JSONFileLoader(), path)
+
+
+JSONFileLoader.load_file = lambda self, path: _model(path)
 
 PARTED = ("tests/constructs/test_gates.py", "tests/deployment/test_in_process")
 """Long test files whose tests for one environment need nothing of those for another."""

@@ -1,4 +1,4 @@
-"""The second nets over every shipped environment: cdk-nag, cfn-lint and CDK's own validation find nothing open."""
+"""cdk-nag, cfn-lint and CDK's own validation find nothing in any shipped environment."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def test_cdk_nag_finds_nothing_open(name):
     assert open_findings(lambda app: build_app(load(FILES[name]), app=app)) == []
 
 
-def test_cdk_nag_still_finds_what_nobody_acknowledged():
+def test_cdk_nag_reports_an_unacknowledged_finding():
     def with_a_bare_bucket(app):
         build_app(load(FILES["dev"]), app=app)
         s3.CfnBucket(app.node.find_child("dev-storage"), "Bare")
@@ -43,7 +43,7 @@ def test_cfn_lint_finds_what_is_wrong():
 
 
 def test_cdk_validation_finds_nothing_in_any_environment(tmp_path):
-    """Own process with the engine on and its findings as errors: it is off everywhere else for its seconds."""
+    """Runs in its own process: the validation engine is off in all other tests, since it takes seconds."""
     script = f"""
 import json, sys
 sys.path.insert(0, {str(ROOT)!r})

@@ -67,7 +67,7 @@ def test_public_constructs_their_arguments_and_members(snapshot):
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_what_would_replace_a_stateful_resource_has_not_changed(name, snapshot):
+def test_create_only_properties_of_stateful_resources(name, snapshot):
     kept = {place: create_only(resource) for place, resource in stateful(name, {*STATEFUL, "AWS::EKS::Cluster"})}
     assert readable(kept) == snapshot(extension_class=KeyALine)
 
