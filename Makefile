@@ -42,10 +42,10 @@ synth: install ## Write the CloudFormation templates of ENV to cdk.out/ENV
 ##@ Check it
 .PHONY: synth test unit lint types lock-check schema-check bench
 test: install ## Run every test
-	pytest --numprocesses auto --dist loadfile
+	pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-unit: install ## Run the tests that need neither the CDK nor a running embedded AWS
-	pytest tests/unit
+unit: install ## Run the tests that need neither the CDK nor the embedded AWS
+	pytest --numprocesses auto tests/unit --ignore=tests/unit/localaws
 
 lint: install ## Check style and formatting
 	ruff check

@@ -1,10 +1,61 @@
-"""What every test relies on, set before anything starts Node: one process of it serves all tests."""
+"""Settings of every test run, made before a test starts Node, and how the tests are shared between workers."""
 
+import gc
 import os
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-# the validation engine costs seconds in each process; the gates switch it on for one of their own
+import pytest
+from botocore.loaders import JSONFileLoader
+
+from tests.synthesis import SHARED
+
+# the validation engine costs seconds in each process; one test switches it on in a process of its own
 os.environ["CDK_VALIDATION"] = "false"
-# the Node of the virtual environment, not a machine's that may be past its end
+# the Node of the virtual environment, not the machine's, which may be out of support
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+# aws_cdk, moto and cfn-lint keep millions of objects; at the usual thresholds the collector takes a fifth of the time
+gc.set_threshold(200_000, 20, 20)
+
+# each mock of AWS starts a boto3 session, and each session parses botocore's models: read a file once a process
+_read = JSONFileLoader.load_file
+
+
+@cache
+def _model(path: str) -> Any:
+    return _read(JSONFileLoader(), path)
+
+
+JSONFileLoader.load_file = lambda self, path: _model(path)
+
+PARTED = ("tests/constructs/test_gates.py", "tests/deployment/test_in_process")
+"""Long test files whose tests for one environment need nothing of those for another."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes the folder in which the workers of a run share synthesised templates."""
+    if not hasattr(config, "workerinput"):
+        folder = tempfile.TemporaryDirectory(prefix="ultracluster-templates-")
+        os.environ[SHARED] = folder.name
+        config.add_cleanup(folder.cleanup)
+
+
+def pytest_collection_finish() -> None:
+    """Keeps the garbage collector from going through all imported modules again and again."""
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """With `--dist loadfile`, the parted files are shared out by environment, the others whole."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByEnvironment(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return f"{file}[{nodeid.partition('[')[2]}" if file.startswith(PARTED) else file
+
+    return ByEnvironment(config, log) if config.getoption("dist") == "loadfile" else None

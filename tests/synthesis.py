@@ -1,6 +1,8 @@
-"""Synthesises each shipped environment once per run, for every test that looks at templates."""
+"""Synthesises each shipped environment once a run, for every test that reads templates."""
 
+import fcntl
 import json
+import os
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -8,6 +10,9 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 FILES = {file.stem: file for folder in ("environments", "examples") for file in sorted((ROOT / folder).glob("*.yaml"))}
+SHARED = "ULTRACLUSTER_TEST_TEMPLATES"
+"""Environment variable: the folder in which the workers of a test run share templates."""
+
 STATEFUL = {
     "AWS::FSx::FileSystem",
     "AWS::S3::Bucket",
@@ -36,9 +41,28 @@ def synthesise(environment: Any) -> dict[str, dict[str, Any]]:
         return {stack.stack_name.removeprefix(prefix): stack.template for stack in assembly.stacks}
 
 
-@cache
 def templates(name: str) -> dict[str, dict[str, Any]]:
-    """Templates of the shipped environment or example called `name`."""
+    """Templates of the shipped environment or example called `name`, by part; a copy that a test may change."""
+    copy: dict[str, dict[str, Any]] = json.loads(_templates_text(name))
+    return copy
+
+
+@cache
+def _templates_text(name: str) -> str:
+    """The templates as JSON. In a test run, the first worker that needs them writes them for the others."""
+    if SHARED not in os.environ:
+        return json.dumps(_synthesised(name))
+    with Path(os.environ[SHARED], f"{name}.json").open("a+") as shared:
+        fcntl.flock(shared, fcntl.LOCK_EX)
+        shared.seek(0)
+        text = shared.read()
+        if not text:
+            text = json.dumps(_synthesised(name))
+            shared.write(text)
+    return text
+
+
+def _synthesised(name: str) -> dict[str, dict[str, Any]]:
     from ultracluster.config.loader import load
 
     return synthesise(load(FILES[name]))

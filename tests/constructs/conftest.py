@@ -1,4 +1,4 @@
-"""Stacks that several tests look at, each synthesised once."""
+"""Synthesises stacks that a test fills, and imports a network for them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ DEPLOYED = {"AWS::Partition": "aws", "AWS::Region": US_EAST_2.region, "AWS::Acco
 
 
 def as_deployed(value: Any) -> Any:
-    """A part of a template as CloudFormation reads it in US_EAST_2: its pseudo parameters filled in."""
+    """A part of a template with the pseudo parameters of US_EAST_2 resolved."""
     match value:
         case {"Ref": str(name)} if name in DEPLOYED:
             return DEPLOYED[name]
@@ -41,7 +41,7 @@ def _joined(parts: list[Any]) -> Any:
 
 @pytest.fixture(scope="session")
 def synth() -> Callable[[Callable[[cdk.Stack], object]], Template]:
-    """The template of a stack that a function fills, as it is deployed in US_EAST_2."""
+    """Synthesises a stack that a function fills, for US_EAST_2."""
 
     def synth(fill: Callable[[cdk.Stack], object], name: str = "prod-part") -> Template:
         stack = cdk.Stack(cdk.App(context=flags(), analytics_reporting=False), name, env=US_EAST_2)
@@ -53,7 +53,7 @@ def synth() -> Callable[[Callable[[cdk.Stack], object]], Template]:
 
 @pytest.fixture(scope="session")
 def place() -> Callable[[cdk.Stack], dict[str, object]]:
-    """An imported VPC, subnet and security groups for what lives in a network."""
+    """Imports a VPC, a subnet and security groups into a stack."""
 
     def place(stack: cdk.Stack) -> dict[str, object]:
         group = ec2.SecurityGroup.from_security_group_id

@@ -1,4 +1,4 @@
-"""Runs cdk-nag over an app: what a security reviewer would still ask about."""
+"""Runs cdk-nag over an app and returns the open findings."""
 
 import json
 import tempfile
@@ -15,14 +15,14 @@ PACKS = (AwsSolutionsChecks, NIST80053R5Checks)
 
 
 class Finding(NamedTuple):
-    """A rule that a construct breaks and nobody has acknowledged."""
+    """A rule that a construct breaks without an acknowledgment."""
 
     rule: str
     construct: str
 
 
 def open_findings(build: Callable[[cdk.App], object]) -> list[Finding]:
-    """Errors and warnings of the packs in the app that `build` fills; raises when a pack did not finish."""
+    """Errors and warnings of the packs in the app that `build` fills. RuntimeError when a pack did not finish."""
     with tempfile.TemporaryDirectory() as folder:
         app = cdk.App(outdir=folder, context=flags(), analytics_reporting=False)
         build(app)

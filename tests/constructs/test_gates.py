@@ -1,24 +1,18 @@
-"""The second nets over every shipped environment: cdk-nag, cfn-lint and CDK's own validation find nothing open."""
+"""cdk-nag, cfn-lint and CDK's own validation find nothing in any shipped environment."""
 
 import json
 import os
 import subprocess
 import sys
-from itertools import chain
 
 import pytest
 from aws_cdk import aws_s3 as s3
-from cfnlint.api import lint
-from cfnlint.config import ManualArgs
 
 from tests.constructs.nag import Finding, open_findings
+from tests.linting import findings
 from tests.synthesis import FILES, ROOT, templates
 from ultracluster.config.loader import load
 from ultracluster.stacks import build_app
-
-IGNORED = {
-    "E3628": "its list of instance types lacks P5e, P6 and P6e in regions that sell them; the catalogue checks types",
-}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -26,7 +20,7 @@ def test_cdk_nag_finds_nothing_open(name):
     assert open_findings(lambda app: build_app(load(FILES[name]), app=app)) == []
 
 
-def test_cdk_nag_still_finds_what_nobody_acknowledged():
+def test_cdk_nag_reports_an_unacknowledged_finding():
     def with_a_bare_bucket(app):
         build_app(load(FILES["dev"]), app=app)
         s3.CfnBucket(app.node.find_child("dev-storage"), "Bare")
@@ -38,14 +32,18 @@ def test_cdk_nag_still_finds_what_nobody_acknowledged():
 
 @pytest.mark.parametrize("name", FILES)
 def test_cfn_lint_finds_nothing(name):
-    region = load(FILES[name]).region
-    config = ManualArgs(regions=[region], ignore_checks=list(IGNORED))
-    matches = chain.from_iterable(lint(json.dumps(template), config=config) for template in templates(name).values())
-    assert [f"{match.rule.id} {match.message} {match.path_string}" for match in matches] == []
+    assert findings(templates(name), load(FILES[name]).region) == []
+
+
+def test_cfn_lint_finds_what_is_wrong():
+    cluster = {"Type": "AWS::PCS::Cluster", "Properties": {"Size": "TINY"}}
+    found = findings({"control-plane": {"Resources": {"Cluster": cluster}}}, "us-east-2")
+    assert any(finding.startswith("E3003 'Networking' is a required property") for finding in found)
+    assert any(finding.startswith("E3030 'TINY' is not one of") for finding in found)
 
 
 def test_cdk_validation_finds_nothing_in_any_environment(tmp_path):
-    """Own process with the engine on and its findings as errors: it is off everywhere else for its seconds."""
+    """Runs in its own process: the validation engine is off in all other tests, since it takes seconds."""
     script = f"""
 import json, sys
 sys.path.insert(0, {str(ROOT)!r})

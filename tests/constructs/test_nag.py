@@ -1,4 +1,4 @@
-"""What cdk-nag's packs say of the constructs of network, storage and observability."""
+"""cdk-nag over the constructs of network, storage and observability."""
 
 import aws_cdk as cdk
 import pytest
@@ -28,7 +28,7 @@ LUSTRE = Lustre(
 
 
 def build(app):
-    """Everything at once, in one stack."""
+    """All of these constructs in one stack."""
     stack = cdk.Stack(app, "all", env=cdk.Environment(account="111122223333", region="us-east-2"))
     settings = Network(create=CreateNetwork(nat_gateways=2))
     network = ClusterNetwork(stack, "Network", settings=settings, zone="us-east-2b")
@@ -51,7 +51,7 @@ def build(app):
 
 
 def add_faults(app):
-    """The same beside things that break rules which the constructs acknowledge for themselves, and others."""
+    """The same stack with resources that break rules. Some of the rules are acknowledged by the constructs."""
     stack = build(app)
     s3.Bucket(stack, "Open")
     ec2.CfnVPC(stack, "Unwatched", cidr_block="10.1.0.0/16")
@@ -64,7 +64,7 @@ def faults():
     return open_findings(add_faults)
 
 
-def test_nothing_is_left_open():
+def test_the_constructs_have_no_open_finding():
     assert open_findings(build) == []
 
 
@@ -78,9 +78,9 @@ def test_nothing_is_left_open():
         Finding("AwsSolutions-IAM5[Resource::*]", "all/Wide/Resource"),
     ],
 )
-def test_an_acknowledgement_covers_its_construct_and_nothing_beside_it(faults, finding):
+def test_an_acknowledgment_covers_only_its_construct(faults, finding):
     assert finding in faults
 
 
-def test_faults_are_found_only_where_they_are(faults):
+def test_only_the_added_resources_have_findings(faults):
     assert {finding.construct.split("/")[1] for finding in faults} == {"Open", "Unwatched", "Wide"}

@@ -49,7 +49,7 @@ images = st.one_of(
 
 @st.composite
 def purchases(draw: st.DrawFn, plane: str) -> Data:
-    """How instances that are not UltraServers are bought."""
+    """Purchase of instances other than UltraServers."""
     kinds = ["on_demand", "spot", "reservation", "group", "capacity_block"]
     kind = draw(st.sampled_from([*kinds, "interruptible"] if plane == "pcs" else kinds))
     match kind:
@@ -65,7 +65,7 @@ def purchases(draw: st.DrawFn, plane: str) -> Data:
 
 
 def _starts(kind: str, plane: str) -> st.SearchStrategy[Data]:
-    """When a capacity block begins, which only EKS must be told."""
+    """Start of a capacity block, which only EKS needs."""
     ahead = {"starts": st.just("2099-01-11T11:30:00Z")} if kind == "capacity_block" and plane == "eks" else {}
     return _some({}, ahead)
 
@@ -167,7 +167,7 @@ def _queues(groups: list[Data]) -> list[Data]:
 
 
 def _most(group: Data) -> int:
-    """Nodes that a group has at the most."""
+    """Maximum node count of a group."""
     count = group["count"]
     return int(count if isinstance(count, int) else count["max"])
 
@@ -245,7 +245,7 @@ def _eks(draw: st.DrawFn, groups: list[Data], network: Data) -> Data:
 
 @st.composite
 def _device_stack(draw: st.DrawFn, groups: list[Data]) -> tuple[str | Data, bool]:
-    """One stack for all groups, or each group under one; and whether any is served by `dra`."""
+    """One device stack for all groups or one for each, and whether any group uses `dra`."""
     one = draw(st.sampled_from(["gpu_operator", "device_plugin", "dra", None]))
     if one:
         return one, one == "dra"
@@ -253,14 +253,14 @@ def _device_stack(draw: st.DrawFn, groups: list[Data]) -> tuple[str | Data, bool
     ultra = [group["name"] for group in groups if catalog[group["instance_type"]].ultraserver_only]
     others = [group["name"] for group in groups if group["name"] not in ultra]
     claimed = draw(st.lists(st.sampled_from(others), unique=True)) if others else []
-    # beside groups that claim their GPUs, UltraServers claim theirs
+    # where another group uses `dra`, UltraServers do too
     claimed += ultra if claimed or draw(st.booleans()) else []
     return {plugin: [name for name in [*ultra, *others] if name not in claimed], "dra": claimed}, bool(claimed)
 
 
 @st.composite
 def _teams(draw: st.DrawFn, groups: list[Data]) -> list[Data]:
-    """A team that uses every group, and others that use some; their quotas are within the fleet."""
+    """One team that uses every group, and others that use some. Their quotas fit the fleet."""
     everything = [group["name"] for group in groups]
     left = {group["name"]: _most(group) * catalog[group["instance_type"]].gpu_count for group in groups}
     teams = []
@@ -353,12 +353,12 @@ values = st.one_of(
     st.lists(st.text(max_size=3), max_size=2),
     st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
 )
-"""What may stand where something else belongs."""
+"""Replacement values for mutations."""
 
 
 @st.composite
 def mutations(draw: st.DrawFn) -> Data:
-    """A valid environment with one to three things dropped, replaced, duplicated, added or swapped."""
+    """A valid environment with one to three values dropped, replaced, duplicated, added or swapped."""
     data: Data = deepcopy(draw(environments()))
     for _ in range(draw(st.integers(1, 3))):
         holder = draw(st.sampled_from(list(_collections(data))))

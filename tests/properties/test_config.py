@@ -1,4 +1,4 @@
-"""Every valid environment is accepted, and every broken one is refused with codes, never with an exception."""
+"""Valid environments are accepted. Broken ones are refused with codes, never with an exception."""
 
 import json
 
@@ -31,8 +31,8 @@ def scratch(tmp_path_factory):
     return tmp_path_factory.mktemp("read") / "environment.yaml"
 
 
-def is_told_in_full(reading: Reading, text: str) -> None:
-    """Refused if and only if there are errors; each finding has a known code, a place in the file, and words."""
+def assert_complete(reading: Reading, text: str) -> None:
+    """Errors refuse the file. Each finding has a known code, a line, a message and a hint."""
     assert (reading.environment is None) == bool(reading.errors)
     lines = text.splitlines() or [""]
     for finding in reading.findings:
@@ -55,7 +55,7 @@ def test_a_valid_environment_is_accepted(data):
 
 @quick
 @given(environments())
-def test_an_environment_survives_being_written_and_read(data):
+def test_a_written_environment_reads_back_equal(data):
     environment = check(parse(as_yaml(data))).environment
     assert environment is not None
     again = check(parse(as_yaml(environment.model_dump(mode="json", exclude_none=True)))).environment
@@ -72,7 +72,7 @@ def test_the_api_accepts_what_the_file_accepts(data):
 @given(mutations())
 def test_a_broken_environment_is_valid_or_refused_with_codes(scratch, data):
     scratch.write_text(as_yaml(data), "utf-8")
-    is_told_in_full(validate(scratch), as_yaml(data))
+    assert_complete(validate(scratch), as_yaml(data))
 
 
 @quick
@@ -82,10 +82,10 @@ def test_a_broken_environment_is_valid_or_refused_with_codes(scratch, data):
 @example(SOUND_TEXTS[0], 0, len(SOUND_TEXTS[0]), "")
 @example(SOUND_TEXTS[0], 3, 0, "\ufeff")
 @example(SOUND_TEXTS[0], 3, 0, "\x85")
-def test_a_slip_of_the_keyboard_is_valid_or_refused_with_codes(scratch, sound, at, cut, typed):
+def test_a_typing_error_is_valid_or_refused_with_codes(scratch, sound, at, cut, typed):
     text = sound[:at] + typed + sound[at + cut :]
     scratch.write_bytes(text.encode("utf-8", "surrogatepass"))
-    is_told_in_full(validate(scratch), text)
+    assert_complete(validate(scratch), text)
 
 
 @quick
@@ -94,4 +94,4 @@ def test_any_bytes_are_refused_with_codes(scratch, content):
     scratch.write_bytes(content)
     reading = validate(scratch)
     assert reading.environment is None
-    is_told_in_full(reading, content.decode("utf-8", "replace"))
+    assert_complete(reading, content.decode("utf-8", "replace"))

@@ -1,0 +1,30 @@
+"""cfn-lint over templates, with its rules and schemas loaded once a process."""
+
+import json
+from functools import cache
+from itertools import chain
+from typing import Any
+
+from cfnlint.config import ConfigMixIn, ManualArgs
+from cfnlint.decode.decode import decode_str
+from cfnlint.runner import Runner
+
+IGNORED = {
+    "E3628": "its list of instance types lacks P5e, P6 and P6e in regions that sell them; the catalogue checks types",
+}
+
+
+@cache
+def _runner(region: str) -> Runner:
+    return Runner(ConfigMixIn(**ManualArgs(regions=[region], ignore_checks=list(IGNORED))))
+
+
+def findings(templates: dict[str, dict[str, Any]], region: str) -> list[str]:
+    """Rule, message and place of everything that cfn-lint finds in the stacks of an environment."""
+    return list(chain.from_iterable(_findings(template, region) for template in templates.values()))
+
+
+def _findings(template: dict[str, Any], region: str) -> list[str]:
+    content, errors = decode_str(json.dumps(template))
+    matches = errors or _runner(region).validate_template(content)
+    return [f"{match.rule.id} {match.message} {match.path_string}" for match in matches]
