@@ -45,7 +45,7 @@ test: install ## Run every test
 	pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 unit: install ## Run the tests that need neither the CDK nor the embedded AWS
-	pytest --numprocesses auto tests/unit --ignore=tests/unit/localaws
+	pytest --numprocesses auto tests/unit tests/kubernetes
 
 lint: install ## Check style and formatting
 	ruff check

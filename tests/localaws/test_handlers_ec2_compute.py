@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 from moto import mock_aws
 
-from tests.unit.localaws.handler_parts import Stack, own_tags, tags
+from tests.localaws.handler_parts import Stack, own_tags, tags
 from ultracluster.catalog import catalog, interface_layout
 from ultracluster.localaws.resources import HandlerError
 from ultracluster.localaws.services import activate

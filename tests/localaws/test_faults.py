@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.localaws.stack_parts import TOPIC, Fake, Stacks, topic
+from tests.localaws.stack_parts import TOPIC, Fake, Stacks, topic
 from ultracluster.localaws import faults, local_aws
 from ultracluster.localaws.resources import Context
 

@@ -8,9 +8,9 @@ from typing import Any
 import boto3
 import pytest
 
-from tests.unit.localaws.eks_parts import REGION
-from tests.unit.localaws.kubectl_parts import chart, kueue, manifest, platform, put_asset, resource, role
-from tests.unit.localaws.stack_parts import Stacks
+from tests.localaws.eks_parts import REGION
+from tests.localaws.kubectl_parts import chart, kueue, manifest, platform, put_asset, resource, role
+from tests.localaws.stack_parts import Stacks
 from ultracluster.localaws import faults, local_aws
 from ultracluster.localaws.services.capacity import seed_reservation
 from ultracluster.localaws.services.kubernetes import contents

@@ -7,9 +7,9 @@ from typing import Any
 import boto3
 import pytest
 
-from tests.unit.localaws.eks_parts import REGION, VIEW
-from tests.unit.localaws.kubectl_parts import BUCKET, chart, custom, kueue, manifest, platform, put_asset, resource
-from tests.unit.localaws.stack_parts import Stacks
+from tests.localaws.eks_parts import REGION, VIEW
+from tests.localaws.kubectl_parts import BUCKET, chart, custom, kueue, manifest, platform, put_asset, resource
+from tests.localaws.stack_parts import Stacks
 from ultracluster.localaws import local_aws
 from ultracluster.localaws.services.kubernetes import contents
 

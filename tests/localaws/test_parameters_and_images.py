@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.unit.localaws.stack_parts import REGION, Stacks
+from tests.localaws.stack_parts import REGION, Stacks
 from ultracluster.localaws import local_aws
 from ultracluster.localaws.resources import client
 

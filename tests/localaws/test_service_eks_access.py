@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from tests.unit.localaws.eks_parts import (
+from tests.localaws.eks_parts import (
     ADMIN,
     POD_ACTIONS,
     VIEW,

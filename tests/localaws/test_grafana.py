@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError, ParamValidationError
 from moto import mock_aws
 from moto.backends import get_backend
 
-from tests.unit.localaws.handler_parts import Stack, tags
+from tests.localaws.handler_parts import Stack, tags
 from ultracluster.localaws.resources import NotUpdatable
 from ultracluster.localaws.services import activate
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from tests.unit.localaws.eks_parts import REGION, make_role
-from tests.unit.localaws.handler_parts import Stack, tags
+from tests.localaws.eks_parts import REGION, make_role
+from tests.localaws.handler_parts import Stack, tags
 from ultracluster.localaws.resources import HandlerError
 from ultracluster.localaws.services import activate
 

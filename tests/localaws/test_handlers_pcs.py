@@ -10,8 +10,8 @@ from moto import mock_aws
 from moto.backends import get_backend
 from moto.moto_api import state_manager
 
-from tests.unit.localaws.handler_parts import Stack
-from tests.unit.localaws.pcs_parts import Account, make_account, make_template
+from tests.localaws.handler_parts import Stack
+from tests.localaws.pcs_parts import Account, make_account, make_template
 from ultracluster.localaws.resources import HandlerError
 from ultracluster.localaws.services import activate
 

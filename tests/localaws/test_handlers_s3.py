@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from tests.unit.localaws.handler_parts import Stack, tags
+from tests.localaws.handler_parts import Stack, tags
 from ultracluster.localaws.handlers.s3_lifecycle import lifecycle_rules
 from ultracluster.localaws.resources import HandlerError
 from ultracluster.localaws.services import activate

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.unit.localaws.stack_parts import Fake, Stacks, queue, topic
+from tests.localaws.stack_parts import Fake, Stacks, queue, topic
 
 REFUSED = topic(DisplayName="refused")
 

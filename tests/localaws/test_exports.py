@@ -6,7 +6,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.unit.localaws.stack_parts import Fake, Stacks, topic
+from tests.localaws.stack_parts import Fake, Stacks, topic
 from ultracluster.localaws import accounts
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import boto3
 
-from tests.unit.localaws.eks_parts import ADMIN, REGION, VERSION
+from tests.localaws.eks_parts import ADMIN, REGION, VERSION
 
 BUCKET = "cdk-assets"
 SUBNETS = [{"Ref": "SubnetA"}, {"Ref": "SubnetB"}]

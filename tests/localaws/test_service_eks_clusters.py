@@ -8,7 +8,7 @@ from moto import mock_aws
 from moto.backends import get_backend
 from moto.moto_api import state_manager
 
-from tests.unit.localaws.eks_parts import (
+from tests.localaws.eks_parts import (
     NEXT,
     OLD,
     REGION,

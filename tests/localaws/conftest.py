@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.localaws.stack_parts import QUEUE, TOPIC, Fake, FakeQueue, FakeTopic, Stacks
+from tests.localaws.stack_parts import QUEUE, TOPIC, Fake, FakeQueue, FakeTopic, Stacks
 from ultracluster.localaws import local_aws
 from ultracluster.localaws.resources import HANDLERS
 

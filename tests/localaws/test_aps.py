@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.backends import get_backend
 
-from tests.unit.localaws.handler_parts import Stack, tags
+from tests.localaws.handler_parts import Stack, tags
 from ultracluster.localaws.services import activate
 
 WORKSPACE = "AWS::APS::Workspace"

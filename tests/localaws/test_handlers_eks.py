@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.moto_api import state_manager
 
-from tests.unit.localaws.eks_parts import (
+from tests.localaws.eks_parts import (
     ADMIN,
     POD_ACTIONS,
     REGION,
@@ -22,7 +22,7 @@ from tests.unit.localaws.eks_parts import (
     make_subnet,
     make_template,
 )
-from tests.unit.localaws.handler_parts import Stack, own_tags, tags
+from tests.localaws.handler_parts import Stack, own_tags, tags
 from ultracluster.localaws import schemas
 from ultracluster.localaws.properties import replacement
 from ultracluster.localaws.resources import HandlerError

@@ -12,9 +12,9 @@ from typing import Any
 import boto3
 import pytest
 
+from tests.localaws.eks_parts import ADMIN, REGION, VERSION
+from tests.localaws.kubectl_parts import chart, kueue, manifest, platform, put_asset, resource, role
 from tests.synthesis import ROOT
-from tests.unit.localaws.eks_parts import ADMIN, REGION, VERSION
-from tests.unit.localaws.kubectl_parts import chart, kueue, manifest, platform, put_asset, resource, role
 from ultracluster.localaws import accounts, server
 from ultracluster.localaws.inventory import inventory
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.localaws.stack_parts import Stacks
+from tests.localaws.stack_parts import Stacks
 from ultracluster.localaws.handlers import (
     ec2_compute,
     ec2_endpoints,

@@ -7,7 +7,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from tests.unit.localaws.handler_parts import Stack, own_tags, tags
+from tests.localaws.handler_parts import Stack, own_tags, tags
 from ultracluster.localaws.handlers.ec2_security import permission
 from ultracluster.localaws.resources import HANDLERS, HandlerError, NotUpdatable
 from ultracluster.localaws.services import activate

@@ -10,7 +10,7 @@ from moto import mock_aws
 from moto.backends import get_backend
 from moto.moto_api import state_manager
 
-from tests.unit.localaws.pcs_parts import (
+from tests.localaws.pcs_parts import (
     Account,
     cluster_request,
     group_request,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.unit.localaws.stack_parts import REGION, Fake, Stacks, queue, topic
+from tests.localaws.stack_parts import REGION, Fake, Stacks, queue, topic
 from ultracluster.localaws.resources import client
 
 NO_CHANGES = "The submitted information didn't contain changes."  # the CDK CLI looks for these words

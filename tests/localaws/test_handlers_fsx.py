@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError, ParamValidationError
 from moto import mock_aws
 from moto.backends import get_backend
 
-from tests.unit.localaws.handler_parts import Stack, own_tags, tags
+from tests.localaws.handler_parts import Stack, own_tags, tags
 from ultracluster.localaws.resources import HANDLERS, HandlerError, NotUpdatable
 from ultracluster.localaws.services import activate
 
