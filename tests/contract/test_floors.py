@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import ultracluster
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "infra"
 PACKAGE = SOURCES / "ultracluster"
@@ -15,20 +17,17 @@ PACKAGE = SOURCES / "ultracluster"
 BELOW = {
     "catalog": set(),
     "config": {"catalog"},
-    "planning": {"catalog", "config"},
-    "telemetry": {"catalog", "config"},
     "nodes": {"catalog", "config"},
     "kubernetes": {"catalog", "config", "nodes"},
-    "constructs": {"catalog", "config", "planning", "telemetry", "nodes", "kubernetes"},
-    "account": {"catalog", "config", "planning", "telemetry"},
-    "localaws": {"catalog", "config", "planning", "telemetry"},
-    "stacks": {"catalog", "config", "planning", "telemetry", "nodes", "kubernetes", "constructs"},
-    "cli": {"catalog", "config", "planning", "telemetry", "kubernetes", "constructs", "account", "localaws", "stacks"},
+    "constructs": {"catalog", "config", "nodes", "kubernetes"},
+    "localaws": {"catalog", "config"},
+    "stacks": {"catalog", "config", "nodes", "kubernetes", "constructs"},
+    "cli": {"catalog", "config", "kubernetes", "constructs", "localaws", "stacks"},
 }
 """What each floor may import, beside itself."""
 
 CDK = {"aws_cdk", "jsii", "constructs", "cdk_nag"}
-WITHOUT_CDK = {"catalog", "config", "planning", "telemetry", "nodes", "kubernetes", "account", "localaws", "cli"}
+WITHOUT_CDK = {"catalog", "config", "nodes", "kubernetes", "localaws", "cli"}
 HEAVY = {"aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -61,9 +60,15 @@ def climbs(name: str, source: str) -> set[str]:
     return (found & set(BELOW)) - BELOW[name] - {name}
 
 
+def test_modules_import_each_other_and_not_the_public_names():
+    """`from ultracluster import ...` inside the package would hide which floor a name comes from."""
+    names = {f"ultracluster.{name}" for name in ultracluster.__all__}
+    lazy = [module for module in MODULES if module.parent != PACKAGE]
+    assert {module.name for module in lazy if names & set(imports(module.read_text("utf-8")))} == set()
+
+
 def test_every_floor_is_known():
-    assert set(FLOORS) <= set(BELOW)
-    assert {"catalog", "config", "cli"} <= set(FLOORS)
+    assert set(FLOORS) == set(BELOW)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
@@ -146,7 +151,7 @@ def test_importing_the_lower_floors_loads_nothing_heavy():
     modules = [
         ".".join(module.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__")
         for module in MODULES
-        if floor(module) in ("catalog", "config", "planning", "telemetry", "nodes", "kubernetes")
+        if floor(module) in ("catalog", "config", "nodes", "kubernetes")
     ]
     check = "import sys; " + "; ".join(f"import {module}" for module in modules) + "; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout.split()
