@@ -14,7 +14,7 @@ def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
 
 
 def wildcards(scope: IConstruct, resources: Sequence[str], reason: str) -> dict[str, str]:
-    """`reason` by the id of each cdk-nag finding for `resources` with a wildcard in policies of the scope's stack."""
+    """Maps the id of the cdk-nag finding on each of `resources`, which have a wildcard, to `reason`."""
     named: list[Any] = Stack.of(scope).resolve(list(resources))
     return {f"AwsSolutions-IAM5[Resource::{_shown(resource)}]": reason for resource in named}
 

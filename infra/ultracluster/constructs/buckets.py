@@ -58,8 +58,8 @@ class TrainingBucket(Construct):
     """A bucket: encrypted with `key`, versioned, private, TLS 1.2 or newer only, retained on delete and replacement.
 
     Current versions never expire: a link of the file system may need them. Access is logged to a bucket that all
-    buckets of the stack share. With `settings.existing` nothing is created: the construct stands for that bucket, and
-    `key` may be left out or be the key that the bucket uses. CDK constructs take it as an `IBucketRef`; those that want
+    buckets of the stack share. With `settings.existing` nothing is created: the construct refers to that bucket, and
+    `key` is the key that encrypts it, if any. CDK constructs take it as an `IBucketRef`; those that want
     an L2 take `bucket`. Raises InvalidArgument for a new bucket without a key.
     """
 
@@ -74,7 +74,7 @@ class TrainingBucket(Construct):
             self._name, self._arn = settings.existing, f"arn:{PARTITION}:s3:::{settings.existing}"
         elif key:
             self._resource = self._create(id, settings, key)
-            self._name, self._arn = self._resource.ref, _close(self._resource)
+            self._name, self._arn = self._resource.ref, _bucket_policy(self._resource)
         else:
             raise InvalidArgument("key is missing. Pass an aws_cdk.interfaces.aws_kms.IKeyRef, for example a DataKey")
 
@@ -110,10 +110,10 @@ class TrainingBucket(Construct):
 
     @cached_property
     def bucket(self) -> s3.IBucket:
-        """The bucket as an L2, made on first use. Its bucket policy cannot be changed through this view."""
-        key = kms.Key.from_key_arn(self, "Key", key_arn(self._key)) if self._key else None
+        """The bucket as an L2, created on first use. Its bucket policy cannot be changed through this view."""
+        key = kms.Key.from_key_arn(self, "KeyView", key_arn(self._key)) if self._key else None
         return s3.Bucket.from_bucket_attributes(
-            self, "Bucket", bucket_arn=self._arn, bucket_name=self._name, encryption_key=key
+            self, "BucketView", bucket_arn=self._arn, bucket_name=self._name, encryption_key=key
         )
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
@@ -200,22 +200,22 @@ def access_log_bucket(stack: Stack) -> s3.CfnBucket:
             "ArnLike": {"aws:SourceArn": f"arn:{PARTITION}:s3:::{bucket_prefix(stack)}-*"},
         },
     }
-    _close(bucket, logging)
+    _bucket_policy(bucket, logging)
     reason = "S3 delivers access logs only to buckets whose default encryption is SSE-S3."
     acknowledge(bucket, {"NIST.800.53.R5-S3DefaultEncryptionKMS": reason})
     return bucket
 
 
-def _close(bucket: s3.CfnBucket, allowed: Mapping[str, Any] | None = None) -> str:
-    """Gives a bucket its policy, retains both, and returns the bucket's ARN.
+def _bucket_policy(bucket: s3.CfnBucket, allowed: Mapping[str, Any] | None = None) -> str:
+    """Creates the bucket policy, retains bucket and policy, and returns the ARN of the bucket.
 
     `allowed` is a statement without Resource, for the objects of the bucket.
     """
     arn = bucket.attr_arn
-    everybody = {"Effect": "Deny", "Principal": {"AWS": "*"}, "Action": "s3:*", "Resource": [arn, f"{arn}/*"]}
+    denied = {"Effect": "Deny", "Principal": {"AWS": "*"}, "Action": "s3:*", "Resource": [arn, f"{arn}/*"]}
     statements = [
-        {**everybody, "Condition": {"Bool": {"aws:SecureTransport": "false"}}},
-        {**everybody, "Condition": {"NumericLessThan": {"s3:TlsVersion": 1.2}}},
+        {**denied, "Condition": {"Bool": {"aws:SecureTransport": "false"}}},
+        {**denied, "Condition": {"NumericLessThan": {"s3:TlsVersion": 1.2}}},
         *([{**allowed, "Resource": f"{arn}/*"}] if allowed else []),
     ]
     policy = s3.CfnBucketPolicy(bucket, "Policy", bucket=bucket, policy_document=policy_document(statements))

@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
 
 import jsii
-from aws_cdk import Aws, Names, Stack, Token
+from aws_cdk import Aws, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk.interfaces import ResourceEnvironment
@@ -25,7 +25,7 @@ from ultracluster.constructs.cloudwatch import service_metric
 from ultracluster.constructs.eks_nodes import EksNodeGroup, SystemNodeGroup
 from ultracluster.constructs.launch_templates import AcceleratedLaunchTemplate, CpuLaunchTemplate
 from ultracluster.constructs.log_groups import LogGroup
-from ultracluster.constructs.names import own_arn, stack_suffix
+from ultracluster.constructs.names import own_arn, stable_name, stack_suffix
 from ultracluster.constructs.references import (
     Role,
     SecurityGroup,
@@ -36,7 +36,7 @@ from ultracluster.constructs.references import (
     subnet_id,
 )
 from ultracluster.constructs.roles import service_role
-from ultracluster.errors import UltraclusterError
+from ultracluster.errors import InvalidArgument, UltraclusterError
 from ultracluster.kubernetes.labels import GPU_TAINT, NODE_GROUP
 from ultracluster.nodes.eks import ClusterEndpoint, gpu_node_user_data, system_node_user_data
 
@@ -73,7 +73,7 @@ class KubernetesCluster(Construct):
     cluster_endpoint: str
     """URL of the API server."""
     cluster_certificate_authority_data: str
-    """Certificate of the API server's authority, in base64."""
+    """CA certificate of the API server, in base64."""
     cluster_security_group_id: str
     """Id of the security group that EKS creates with the cluster."""
     kubernetes_version: str
@@ -95,7 +95,7 @@ class KubernetesCluster(Construct):
 
     @cached_property
     def cluster(self) -> eks.ICluster:
-        """The cluster as an L2, made on first use."""
+        """The cluster as an L2, created on first use."""
         return eks.Cluster.from_cluster_attributes(
             self,
             "ClusterView",
@@ -112,11 +112,11 @@ class KubernetesCluster(Construct):
 
     @cached_property
     def _connections(self) -> ec2.Connections:
-        group = ec2.SecurityGroup.from_security_group_id(self, "ClusterGroup", self.cluster_security_group_id)
+        group = ec2.SecurityGroup.from_security_group_id(self, "ClusterGroupView", self.cluster_security_group_id)
         return ec2.Connections(security_groups=[group], default_port=ec2.Port.tcp(443))
 
     def grant_admin(self, role: Role, *, scope: Construct | None = None, id: str | None = None) -> eks.CfnAccessEntry:
-        """Lets a role administer the whole cluster, by an access entry. A role has one entry in a cluster.
+        """Makes a role administrator of the whole cluster, by an access entry. A role has one entry in a cluster.
 
         `scope` defaults to the cluster, `id` to `Access-` and the role.
         """
@@ -162,12 +162,15 @@ class KubernetesCluster(Construct):
     ) -> EksNodeGroup:
         """Adds accelerated nodes with their launch template and the taint nvidia.com/gpu.
 
-        UltraServers are launched block by block: add each of `settings.blocks()`. With `lustre` the nodes are prepared
-        for the FSx CSI driver to mount that file system. `labels` default to the name of the group, `repair` to node
-        auto repair, `scope` to the cluster.
+        `security_groups` must reach the API server and the other nodes: EKS adds no group of its own to a launch
+        template that names some. UltraServers are launched block by block: add each of `settings.blocks()`. With
+        `lustre` the nodes are prepared for the FSx CSI driver to mount that file system. `labels` default to the name
+        of the group, `repair` to node auto repair, `scope` to the cluster.
+
+        Source: EKS User Guide, "Customize managed nodes with launch templates" (2026).
         """
         scope, labels = scope or self, labels or {NODE_GROUP: settings.name}
-        # EKS tells its own AMIs how to join; a custom AMI is told in its user data
+        # EKS adds the join command for its own AMIs only
         endpoint = None if settings.image == "auto" else self._endpoint()
         template = AcceleratedLaunchTemplate(
             scope,
@@ -243,13 +246,15 @@ class KubernetesCluster(Construct):
     def _access_entry(
         self, role: Role, scope: Construct | None, id: str | None, **permissions: Any
     ) -> eks.CfnAccessEntry:
-        # named after the role, which has one entry: the next of a list must not replace the one that leaves it
-        name = role if isinstance(role, str) else Names.node_unique_id(role.node)
+        arn = role_arn(role)
+        # named after the role, not numbered: a role that leaves a list must not replace the entries of the next ones
+        literal = isinstance(role, str) and not Token.is_unresolved(role)
+        name = role if literal else stable_name(self, role)
         return eks.CfnAccessEntry(
             scope or self,
             id or f"Access-{name}",
             cluster_name=self.cluster_name,
-            principal_arn=role_arn(role),
+            principal_arn=arn,
             type="STANDARD",
             **permissions,
         )
@@ -260,8 +265,8 @@ class EksCluster(KubernetesCluster):
 
     Secrets are encrypted with `key`, the control plane writes every log type, and the kube-scheduler packs GPUs. The
     endpoint is reachable from the VPC, and from `settings.allowed_cidrs` where the settings make it public too.
-    `vpc_cidr` is the CIDR of the VPC, which the service network must not overlap; the default service network is taken
-    when it is not known. The name defaults to that of the stack with a suffix that differs for each creation. Logs go
+    `vpc_cidr` is the CIDR of the VPC, which the service network must not overlap: without it the service network is
+    172.20.0.0/16. The name defaults to that of the stack with a suffix that differs for each creation. Logs go
     to /aws/eks/NAME/cluster: without a `log_group` of that name, one is created, encrypted with `key` and retained. The
     cluster is created after it, since EKS would create an unencrypted one.
 
@@ -388,8 +393,14 @@ class EksAddon(Construct):
 
 
 def service_network(vpc_cidr: str | None) -> str:
-    """The first of SERVICE_NETWORKS that does not overlap the VPC; the first for a VPC whose CIDR is not known."""
+    """The first of SERVICE_NETWORKS that does not overlap the VPC; the first for a VPC whose CIDR is not known.
+
+    Raises InvalidArgument for text that is no IPv4 CIDR.
+    """
     if vpc_cidr is None or Token.is_unresolved(vpc_cidr):
         return SERVICE_NETWORKS[0]
-    vpc = IPv4Network(vpc_cidr, strict=False)
+    try:
+        vpc = IPv4Network(vpc_cidr, strict=False)
+    except ValueError:
+        raise InvalidArgument(f"vpc_cidr is {vpc_cidr!r}. Pass an IPv4 CIDR, for example 10.0.0.0/16") from None
     return next(network for network in SERVICE_NETWORKS if not IPv4Network(network).overlaps(vpc))

@@ -27,7 +27,7 @@ CAPACITY_TYPES: dict[PurchaseType, str] = {
 """A reservation keeps ON_DEMAND: its launch template names the target (EKS User Guide, capacity reservations, 2026)."""
 
 NETWORK_TAG = "ultracluster:network-addon"
-"""Tag of a node group with the ARN of the VPC CNI add-on: CloudFormation then keeps the add-on as long as the group."""
+"""Tag with the ARN of the VPC CNI add-on: CloudFormation then deletes a node group before the add-on."""
 
 UPDATED_AT_ONCE_PERCENT = 33
 """Share of a group's nodes that an update takes out of service at the same time, in percent."""
@@ -53,7 +53,7 @@ class EksNodeGroup(Construct):
     """A managed node group of accelerated nodes, tainted so that only pods that request GPUs are scheduled there.
 
     The AMI is AWS's AL2023 with NVIDIA's driver, in the release that the catalogue pins, unless the settings name
-    another, which then stands in the launch template. An update replaces nodes without launching more first, since a
+    another, which the launch template then names. An update replaces nodes without launching more first, since a
     capacity block has no spare instances. Nodes of a block are launched at once, or when the block starts; EKS stops
     them before the block ends. `labels` default to the name of the group, `repair` to node auto repair.
 

@@ -61,7 +61,7 @@ class EksNodeRole(Construct):
 
     @cached_property
     def role(self) -> iam.IRole:
-        """The role as an L2, made on first use."""
+        """The role as an L2, created on first use."""
         return iam.Role.from_role_name(self, "RoleView", self.role_name)
 
     @property

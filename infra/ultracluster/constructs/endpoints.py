@@ -43,13 +43,13 @@ INTERFACE_SERVICES: dict[Controller, dict[str, str]] = {
 """Services that the nodes of each control plane call, by construct id."""
 
 KARPENTER_SERVICES = {"Sqs": "sqs"}
-"""Services that Karpenter calls besides: SQS, for its interruption queue."""
+"""Further services that Karpenter calls: SQS, for its interruption queue."""
 
 
 class S3Endpoint(Construct):
     """A gateway endpoint for buckets of this account, `other_buckets`, and the software that AWS publishes.
 
-    Its policy keeps data from being copied to buckets of other accounts.
+    Its policy prevents copying data to buckets of other accounts.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class S3Endpoint(Construct):
 
 
 class InterfaceEndpoints(Construct):
-    """An interface endpoint with private DNS for each of `services`, by construct id, open to `clients` on port 443."""
+    """An interface endpoint with private DNS for each of `services`, by construct id, for `clients` on port 443."""
 
     def __init__(
         self,

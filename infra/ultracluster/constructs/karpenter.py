@@ -15,7 +15,7 @@ from ultracluster.constructs.roles import PODS, managed_policy, service_role
 from ultracluster.kubernetes.karpenter import KARPENTER_ACCOUNT
 
 RETENTION_SECONDS = 300
-"""Retention of messages: what they announce happens within minutes."""
+"""Retention of messages, which announce events of the next minutes."""
 
 EVENTS = {
     "source": ["aws.ec2", "aws.health"],
@@ -66,7 +66,7 @@ class Karpenter(Construct):
     """
 
     pod_identity_association: eks.CfnPodIdentityAssociation
-    """What gives Karpenter's pods their role."""
+    """Association of Karpenter's service account with its role."""
 
     def __init__(self, scope: Construct, id: str, *, cluster: KubernetesCluster) -> None:
         super().__init__(scope, id)
@@ -128,12 +128,12 @@ class Karpenter(Construct):
         role = service_role(self, "Role", service=PODS, description="Karpenter")
         arn, name = self._cluster.cluster_arn, self._cluster.cluster_name
         launch = self._policy(
-            role, "Launch", launching(name), "Ids of what it launches are EC2's; tags tie them to the cluster."
+            role, "Launch", launch_statements(name), "Ids of what it launches are EC2's; tags tie them to the cluster."
         )
         look = self._policy(
-            role, "Look", describing(arn), "Prices and types have no resource; these actions change nothing."
+            role, "Look", describe_statements(arn), "Prices and types have no resource; these actions change nothing."
         )
-        profiles = [*instance_profiles(name), passing(self._node_role.role_arn)]
+        profiles = [*instance_profile_statements(name), pass_role_statement(self._node_role.role_arn)]
         profile = self._policy(
             role, "Profiles", profiles, "Karpenter names instance profiles; tags tie them to the cluster."
         )
@@ -147,7 +147,7 @@ class Karpenter(Construct):
             service_account=KARPENTER_ACCOUNT,
             role_arn=role.attr_arn,
         )
-        # the policies outlive the release: without them no node that it launched would terminate
+        # the policies are deleted after the release: without them Karpenter could not terminate its nodes
         self.pod_identity_association.node.add_dependency(launch, look, profile, listen)
 
     def _policy(self, role: iam.CfnRole, id: str, statements: list[Statement], reason: str) -> iam.CfnManagedPolicy:
@@ -156,7 +156,7 @@ class Karpenter(Construct):
         return managed_policy(self, id, roles=[role], statements=statements, accepted=accepted)
 
 
-def launching(cluster: str) -> list[Statement]:
+def launch_statements(cluster: str) -> list[Statement]:
     """Statements for launching and tagging nodes as the cluster's, and terminating those with its tags."""
     owned = {
         "StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": cluster},
@@ -181,7 +181,7 @@ def launching(cluster: str) -> list[Statement]:
     ]
 
 
-def instance_profiles(cluster: str) -> list[Statement]:
+def instance_profile_statements(cluster: str) -> list[Statement]:
     """Statements for creating instance profiles of the nodes, and managing those with the cluster's tags."""
     every = [f"arn:{PARTITION}:iam::{ACCOUNT}:instance-profile/*"]
     owned = {
@@ -203,13 +203,13 @@ def instance_profiles(cluster: str) -> list[Statement]:
     ]
 
 
-def passing(role: str) -> Statement:
+def pass_role_statement(role: str) -> Statement:
     """Statement for passing the role of the nodes to instances, and no other."""
     to = ["ec2.amazonaws.com", "ec2.amazonaws.com.cn"]
     return _allow(["iam:PassRole"], [role], {"StringEquals": {"iam:PassedToService": to}})
 
 
-def describing(cluster_arn: str) -> list[Statement]:
+def describe_statements(cluster_arn: str) -> list[Statement]:
     """Read-only statements: what the Region offers, prices, and the cluster's endpoint."""
     here = {"StringEquals": {"aws:RequestedRegion": REGION}}
     shifted = {"StringEquals": {"arc-zonal-shift:ResourceIdentifier": cluster_arn}}

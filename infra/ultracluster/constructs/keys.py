@@ -63,8 +63,8 @@ class DataKey(Construct):
 
     @cached_property
     def key(self) -> kms.IKey:
-        """The key as an L2, made on first use. Change the key policy with `add_to_policy`: this view does not."""
-        return kms.Key.from_key_arn(self, "Key", self._arn)
+        """The key as an L2, created on first use. Change the key policy with `add_to_policy`: this view does not."""
+        return kms.Key.from_key_arn(self, "KeyView", self._arn)
 
     def add_to_policy(self, statement: Mapping[str, Any]) -> None:
         """Adds a statement to the key policy: a mapping with Principal, Action, Resource and optionally Condition."""

@@ -30,7 +30,7 @@ the release pending, which blocks every later one."""
 HELM_RELEASE = "Custom::AWSCDK-EKS-HelmChart"
 KUBERNETES_OBJECTS = "Custom::AWSCDK-EKS-KubernetesResource"
 
-IN_A_VPC = (
+VPC_ACTIONS = (
     "ec2:CreateNetworkInterface",
     "ec2:DescribeNetworkInterfaces",
     "ec2:DescribeSubnets",
@@ -40,7 +40,7 @@ IN_A_VPC = (
 )
 """What the execution role of a function in a VPC needs (Lambda Developer Guide, "Giving functions access to a VPC")."""
 
-FROM_REGISTRIES = (
+REGISTRY_ACTIONS = (
     "ecr:GetAuthorizationToken",
     "ecr:BatchCheckLayerAvailability",
     "ecr:GetDownloadUrlForLayer",
@@ -50,7 +50,7 @@ FROM_REGISTRIES = (
 )
 """What Helm needs to pull charts from ECR, private and public (ECR User Guides, "Private" and "Public", 2026)."""
 
-LOGS = ("logs:CreateLogStream", "logs:PutLogEvents")
+LOG_ACTIONS = ("logs:CreateLogStream", "logs:PutLogEvents")
 
 ANY_RESOURCE = {
     "AwsSolutions-IAM5[Resource::*]": "Interfaces of a function and registry tokens have no resource to name."
@@ -68,9 +68,10 @@ FRAMEWORK_POLICIES = ("AWSLambdaBasicExecutionRole", "AWSLambdaVPCAccessExecutio
 class KubectlProvider(Construct):
     """A Lambda function in the cluster's subnets with Helm and the kubectl of the cluster's version.
 
-    Its execution role, which nothing else assumes, administers the cluster by an access entry. The CDK's provider
-    framework calls the function from outside the VPC. Logs are encrypted with `key` and retained. Raises MissingExtra
-    without the extra `eks`, which brings the layers with kubectl.
+    Its execution role, which nothing else assumes, administers the cluster by an access entry. `security_group` must
+    reach the API server on port 443: pass the one that the cluster has. The CDK's provider framework calls the function
+    from outside the VPC. Logs are encrypted with `key` and retained. Raises MissingExtra without the extra `eks`, which
+    installs the layers with kubectl.
     """
 
     cluster_name: str
@@ -79,6 +80,8 @@ class KubectlProvider(Construct):
     """ARN of the provider's function, which custom resources name."""
     access: IDependable
     """The access entry of the execution role: what uses the provider is deployed after it."""
+    _deployed: list[IDependable]
+    """Releases and objects that the provider deploys, and their custom resources."""
 
     def __init__(
         self,
@@ -92,7 +95,7 @@ class KubectlProvider(Construct):
         key: IKeyRef,
     ) -> None:
         super().__init__(scope, id)
-        self.cluster_name = cluster.cluster_name
+        self.cluster_name, self._deployed = cluster.cluster_name, []
         role = service_role(self, "Role", service="lambda.amazonaws.com", description="Helm and kubectl of a cluster")
         logs = log_group(self, "Logs", name="/aws/lambda/kubectl", key=key)
         policy = managed_policy(
@@ -100,9 +103,9 @@ class KubectlProvider(Construct):
             "Policy",
             roles=[role],
             statements=[
-                {"Action": [*IN_A_VPC, *FROM_REGISTRIES], "Resource": "*"},
+                {"Action": [*VPC_ACTIONS, *REGISTRY_ACTIONS], "Resource": "*"},
                 {"Action": "eks:DescribeCluster", "Resource": cluster.cluster_arn},
-                {"Action": list(LOGS), "Resource": logs.log_group_arn},
+                {"Action": list(LOG_ACTIONS), "Resource": logs.log_group_arn},
             ],
             accepted=ANY_RESOURCE,
         )
@@ -122,12 +125,12 @@ class KubectlProvider(Construct):
         # CDK uses this condition in a policy that an imported role does not get
         self.node.try_remove_child("HasEcrPublic")
         self.service_token = provider.service_token
-        handler, framework = _at(provider, "Handler"), _at(provider, "Provider", "framework-onEvent")
+        handler, framework = _descendant(provider, "Handler"), _descendant(provider, "Provider", "framework-onEvent")
         for function in (handler, framework):
             _log_to(function, logs.log_group_name)
         # Lambda creates the function's network interfaces with the permissions of its execution role
         handler.node.add_dependency(policy)
-        _framework_outside(framework)
+        _remove_from_vpc(framework)
         self._acknowledge(provider)
         self.access = cluster.grant_admin(role, scope=self, id="Access")
 
@@ -135,7 +138,7 @@ class KubectlProvider(Construct):
         """Accepts the findings on CDK's framework, which calls the function with Helm."""
         reason = "CDK's framework has AWS's policies for a function in a VPC, and calls every version of one function."
         arn = "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/{}]"
-        handler = Stack.of(self).get_logical_id(cast("CfnElement", _at(provider, "Handler", "Resource")))
+        handler = Stack.of(self).get_logical_id(cast("CfnElement", _descendant(provider, "Handler", "Resource")))
         findings = [
             *(arn.format(name) for name in FRAMEWORK_POLICIES),
             f"AwsSolutions-IAM5[Resource::<{handler}.Arn>:*]",
@@ -144,22 +147,22 @@ class KubectlProvider(Construct):
 
 
 def _log_to(function: IConstruct, log_group_name: str) -> None:
-    """Makes a function of the provider write to our log group: CDK's own are not encrypted with our key."""
+    """Makes a function of the provider log to our log group: CDK's own groups are not encrypted with our key."""
     function.node.try_remove_child("LogGroup")
     resource = cast("lambda_.CfnFunction", function.node.find_child("Resource"))
     resource.add_property_override("LoggingConfig.LogGroup", log_group_name)
 
 
-def _framework_outside(framework: IConstruct) -> None:
-    """Takes CDK's framework out of the VPC, and lets it depend on the policy of its role alone."""
-    policy = cast("CfnElement", _at(framework, "ServiceRole", "DefaultPolicy", "Resource"))
+def _remove_from_vpc(framework: IConstruct) -> None:
+    """Removes the function of CDK's framework from the VPC, and makes it depend only on the policy of its role."""
+    policy = cast("CfnElement", _descendant(framework, "ServiceRole", "DefaultPolicy", "Resource"))
     resource = cast("CfnResource", framework.node.find_child("Resource"))
     # it answers CloudFormation through an S3 bucket of AWS, and calls Lambda: the VPC has endpoints for neither
     resource.add_property_deletion_override("VpcConfig")
     resource.add_override("DependsOn", [Stack.of(framework).get_logical_id(policy)])
 
 
-def _at(construct: IConstruct, *path: str) -> IConstruct:
+def _descendant(construct: IConstruct, *path: str) -> IConstruct:
     for name in path:
         construct = construct.node.find_child(name)
     return construct
@@ -173,8 +176,8 @@ class HelmRelease(Construct):
     """A release of a Helm chart of the catalogue, at the pinned version, from its own repository or from `mirror`.
 
     `name` defaults to that of the chart. With `wait`, Helm waits until what it installs runs, and rolls back an upgrade
-    that fails. The release is deployed after the constructs in `after`, by default as soon as the provider may access
-    the cluster. Raises UnknownChart.
+    that fails. The release is deployed after the constructs in `after`, and once the provider may access the cluster.
+    Raises UnknownChart.
     """
 
     resource: CfnResource
@@ -214,13 +217,13 @@ class HelmRelease(Construct):
                 "Values": json.dumps(values, sort_keys=True),
             },
         )
-        self.resource.node.add_dependency(*(after or [provider.access]))
+        _deploy_after(self, provider, after)
 
 
 class KubernetesObjects(Construct):
     """Kubernetes objects that are applied together, and deleted together unless they are retained.
 
-    They are deployed after the constructs in `after`, by default as soon as the provider may access the cluster.
+    They are deployed after the constructs in `after`, and once the provider may access the cluster.
     """
 
     resource: CfnResource
@@ -245,13 +248,23 @@ class KubernetesObjects(Construct):
                 "ServiceToken": provider.service_token,
                 "ClusterName": provider.cluster_name,
                 "Manifest": json.dumps(list(objects), sort_keys=True),
-                # existing objects are taken over: a retained namespace, or objects of an update that was rolled back
+                # takes over existing objects: a retained namespace, or objects of an update that was rolled back
                 "Overwrite": True,
             },
         )
-        self.resource.node.add_dependency(*(after or [provider.access]))
+        _deploy_after(self, provider, after)
         if retained:
             self.resource.apply_removal_policy(RemovalPolicy.RETAIN)
+
+
+def _deploy_after(
+    deployed: HelmRelease | KubernetesObjects, provider: KubectlProvider, after: Sequence[IDependable]
+) -> None:
+    """Adds the dependencies on `after` and, unless one of them waits for it already, on the provider's access entry."""
+    if not any(other in provider._deployed for other in after):
+        after = [*after, provider.access]
+    deployed.resource.node.add_dependency(*after)
+    provider._deployed += [deployed, deployed.resource]
 
 
 def _vpc(scope: Construct, id: str, vpc: Vpc) -> ec2.IVpc:

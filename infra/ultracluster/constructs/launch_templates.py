@@ -142,7 +142,7 @@ class CpuLaunchTemplate(NodeLaunchTemplate):
 
 
 def group_name(name: str, *fixed: str) -> str:
-    """`name` with a suffix of six characters that stands for `fixed`: what can change only with a new group.
+    """`name` with a six-character hash of `fixed`, the properties that only a new group can change.
 
     The new group then gets another name and is created beside the old one, which is deleted afterwards. 18 characters
     become at most 25.

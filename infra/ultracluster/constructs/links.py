@@ -15,18 +15,18 @@ from ultracluster.constructs.keys import add_to_key_policy
 from ultracluster.constructs.lustre import LustreFileSystem
 from ultracluster.constructs.names import ACCOUNT, PARTITION, REGION, bucket_prefix
 from ultracluster.constructs.references import bucket_reference
+from ultracluster.errors import InvalidArgument
 
 LINK_ROLE = "aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/AWSServiceRoleForFSxS3Access_*"
 """The service-linked role of a file system's S3 links; its name ends with the file system's id."""
 
 
 class S3Links(Construct):
-    """Data repository associations, created one after the other, with what they need of the buckets' key policies.
+    """Data repository associations, created one after the other, and the key policy statements that they need.
 
     `buckets` holds the buckets by the names that `settings` use. FSx queues associations, and how many it accepts at
     once is not documented. An association may import the listing of a whole bucket when it is created, which can take
-    hours, so keep it apart from what nodes wait for. `key_policy_statements` are what the owners of keys must add that
-    this app does not manage.
+    hours: keep it in a stack that no node waits for. Raises InvalidArgument for a bucket that `buckets` lacks.
     """
 
     key_policy_statements: tuple[iam.PolicyStatement, ...]
@@ -42,6 +42,8 @@ class S3Links(Construct):
         buckets: Mapping[str, IBucketRef],
     ) -> None:
         super().__init__(scope, id)
+        if missing := [link.bucket for link in settings if link.bucket not in buckets]:
+            raise InvalidArgument(f"buckets has no {', '.join(missing)}. Pass each bucket by the name in settings")
         self._associations: list[fsx.CfnDataRepositoryAssociation] = []
         for link in settings:
             association = fsx.CfnDataRepositoryAssociation(
@@ -79,10 +81,10 @@ def _events(events: Sequence[Event]) -> list[str]:
 
 
 def _allow_key_use(scope: Construct, bucket: IBucketRef) -> tuple[iam.PolicyStatement, ...]:
-    """Lets the links' service-linked role use the key of `bucket`, for objects of this bucket or its stack's buckets.
+    """Allows the service-linked role of the links to use the key of `bucket`, for objects of the bucket.
 
-    The role's name is a pattern, since FSx creates the role after the key; so is the name of a bucket created here.
-    Nothing can be done for a bucket whose key is not known.
+    The role's name is a pattern, since FSx creates the role after the key. The name of a TrainingBucket is a pattern
+    too, which matches all buckets of its stack. Does nothing for a bucket whose key is not known.
 
     Source: FSx for Lustre User Guide, "Working with server-side encrypted Amazon S3 buckets" (2026).
     """
@@ -100,16 +102,16 @@ def _allow_key_use(scope: Construct, bucket: IBucketRef) -> tuple[iam.PolicyStat
             "Condition": {
                 "StringEquals": {"kms:CallerAccount": ACCOUNT, "kms:ViaService": f"s3.{REGION}.amazonaws.com"},
                 "ArnLike": {"aws:PrincipalArn": f"{arn}:iam::{ACCOUNT}:role/{LINK_ROLE}"},
-                "StringLike": {"kms:EncryptionContext:aws:s3:arn": _encrypted_by(bucket)},
+                "StringLike": {"kms:EncryptionContext:aws:s3:arn": _encryption_context(bucket)},
             },
         },
     )
 
 
-def _encrypted_by(bucket: IBucketRef) -> str | list[str]:
+def _encryption_context(bucket: IBucketRef) -> str | list[str]:
     """Patterns of the encryption context: the ARN of the bucket with S3 Bucket Keys, that of the object without.
 
-    A bucket whose name is decided at deployment cannot be named: its key would depend on it, and it on its key.
+    A name that is known only at deployment cannot be used: bucket and key would depend on each other.
     """
     arn = f"arn:{PARTITION}:s3:::"
     if isinstance(bucket, TrainingBucket) and bucket.created:

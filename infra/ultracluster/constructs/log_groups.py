@@ -74,8 +74,8 @@ class LogGroup(Construct):
 
     @cached_property
     def log_group(self) -> logs.ILogGroup:
-        """The group as an L2, made on first use."""
-        return logs.LogGroup.from_log_group_name(self, "LogGroup", self.log_group_name)
+        """The group as an L2, created on first use."""
+        return logs.LogGroup.from_log_group_name(self, "LogGroupView", self.log_group_name)
 
 
 def log_group(scope: Construct, id: str, *, name: str, key: IKeyRef) -> LogGroup:

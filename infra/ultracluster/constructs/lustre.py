@@ -1,12 +1,10 @@
 """FSx for Lustre file systems, and the clients that may mount them."""
 
-import hashlib
-import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import jsii
-from aws_cdk import CfnResource, Names, RemovalPolicy, Stack
+from aws_cdk import CfnResource, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_iam as iam
@@ -18,7 +16,7 @@ from constructs import Construct
 from ultracluster.config.storage import Lustre
 from ultracluster.constructs.cloudwatch import service_metric
 from ultracluster.constructs.log_groups import arn_without_wildcard, log_group
-from ultracluster.constructs.names import REGION
+from ultracluster.constructs.names import REGION, stable_name
 from ultracluster.constructs.references import SecurityGroup, Subnet, Vpc, key_arn, security_group_id, subnet_id, vpc_id
 from ultracluster.constructs.root_squash import RootSquash
 from ultracluster.constructs.security_groups import ALL_TRAFFIC, Ports, allow, security_group
@@ -63,12 +61,15 @@ class LustreFileSystem(Construct):
 
     @cached_property
     def security_group(self) -> ec2.ISecurityGroup:
-        """Security group of the file servers as an L2, made on first use."""
-        return ec2.SecurityGroup.from_security_group_id(self, "SecurityGroup", self.security_group_id)
+        """Security group of the file servers as an L2, created on first use."""
+        # without egress to any address, as `security_group` creates it: CDK adds no egress rules to a group that has it
+        return ec2.SecurityGroup.from_security_group_id(
+            self, "SecurityGroupView", self.security_group_id, allow_all_outbound=False
+        )
 
     @property
     def connections(self) -> ec2.Connections:
-        """Connections to Lustre's ports. They open one direction: for clients that mount, use `grant_mount`."""
+        """Connections on Lustre's ports, in one direction only. For clients that mount, use `grant_mount`."""
         return self._connections
 
     @cached_property
@@ -76,23 +77,28 @@ class LustreFileSystem(Construct):
         ports = ec2.Port.tcp_range(LUSTRE_PORTS["Lustre"].start or 0, LUSTRE_PORTS["LustreClients"].end or 0)
         return ec2.Connections(security_groups=[self.security_group], default_port=ports)
 
-    def grant_mount(self, clients: SecurityGroup, *, over_efa: bool = False) -> list[CfnResource]:
-        """Lets instances with the security group `clients` mount the file system, over EFA too with `over_efa`.
+    def grant_mount(
+        self, clients: SecurityGroup, *, over_efa: bool = False, scope: Construct | None = None
+    ) -> list[CfnResource]:
+        """Allows instances with the security group `clients` to mount the file system, over EFA too with `over_efa`.
 
         Opens Lustre's ports in both directions. With `over_efa` all traffic is allowed between the groups, as EFA
-        requires. Returns the rules. Raises WrongReference, and InvalidArgument for EFA on a file system without it.
+        requires. The rules are created in `scope`, by default in the file system: for a security group of a stack that
+        uses this one, pass a construct of that stack. Returns the rules. Raises WrongReference, and InvalidArgument for
+        EFA on a file system without it.
         """
         if over_efa and not self.efa:
             raise InvalidArgument("over_efa is True, but the file system has no EFA. Set efa: true in its settings")
-        scope = Construct(self, f"Clients-{_stable_name(self, clients)}")
+        group_id = security_group_id(clients)
+        name = f"Clients-{stable_name(self, clients)}"
+        place = Construct(scope, f"{self.node.id}-{name}") if scope else Construct(self, name)
         ways = [(name, ports, "Lustre clients") for name, ports in LUSTRE_PORTS.items()]
         if over_efa:
             ways.append(("Efa", ALL_TRAFFIC, "EFA clients"))
-        group_id = security_group_id(clients)
         return [
             rule
             for name, ports, who in ways
-            for rule in _allow_clients(scope, name, ports, servers=self.security_group_id, clients=group_id, who=who)
+            for rule in _allow_clients(place, name, ports, servers=self.security_group_id, clients=group_id, who=who)
         ]
 
     def metric(self, name: str, **options: Any) -> "cloudwatch.Metric":
@@ -154,10 +160,13 @@ class TrainingFileSystem(LustreFileSystem):
                 self, "RootSquash", file_system_id=self.file_system_id, root_squash=settings.root_squash, key=key
             )
 
-    def grant_mount(self, clients: SecurityGroup, *, over_efa: bool = False) -> list[CfnResource]:
-        """Lets instances with the security group `clients` mount the file system; see `LustreFileSystem`."""
-        rules = super().grant_mount(clients, over_efa=over_efa)
-        self._file_system.node.add_dependency(*rules)
+    def grant_mount(
+        self, clients: SecurityGroup, *, over_efa: bool = False, scope: Construct | None = None
+    ) -> list[CfnResource]:
+        """Allows instances with the security group `clients` to mount the file system; see `LustreFileSystem`."""
+        rules = super().grant_mount(clients, over_efa=over_efa, scope=scope)
+        if Stack.of(scope or self) is Stack.of(self):
+            self._file_system.node.add_dependency(*rules)
         return rules
 
     @staticmethod
@@ -227,14 +236,6 @@ def _allow_clients(
         *allow(scope, f"{name}In", source=clients, target=servers, ports=ports, description=who),
         *allow(scope, f"{name}Out", source=servers, target=clients, ports=ports, description=who),
     ]
-
-
-def _stable_name(scope: Construct, clients: SecurityGroup) -> str:
-    """A name of a security group that is the same at each synth."""
-    if not isinstance(clients, str):
-        return Names.node_unique_id(clients.node)
-    resolved = json.dumps(Stack.of(scope).resolve(clients), sort_keys=True)
-    return hashlib.sha256(resolved.encode()).hexdigest()[:8]
 
 
 def _properties(settings: Lustre) -> dict[str, Any]:

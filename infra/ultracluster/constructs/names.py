@@ -1,8 +1,10 @@
 """Names of resources that outlive their stack, and ARNs."""
 
+import hashlib
+import json
 from functools import cache
 
-from aws_cdk import Aws, Stack, Token
+from aws_cdk import Aws, Names, Stack, Token
 from constructs import IConstruct
 
 PARTITION, REGION, ACCOUNT = Aws.PARTITION, Aws.REGION, Aws.ACCOUNT_ID
@@ -23,6 +25,14 @@ def stack_suffix() -> str:
     """
     uuid = {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "AWS::StackId"}]}]}
     return Token.as_string({"Fn::Select": [0, {"Fn::Split": ["-", uuid]}]})
+
+
+def stable_name(scope: IConstruct, resource: IConstruct | str) -> str:
+    """Part of a construct id that stands for `resource` and is the same at each synth: of an id, its hash."""
+    if not isinstance(resource, str):
+        return Names.node_unique_id(resource.node)
+    resolved = json.dumps(Stack.of(scope).resolve(resource), sort_keys=True)
+    return hashlib.sha256(resolved.encode()).hexdigest()[:8]
 
 
 def bucket_prefix(scope: IConstruct) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 from aws_cdk import Fn
 from aws_cdk import aws_ec2 as ec2
@@ -28,7 +29,8 @@ NO_ROUTE_TABLE = {"Annotation::@aws-cdk/aws-ec2:noSubnetRouteTableId": "Routes o
 class NodeNetwork(Construct):
     """What every network gives, whether this app creates it or it exists already.
 
-    Ids are strings, for constructs that take an id. The L2 views are made on first use.
+    Ids are strings, for constructs that take an id. The L2 views are created on first use. An L2 that the app passed in
+    is its own view.
     """
 
     vpc_id: str
@@ -42,18 +44,33 @@ class NodeNetwork(Construct):
     efa_security_group_id: str
     """Id of the security group of everything that talks over EFA."""
 
+    _created: ClusterVpc | None = None
+    _cidr: str | None = None
+    _node_zone: str | None = None
+    _passed_vpc: ec2.IVpc | None = None
+    _passed_node_subnet: ec2.ISubnet | None = None
+    _passed_control_plane_subnets: tuple[ec2.ISubnet | None, ...] = ()
+    _passed_cluster_security_group: ec2.ISecurityGroup | None = None
+    _passed_efa_security_group: ec2.ISecurityGroup | None = None
+
     @cached_property
     def vpc(self) -> ec2.IVpc:
-        """The VPC as an L2. Its private subnets are those of the control plane, in the Region's first zones."""
+        """The VPC as an L2. Unless the app passed an L2, its private subnets are the control-plane subnets.
+
+        Their zones are the Region's first. In a VPC that was passed as an id or L1 they may be others: pass an L2 to
+        `in_vpc` before you use this view with a construct that names a zone, such as `ec2.Instance`.
+        """
+        if self._passed_vpc:
+            return self._passed_vpc
         zones = Fn.get_azs()
-        subnets = self.control_plane_subnet_ids
         view = ec2.Vpc.from_vpc_attributes(
             self,
             "VpcView",
             vpc_id=self.vpc_id,
-            availability_zones=[Fn.select(i, zones) for i in range(len(subnets))],
-            private_subnet_ids=list(subnets),
-            private_subnet_route_table_ids=self._route_table_ids(),
+            vpc_cidr_block=self._cidr,
+            availability_zones=[Fn.select(i, zones) for i in range(len(self.control_plane_subnet_ids))],
+            private_subnet_ids=list(self.control_plane_subnet_ids),
+            private_subnet_route_table_ids=self._route_table_ids[1:] or None,
         )
         acknowledge(view, NO_ROUTE_TABLE)
         return view
@@ -61,41 +78,63 @@ class NodeNetwork(Construct):
     @cached_property
     def node_subnet(self) -> ec2.ISubnet:
         """The subnet of nodes and file system as an L2."""
-        return self._subnet("NodeSubnetView", self.node_subnet_id)
+        if self._passed_node_subnet:
+            return self._passed_node_subnet
+        tables = self._route_table_ids
+        return self._subnet_view(
+            "NodeSubnetView", self.node_subnet_id, zone=self._node_zone, route_table_id=tables[0] if tables else None
+        )
 
     @cached_property
     def control_plane_subnets(self) -> list[ec2.ISubnet]:
         """The subnets of the control plane as L2s."""
-        return [
-            self._subnet(f"ControlPlaneSubnetView{i}", subnet) for i, subnet in enumerate(self.control_plane_subnet_ids)
-        ]
+        if self._created:
+            return self.vpc.private_subnets
+        ids = self.control_plane_subnet_ids
+        passed = self._passed_control_plane_subnets or (None,) * len(ids)
+        return [subnet or self._subnet_view(f"ControlPlaneSubnetView{i}", ids[i]) for i, subnet in enumerate(passed)]
 
     @cached_property
     def cluster_security_group(self) -> ec2.ISecurityGroup:
         """The security group of controller, login nodes and compute nodes as an L2."""
-        return self._security_group("ClusterGroupView", self.cluster_security_group_id)
+        return self._passed_cluster_security_group or ec2.SecurityGroup.from_security_group_id(
+            self, "ClusterGroupView", self.cluster_security_group_id
+        )
 
     @cached_property
     def efa_security_group(self) -> ec2.ISecurityGroup:
         """The security group of everything that talks over EFA as an L2."""
-        return self._security_group("EfaGroupView", self.efa_security_group_id)
+        return self._passed_efa_security_group or ec2.SecurityGroup.from_security_group_id(
+            self, "EfaGroupView", self.efa_security_group_id
+        )
 
     @property
     def node_security_group_ids(self) -> tuple[str, str]:
         """Ids of both security groups, which accelerated nodes carry."""
         return (self.efa_security_group_id, self.cluster_security_group_id)
 
-    def _route_table_ids(self) -> list[str] | None:
-        """Ids of the route tables of the control-plane subnets; None where they are not known."""
-        return None
+    @cached_property
+    def _route_table_ids(self) -> list[str]:
+        """Ids of the route tables of the node subnet and the control-plane subnets; empty where they are not known."""
+        return [table.attr_route_table_id for table in self._created.private_route_tables] if self._created else []
 
-    def _subnet(self, id: str, subnet: str) -> ec2.ISubnet:
-        imported = ec2.Subnet.from_subnet_id(self, id, subnet)
-        acknowledge(imported, NO_ROUTE_TABLE)
-        return imported
+    def _subnet_view(
+        self, id: str, subnet: str, *, zone: str | None = None, route_table_id: str | None = None
+    ) -> ec2.ISubnet:
+        view = ec2.Subnet.from_subnet_attributes(
+            self, id, subnet_id=subnet, availability_zone=zone, route_table_id=route_table_id
+        )
+        if route_table_id is None:
+            acknowledge(view, NO_ROUTE_TABLE)
+        return view
 
-    def _security_group(self, id: str, group: str) -> ec2.ISecurityGroup:
-        return ec2.SecurityGroup.from_security_group_id(self, id, group)
+    def _pass(self, vpc: Vpc, node_subnet: Subnet, control_plane_subnets: Sequence[Subnet]) -> None:
+        """Keeps those of the resources that are L2s, to be their own views."""
+        self._passed_vpc = _l2(vpc, "private_subnets")
+        self._passed_node_subnet = _l2(node_subnet, "internet_connectivity_established")
+        self._passed_control_plane_subnets = tuple(
+            _l2(subnet, "internet_connectivity_established") for subnet in control_plane_subnets
+        )
 
 
 class ClusterNetwork(NodeNetwork):
@@ -119,8 +158,13 @@ class ClusterNetwork(NodeNetwork):
         karpenter: bool = False,
     ) -> None:
         super().__init__(scope, id)
-        self._created = made = self._create(settings.create, zone) if settings.create else None
-        self._settle(made or _existing(settings))
+        self._node_zone = zone
+        if settings.create:
+            self._cidr = settings.create.cidr
+            self._created = self._create(settings.create, zone)
+        place = self._created or _existing(settings)
+        self.vpc_id, self.node_subnet_id = place.vpc_id, place.node_subnet_id
+        self.control_plane_subnet_ids = tuple(place.control_plane_subnet_ids)
         self.cluster_security_group_id = member_group(
             self,
             "ClusterGroup",
@@ -131,10 +175,9 @@ class ClusterNetwork(NodeNetwork):
         self.efa_security_group_id = member_group(
             self, "EfaGroup", vpc_id=self.vpc_id, description="Nodes that talk over EFA"
         )
-        if made:
-            S3Endpoint(
-                self, "S3", vpc=self.vpc_id, route_tables=made.private_route_tables, other_buckets=existing_buckets
-            )
+        if self._created:
+            tables = self._created.private_route_tables
+            S3Endpoint(self, "S3", vpc=self.vpc_id, route_tables=tables, other_buckets=existing_buckets)
         if settings.create and settings.create.private_endpoints:
             InterfaceEndpoints(
                 self,
@@ -155,7 +198,9 @@ class ClusterNetwork(NodeNetwork):
             node_subnet_id=subnet_id(node_subnet),
             control_plane_subnet_ids=tuple(map(subnet_id, control_plane_subnets)),
         )
-        return cls(scope, id, settings=Network(existing=existing))
+        network = cls(scope, id, settings=Network(existing=existing))
+        network._pass(vpc, node_subnet, control_plane_subnets)
+        return network
 
     @staticmethod
     def from_network_attributes(
@@ -169,12 +214,15 @@ class ClusterNetwork(NodeNetwork):
         efa_security_group: SecurityGroup,
     ) -> NodeNetwork:
         """A network whose security groups exist too, for example from another app. Raises WrongReference."""
-        found = NodeNetwork(scope, id)
-        found.vpc_id, found.node_subnet_id = vpc_id(vpc), subnet_id(node_subnet)
-        found.control_plane_subnet_ids = tuple(map(subnet_id, control_plane_subnets))
-        found.cluster_security_group_id = security_group_id(cluster_security_group)
-        found.efa_security_group_id = security_group_id(efa_security_group)
-        return found
+        network = NodeNetwork(scope, id)
+        network.vpc_id, network.node_subnet_id = vpc_id(vpc), subnet_id(node_subnet)
+        network.control_plane_subnet_ids = tuple(map(subnet_id, control_plane_subnets))
+        network.cluster_security_group_id = security_group_id(cluster_security_group)
+        network.efa_security_group_id = security_group_id(efa_security_group)
+        network._pass(vpc, node_subnet, control_plane_subnets)
+        network._passed_cluster_security_group = _l2(cluster_security_group, "allow_all_outbound")
+        network._passed_efa_security_group = _l2(efa_security_group, "allow_all_outbound")
+        return network
 
     def _create(self, settings: CreateNetwork, zone: str | None) -> ClusterVpc:
         if zone is None:
@@ -182,17 +230,13 @@ class ClusterNetwork(NodeNetwork):
         key = DataKey(self, "LogKey", description="Flow logs of the cluster's network")
         return ClusterVpc(self, "Vpc", settings=settings, zone=zone, key=key)
 
-    def _route_table_ids(self) -> list[str] | None:
-        if self._created is None:
-            return None
-        return [table.attr_route_table_id for table in self._created.private_route_tables[1:]]
-
-    def _settle(self, place: "ClusterVpc | ExistingNetwork") -> None:
-        self.vpc_id, self.node_subnet_id = place.vpc_id, place.node_subnet_id
-        self.control_plane_subnet_ids = tuple(place.control_plane_subnet_ids)
-
 
 def _existing(settings: Network) -> ExistingNetwork:
     if not settings.existing:
-        raise InvalidArgument("network has neither create nor existing; exactly one is allowed")
+        raise InvalidArgument("settings has neither create nor existing. Set exactly one")
     return settings.existing
+
+
+def _l2(resource: object, attribute: str) -> Any:
+    """The resource if it is an L2, which has `attribute`; None for an L1 or an id."""
+    return resource if hasattr(resource, attribute) else None

@@ -269,8 +269,9 @@ class PcsCluster(SlurmCluster):
 class PcsNodeGroup(Construct):
     """A PCS compute node group, deployed after the earlier changes of its cluster.
 
-    Its name holds its instance type, so that another type makes another group: PCS replaces a group whose type changes
-    and refuses two of one name. `image` is auto for AWS's PCS-ready AMI of the architecture, an AMI id, or `ssm:/path`.
+    Its name contains a hash of the instance type, so another type creates a group of another name: PCS replaces a group
+    whose type changes, and refuses two of one name. `image` is auto for AWS's PCS-ready AMI of the architecture, an AMI
+    id, or `ssm:/path`.
     """
 
     def __init__(

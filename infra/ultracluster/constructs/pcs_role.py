@@ -81,7 +81,7 @@ class PcsNodeRole(Construct):
 
     @cached_property
     def role(self) -> iam.IRole:
-        """The role as an L2, made on first use."""
+        """The role as an L2, created on first use."""
         # by name: the CDK takes the path for the name when it imports an ARN that is a token
         return iam.Role.from_role_name(self, "RoleView", self.role_name)
 

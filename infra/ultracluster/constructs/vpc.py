@@ -1,4 +1,4 @@
-"""A VPC with its subnets, NAT gateways, flow logs and closed default security group."""
+"""A VPC with its subnets, NAT gateways and flow logs, and a default security group without rules."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Network
@@ -73,8 +73,8 @@ class ClusterVpc(Construct):
             for private, gateway in ((nodes, 0), *((made, i) for i, made in enumerate(control_plane))):
                 _default_route(private, nat_gateway_id=gateways[min(gateway, len(gateways) - 1)])
         if settings.flow_logs:
-            self._log_flows(key)
-        self._close_default_security_group(key)
+            self._flow_logs(key)
+        self._remove_default_rules(key)
         self.vpc_id, self.node_subnet_id = self._vpc.ref, nodes.subnet.ref
         self.control_plane_subnet_ids = tuple(made.subnet.ref for made in control_plane)
         self.private_route_tables = [nodes.table, *(made.table for made in control_plane)]
@@ -126,7 +126,7 @@ class ClusterVpc(Construct):
             gateway.add_resource_dependency(before)
         return gateway
 
-    def _log_flows(self, key: IKeyRef) -> None:
+    def _flow_logs(self, key: IKeyRef) -> None:
         """Source of the permissions: VPC User Guide, "IAM role for publishing flow logs" (2026)."""
         group = log_group(self, "FlowLogs", name="/aws/vpc/flow-logs", key=key)
         role = service_role(
@@ -155,7 +155,7 @@ class ClusterVpc(Construct):
         )
         flow_log.add_resource_dependency(policy)
 
-    def _close_default_security_group(self, key: IKeyRef) -> None:
+    def _remove_default_rules(self, key: IKeyRef) -> None:
         group = self._vpc.attr_default_security_group
         actions = ["ec2:RevokeSecurityGroupEgress", "ec2:RevokeSecurityGroupIngress"]
         InlineResource(
@@ -193,6 +193,6 @@ def _name(path: str) -> list[dict[str, str]]:
 
 
 def _accept_fixed_zone(subnet: ec2.CfnSubnet) -> None:
-    """Capacity is reserved in one zone, so the file names it. Tells the CDK's validation and cfn-lint."""
+    """Accepts the findings of the CDK's validation and of cfn-lint on a fixed zone: capacity is reserved in one."""
     acknowledge(subnet, {"CloudFormation-Validate::W3010": "Capacity is reserved in this zone and in no other."})
     subnet.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3010"]}})

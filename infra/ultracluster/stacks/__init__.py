@@ -1,4 +1,4 @@
-"""Thin stacks that compose the constructs, and `build_app`, which makes them of an environment."""
+"""Thin stacks that compose the constructs, and `build_app`, which creates them from an environment."""
 
 from ultracluster.stacks.app import build_app
 

@@ -14,9 +14,8 @@ from ultracluster.stacks.storage import StorageStack
 def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.App:
     """The stacks of `environment`: network, then storage and control plane side by side, then compute.
 
-    With EKS the software in the cluster stands in a stack beside compute. So do the links between file system and
-    buckets, observability beside everything. Give an `app` to choose its output folder and feature flags; the CDK CLI
-    passes those of cdk.json by itself.
+    With EKS the software in the cluster has a stack of its own, which does not wait for compute. So have S3 links and
+    observability. Pass an `app` to choose its output folder and feature flags; the CDK CLI passes those of cdk.json.
     """
     app = app or cdk.App(analytics_reporting=False)
     network = NetworkStack(app, environment)
@@ -32,7 +31,7 @@ def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.Ap
 
 
 def _slurm(app: cdk.App, environment: Environment, settings: Pcs, network: NetworkStack, storage: StorageStack) -> None:
-    # a control plane's modules are imported with it: the other one's take a second to load
+    # imported here: the modules of the other control plane take a second to load
     from ultracluster.stacks.pcs_compute import PcsComputeStack
     from ultracluster.stacks.pcs_control_plane import PcsControlPlaneStack
 

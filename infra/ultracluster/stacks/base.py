@@ -1,4 +1,4 @@
-"""What every stack of an environment has: its name, place, tags and permissions boundary."""
+"""What every stack of an environment has: name, account, Region, tags and permissions boundary."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -8,7 +8,7 @@ from ultracluster.config.environment import Environment
 
 
 class EnvironmentStack(cdk.Stack):
-    """A stack named `<environment>-<part>`, in the environment's region and, where the file names it, its account.
+    """A stack named `<environment>-<part>`, in the environment's Region and, where the file names one, its account.
 
     `stateful` stacks have termination protection.
     """

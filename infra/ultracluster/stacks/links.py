@@ -4,6 +4,7 @@ from constructs import Construct
 
 from ultracluster.config.environment import Environment
 from ultracluster.constructs.links import S3Links
+from ultracluster.errors import InvalidArgument
 from ultracluster.stacks.base import EnvironmentStack
 from ultracluster.stacks.storage import StorageStack
 
@@ -15,5 +16,5 @@ class LinksStack(EnvironmentStack):
         super().__init__(scope, "links", environment)
         lustre, file_system = environment.storage.lustre, storage.file_system
         if lustre is None or file_system is None:
-            raise ValueError("links need a file system")
+            raise InvalidArgument("storage has no file system. Set storage.lustre")
         S3Links(self, "Links", settings=lustre.links, file_system=file_system, buckets=storage.buckets)

@@ -13,7 +13,7 @@ from ultracluster.stacks.base import EnvironmentStack
 
 
 class PcsControlPlaneStack(EnvironmentStack):
-    """The PCS cluster with its logs in CloudWatch, and the role of its nodes, which IAM takes a while to propagate."""
+    """The PCS cluster with its logs in CloudWatch, and the role of its nodes: IAM needs a while to propagate a role."""
 
     def __init__(self, scope: Construct, environment: Environment, *, settings: Pcs, network: ClusterNetwork) -> None:
         super().__init__(scope, "control-plane", environment, stateful=True)

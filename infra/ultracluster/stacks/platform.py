@@ -32,9 +32,9 @@ JOB_ACCOUNT = "default"
 
 
 class PlatformStack(EnvironmentStack):
-    """Access entries, system nodes, add-ons, Helm releases and Kubernetes objects, each after what it needs.
+    """Access entries, system nodes, add-ons, Helm releases and Kubernetes objects, each after what it depends on.
 
-    The system nodes stand here, so that the software and the accelerated nodes do not wait for each other.
+    The system nodes are in this stack, so that the software and the accelerated nodes do not wait for each other.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class PlatformStack(EnvironmentStack):
         return self._cluster.add_addon(name, configuration=addon.configuration, pod_roles=roles, scope=self)
 
     def _fsx_csi_role(self) -> iam.CfnRole:
-        """The driver's own policy lets it delete file systems; mounting existing ones takes only a read-only action."""
+        """AWS's policy for the driver allows deleting file systems; mounting one takes a single read-only action."""
         role = service_role(self, "FileSystemRole", service=PODS, description="FSx CSI driver")
         managed_policy(
             self,

@@ -1,1 +1,1 @@
-"""Code of our Lambda functions. Each file travels inside a template as it is, so it stands alone and stays short."""
+"""Code of inline Lambda functions. Each file is copied into a template unchanged, so it is short and stands alone."""
