@@ -7,7 +7,7 @@ from aws_cdk.assertions import Template
 
 from ultracluster.catalog import catalog, interface_layout
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.constructs.launch_templates import AcceleratedLaunchTemplate, CpuLaunchTemplate
+from ultracluster.constructs.launch_templates import AcceleratedLaunchTemplate, CpuLaunchTemplate, group_name
 
 BLOCK = {"type": "capacity_block", "reservation_id": "cr-0123456789abcdef0"}
 ULTRASERVER = {
@@ -76,7 +76,7 @@ def test_on_demand_launches_into_a_cluster_placement_group_of_its_own():
     assert "InstanceMarketOptions" not in data
 
 
-def test_a_capacity_block_names_its_market_and_reservation_and_no_placement():
+def test_a_capacity_block_has_market_type_and_reservation_but_no_placement_group():
     data, template = launch_template(group(purchase=BLOCK))
     assert data["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
     assert data["CapacityReservationSpecification"] == TARGET
@@ -97,12 +97,12 @@ def test_an_existing_placement_group_is_used_by_name():
     template.resource_count_is("AWS::EC2::PlacementGroup", 0)
 
 
-def test_spot_is_left_to_the_node_group():
+def test_the_node_group_asks_for_spot_not_the_launch_template():
     data, _ = launch_template(group(purchase={"type": "spot"}))
     assert "InstanceMarketOptions" not in data
 
 
-def test_metadata_takes_only_tokens_and_the_root_volume_is_encrypted():
+def test_imdsv2_is_required_and_the_root_volume_is_encrypted():
     data, _ = launch_template()
     assert data["MetadataOptions"]["HttpTokens"] == "required"
     (volume,) = data["BlockDeviceMappings"]
@@ -116,16 +116,22 @@ def test_root_device_and_hop_limit_are_those_of_the_control_plane_s_image(contro
     assert [volume["DeviceName"] for volume in data["BlockDeviceMappings"]] == [device]
 
 
-def test_an_ami_stands_in_the_template_on_eks_and_on_the_node_group_on_pcs():
+def test_the_launch_template_names_the_ami_on_eks_only():
     settings = group(image="ami-0123456789abcdef0")
     assert launch_template(settings, "eks")[0]["ImageId"] == "ami-0123456789abcdef0"
     assert "ImageId" not in launch_template(settings, "pcs")[0]
 
 
-def test_without_tags_nothing_is_tagged():
+def test_without_tags_there_are_no_tag_specifications():
     stack = cdk.Stack(cdk.App(), "stack")
     CpuLaunchTemplate(
         stack, "Template", control_plane="pcs", security_groups=["sg-1"], root_volume_gib=100, user_data=""
     )
     (resource,) = Template.from_stack(stack).find_resources("AWS::EC2::LaunchTemplate").values()
     assert "TagSpecifications" not in resource["Properties"]["LaunchTemplateData"]
+
+
+def test_another_instance_type_gives_a_group_another_name():
+    one, other = group_name("train", "p5.48xlarge"), group_name("train", "p5e.48xlarge")
+    assert one != other
+    assert len(group_name("a" * 18, "p5.48xlarge")) == 25

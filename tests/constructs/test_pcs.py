@@ -10,7 +10,7 @@ from aws_cdk.assertions import Match, Template
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Login, PcsControlPlane, Queue
 from ultracluster.config.purchase import PurchaseType
-from ultracluster.constructs.launch_templates import CpuLaunchTemplate, group_name
+from ultracluster.constructs.launch_templates import CpuLaunchTemplate
 from ultracluster.constructs.pcs import PcsCluster, PcsNodeGroup
 from ultracluster.constructs.pcs_role import PcsNodeRole
 
@@ -79,17 +79,17 @@ def test_size_auto_is_the_smallest_that_manages_the_nodes(nodes, size):
     assert cluster["Size"] == size
 
 
-def test_a_given_size_stays():
+def test_a_given_size_is_used():
     (cluster,) = Deployed(settings(size="large")).properties("AWS::PCS::Cluster")
     assert cluster["Size"] == "LARGE"
 
 
-def test_no_list_of_settings_is_empty():
+def test_without_slurm_settings_the_list_is_absent():
     (cluster,) = Deployed(settings()).properties("AWS::PCS::Cluster")
     assert cluster["SlurmConfiguration"] == {"Accounting": {"Mode": "STANDARD"}}
 
 
-def test_settings_of_cluster_and_queue_are_name_and_value():
+def test_slurm_settings_of_cluster_and_queue_are_name_and_value():
     stack = Deployed(settings(slurm_settings={"MinJobAge": 300}))
     queue = Queue(name="long", node_groups=("train",), slurm_settings={"MaxTime": "7-00"})
     stack.cluster.add_queue(queue, node_groups=[])
@@ -124,24 +124,7 @@ def test_scheduler_logs_are_delivered_to_the_log_group(version, kinds):
     assert "*" not in str(destination["DestinationResourceArn"])
 
 
-def test_the_node_role_has_the_path_that_pcs_requires_and_no_more_than_it_needs():
-    stack = Deployed(settings())
-    PcsNodeRole(stack, "Nodes")
-    (role,), (profile,) = stack.properties("AWS::IAM::Role"), stack.properties("AWS::IAM::InstanceProfile")
-    assert role["Path"] == profile["Path"] == "/aws-pcs/"
-    (policy,) = stack.properties("AWS::IAM::ManagedPolicy")
-    (statement,) = policy["PolicyDocument"]["Statement"]
-    assert statement["Action"][0] == "pcs:RegisterComputeNodeGroupInstance"
-    assert not any("*" in action for action in statement["Action"])
-
-
-def test_another_instance_type_makes_another_name():
-    one, other = group_name("train", "p5.48xlarge"), group_name("train", "p5e.48xlarge")
-    assert one != other
-    assert len(group_name("a" * 18, "p5.48xlarge")) == 25
-
-
-def test_a_node_group_follows_the_latest_version_of_its_template():
+def test_a_node_group_uses_the_latest_version_of_its_launch_template():
     stack = Deployed(settings())
     stack.node_group(PcsNodeRole(stack, "Nodes"))
     (group,) = stack.properties("AWS::PCS::ComputeNodeGroup")
@@ -159,7 +142,7 @@ def test_a_node_group_follows_the_latest_version_of_its_template():
         ("interruptible_reservation", "INTERRUPTIBLE_CAPACITY_RESERVATION"),
     ],
 )
-def test_each_purchase_has_its_option(purchase: PurchaseType, option):
+def test_each_purchase_type_has_its_purchase_option(purchase: PurchaseType, option):
     stack = Deployed(settings())
     stack.node_group(PcsNodeRole(stack, "Nodes"), purchase=purchase)
     (group,) = stack.properties("AWS::PCS::ComputeNodeGroup")
@@ -174,14 +157,14 @@ def test_each_purchase_has_its_option(purchase: PurchaseType, option):
         ("ami-0123456789abcdef0", "ami-0123456789abcdef0"),
     ],
 )
-def test_an_image_is_looked_up_at_deployment_or_pinned(image, ami):
+def test_an_image_is_resolved_at_deployment_or_pinned(image, ami):
     stack = Deployed(settings())
     stack.node_group(PcsNodeRole(stack, "Nodes"), image=image)
     (group,) = stack.properties("AWS::PCS::ComputeNodeGroup")
     assert group["AmiId"] == ami
 
 
-def test_changes_of_one_cluster_are_made_one_after_another():
+def test_changes_of_one_cluster_are_deployed_one_after_another():
     stack = Deployed(settings())
     role = PcsNodeRole(stack, "Nodes")
     first = stack.node_group(role, "first")
@@ -203,7 +186,7 @@ def test_without_a_log_group_the_cluster_creates_an_encrypted_one():
     assert len(stack.properties("AWS::Logs::Delivery")) == 3
 
 
-def test_a_node_group_of_the_file_comes_with_its_launch_template():
+def test_add_node_group_and_add_login_nodes_create_launch_templates():
     stack = Deployed(settings())
     train = NodeGroup.model_validate(
         {"name": "train", "instance_type": "p5.48xlarge", "count": 2, "purchase": {"type": "on_demand"}}
@@ -223,7 +206,7 @@ def test_a_node_group_of_the_file_comes_with_its_launch_template():
     assert login.compute_node_group_id != group.compute_node_group_id
 
 
-def test_an_existing_cluster_takes_node_groups_in_order_too():
+def test_node_groups_and_queues_of_an_imported_cluster_are_deployed_in_order():
     stack = cdk.Stack(cdk.App(), "stack")
     cluster = PcsCluster.from_cluster_attributes(
         stack, "Cluster", cluster_id="pcs_1", cluster_arn="arn:aws:pcs:us-east-2:111122223333:cluster/pcs_1"

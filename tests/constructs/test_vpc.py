@@ -1,0 +1,153 @@
+"""The VPC of a cluster: subnets, routes, flow logs and the default security group."""
+
+import json
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Match
+
+from tests.synthesis import flags
+from ultracluster.config.network import CreateNetwork, Network
+from ultracluster.constructs.network import ClusterNetwork
+
+LOCAL_ZONE = "us-east-1-dfw-2a"
+
+
+def network(stack, zone="us-east-2b", **settings):
+    create = Network(create=CreateNetwork(**settings))
+    return ClusterNetwork(stack, "Network", settings=create, zone=zone)
+
+
+@pytest.fixture(scope="module")
+def template(synth):
+    return synth(network)
+
+
+@pytest.fixture(scope="module")
+def redundant(synth):
+    return synth(lambda stack: network(stack, nat_gateways=2))
+
+
+@pytest.fixture(scope="module")
+def isolated(synth):
+    return synth(lambda stack: network(stack, nat_gateways=0, private_endpoints=False, flow_logs=False))
+
+
+def subnets(template):
+    return {
+        resource["Properties"]["CidrBlock"]: (logical_id, resource["Properties"])
+        for logical_id, resource in template.find_resources("AWS::EC2::Subnet").items()
+    }
+
+
+def default_route(template, block):
+    """Target of the default route of the subnet with this block."""
+    subnet_id, _ = subnets(template)[block]
+    associations = template.find_resources("AWS::EC2::SubnetRouteTableAssociation").values()
+    (table,) = [
+        association["Properties"]["RouteTableId"]
+        for association in associations
+        if association["Properties"]["SubnetId"] == {"Ref": subnet_id}
+    ]
+    return [
+        route["Properties"]
+        for route in template.find_resources("AWS::EC2::Route").values()
+        if route["Properties"]["RouteTableId"] == table
+    ]
+
+
+def nat_of(template, block):
+    (route,) = default_route(template, block)
+    return route["NatGatewayId"]["Ref"]
+
+
+def test_dns_support_and_hostnames_are_enabled(template):
+    properties = {"CidrBlock": "10.0.0.0/16", "EnableDnsSupport": True, "EnableDnsHostnames": True}
+    template.has_resource_properties("AWS::EC2::VPC", properties)
+
+
+def test_node_subnet_is_the_upper_half_of_the_cidr_in_the_given_zone(template):
+    _, nodes = subnets(template)["10.0.128.0/17"]
+    assert nodes["AvailabilityZone"] == "us-east-2b"
+
+
+def test_only_the_node_subnet_is_in_a_local_zone(synth):
+    made = subnets(synth(lambda stack: network(stack, zone=LOCAL_ZONE)))
+    zones = {block: properties["AvailabilityZone"] for block, (_, properties) in made.items()}
+    assert zones.pop("10.0.128.0/17") == LOCAL_ZONE
+    assert set(map(str, zones.values())) == {str({"Fn::Select": [i, {"Fn::GetAZs": ""}]}) for i in (0, 1)}
+
+
+def test_control_plane_and_public_subnets_span_two_zones(template):
+    zones = {block: str(properties["AvailabilityZone"]) for block, (_, properties) in subnets(template).items()}
+    assert zones["10.0.0.0/20"] != zones["10.0.16.0/20"]
+    assert zones["10.0.32.0/20"] == zones["10.0.0.0/20"]
+    assert zones["10.0.48.0/20"] == zones["10.0.16.0/20"]
+
+
+def test_no_subnet_assigns_public_addresses(template):
+    assert {properties["MapPublicIpOnLaunch"] for _, properties in subnets(template).values()} == {False}
+
+
+def test_public_subnets_route_to_the_internet_gateway(template):
+    (route,) = default_route(template, "10.0.32.0/20")
+    assert "GatewayId" in route
+
+
+def test_one_nat_gateway_serves_all_private_subnets(template):
+    template.resource_count_is("AWS::EC2::NatGateway", 1)
+    assert len({nat_of(template, block) for block in ("10.0.0.0/20", "10.0.16.0/20", "10.0.128.0/17")}) == 1
+
+
+def test_with_two_nat_gateways_each_zone_has_one_and_nodes_use_the_first(redundant):
+    redundant.resource_count_is("AWS::EC2::NatGateway", 2)
+    assert nat_of(redundant, "10.0.0.0/20") != nat_of(redundant, "10.0.16.0/20")
+    assert nat_of(redundant, "10.0.128.0/17") == nat_of(redundant, "10.0.0.0/20")
+
+
+@pytest.mark.parametrize("kind", ["NatGateway", "InternetGateway", "Route", "EIP"])
+def test_without_nat_gateways_there_is_no_route_to_the_internet(isolated, kind):
+    isolated.resource_count_is(f"AWS::EC2::{kind}", 0)
+
+
+def test_synth_looks_up_nothing_even_with_account_and_region(tmp_path):
+    app = cdk.App(outdir=str(tmp_path), context=flags(), analytics_reporting=False)
+    network(cdk.Stack(app, "prod-part", env=cdk.Environment(account="111122223333", region="us-east-2")))
+    app.synth()
+    assert "missing" not in json.loads((tmp_path / "manifest.json").read_text())
+
+
+def test_flow_logs_record_all_traffic_and_are_encrypted(template):
+    template.has_resource_properties("AWS::EC2::FlowLog", {"TrafficType": "ALL", "ResourceType": "VPC"})
+    groups = template.find_resources("AWS::Logs::LogGroup").values()
+    assert {group["Properties"]["RetentionInDays"] for group in groups} == {365}
+    assert all("KmsKeyId" in group["Properties"] for group in groups)
+
+
+def test_only_flow_logs_of_this_account_may_assume_the_role(template):
+    trust = {
+        "Principal": {"Service": "vpc-flow-logs.amazonaws.com"},
+        "Condition": {
+            "StringEquals": {"aws:SourceAccount": "111122223333"},
+            "ArnLike": {"aws:SourceArn": "arn:aws:ec2:us-east-2:111122223333:vpc-flow-log/*"},
+        },
+    }
+    document = {"Statement": [Match.object_like(trust)]}
+    template.has_resource_properties("AWS::IAM::Role", {"AssumeRolePolicyDocument": Match.object_like(document)})
+
+
+def test_flow_logs_can_be_disabled(isolated):
+    isolated.resource_count_is("AWS::EC2::FlowLog", 0)
+
+
+def test_the_function_that_empties_the_default_security_group_may_do_nothing_else(template):
+    (vpc,) = template.find_resources("AWS::EC2::VPC")
+    group = {"Fn::GetAtt": [vpc, "DefaultSecurityGroup"]}
+    template.has_resource_properties("Custom::ClosedDefaultSecurityGroup", {"GroupId": group})
+    revoke = {
+        "Action": ["ec2:RevokeSecurityGroupEgress", "ec2:RevokeSecurityGroupIngress"],
+        "Effect": "Allow",
+        "Resource": {"Fn::Join": ["", ["arn:aws:ec2:us-east-2:111122223333:security-group/", group]]},
+    }
+    document = {"Statement": Match.array_with([revoke])}
+    template.has_resource_properties("AWS::IAM::ManagedPolicy", {"PolicyDocument": Match.object_like(document)})
