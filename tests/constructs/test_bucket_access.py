@@ -1,4 +1,4 @@
-"""What jobs may do with buckets."""
+"""The policy of jobs on buckets."""
 
 from aws_cdk import aws_iam as iam
 
@@ -8,7 +8,7 @@ from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.keys import DataKey
 
 
-def test_jobs_read_and_write_the_given_buckets_but_delete_nothing(synth):
+def test_jobs_may_list_read_and_write_buckets_but_not_delete_objects(synth):
     def fill(stack):
         role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
         key = DataKey(stack, "Key", description="Data")

@@ -48,7 +48,7 @@ def bucket(template, name):
     )
 
 
-def test_an_existing_bucket_is_only_referred_to(template, made):
+def test_an_existing_bucket_is_not_created(template, made):
     assert made["theirs"].bucket_name == "their-bucket"
     template.resource_count_is("AWS::S3::Bucket", 3)  # the two that were asked for, and the one of access logs
 
@@ -65,18 +65,18 @@ def test_objects_are_encrypted_with_our_key_and_a_bucket_key(template, name):
 
 
 @pytest.mark.parametrize("name", ["datasets", "checkpoints", "AccessLogs"])
-def test_buckets_are_versioned_and_closed_to_the_public(template, name):
+def test_buckets_are_versioned_and_block_public_access(template, name):
     properties = bucket(template, name)
     assert properties["VersioningConfiguration"] == {"Status": "Enabled"}
     assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}
 
 
-def test_buckets_keys_and_policies_are_retained(template):
+def test_buckets_policies_and_keys_are_retained(template):
     for kind in ("AWS::S3::Bucket", "AWS::S3::BucketPolicy", "AWS::KMS::Key"):
         template.all_resources(kind, {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"})
 
 
-def test_plain_http_and_old_tls_are_refused_everywhere(template):
+def test_bucket_policies_deny_plain_http_and_old_tls(template):
     conditions = [{"Bool": {"aws:SecureTransport": "false"}}, {"NumericLessThan": {"s3:TlsVersion": 1.2}}]
     for condition in conditions:
         statement = Match.object_like({"Effect": "Deny", "Condition": condition, "Principal": {"AWS": "*"}})
@@ -85,24 +85,24 @@ def test_plain_http_and_old_tls_are_refused_everywhere(template):
         )
 
 
-def test_parts_of_uploads_that_never_ended_go_after_a_week(template):
+def test_parts_of_incomplete_uploads_are_deleted_after_a_week(template):
     (rule,) = bucket(template, "datasets")["LifecycleConfiguration"]["Rules"]
     assert rule == {"AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}, "Status": "Enabled"}
 
 
-def test_old_versions_go_when_asked_and_current_ones_never(template):
+def test_old_versions_expire_if_the_settings_say_so_and_current_ones_never(template):
     (rule,) = bucket(template, "checkpoints")["LifecycleConfiguration"]["Rules"]
     assert rule["NoncurrentVersionExpiration"] == {"NoncurrentDays": 30}
     assert not any(name.startswith("Expiration") for name in rule)
 
 
-def test_names_differ_each_time_the_stack_is_made(template):
+def test_names_differ_for_each_creation_of_the_stack(template):
     name = bucket(template, "datasets")["BucketName"]["Fn::Join"][1]
     assert name[0] == "prod-part-datasets-"
     assert "AWS::StackId" in str(name[1])
 
 
-def test_access_is_logged_under_the_bucket_s_own_name(template):
+def test_access_logs_have_the_name_of_the_bucket_as_prefix(template):
     (logs,) = [each for each in template.find_resources("AWS::S3::Bucket") if each.startswith("AccessLogs")]
     for name in ("datasets", "checkpoints"):
         expected = {"DestinationBucketName": {"Ref": logs}, "LogFilePrefix": f"{name}/"}
@@ -114,7 +114,7 @@ def test_access_logs_expire_after_a_year(template):
     assert rule["ExpirationInDays"] == 365
 
 
-def test_an_app_without_feature_flags_of_its_own_can_make_buckets():
+def test_an_app_without_feature_flags_can_create_buckets():
     stack = cdk.Stack(cdk.App(), "plain")
     key = DataKey(stack, "Key", description="Data")
     for name in ("Datasets", "Checkpoints"):
@@ -125,7 +125,7 @@ def test_an_app_without_feature_flags_of_its_own_can_make_buckets():
     assert "logging.s3.amazonaws.com" in str(template.to_json()["Resources"][policy])
 
 
-# plugging into other CDK code
+# with other CDK constructs
 
 
 def role(stack):
@@ -149,7 +149,7 @@ def granted(template):
         ("grant_delete", {"s3:DeleteObject"}, {"s3:GetObject", "s3:PutObject", "kms:Decrypt"}),
     ],
 )
-def test_a_grant_allows_nothing_but_what_it_says(synth, grant, allowed, refused):
+def test_each_grant_allows_only_its_own_actions(synth, grant, allowed, refused):
     def fill(stack):
         bucket = TrainingBucket(stack, "data", settings=Bucket(), key=DataKey(stack, "Key", description="Data"))
         getattr(bucket, grant)(role(stack)).assert_success()
@@ -170,7 +170,7 @@ def test_a_node_role_can_be_granted_access(synth):
     assert policy["Properties"]["Roles"] == [{"Ref": node_role}]
 
 
-def test_the_statement_that_the_owner_of_an_existing_bucket_must_add_is_returned():
+def test_the_statement_for_the_owner_of_an_existing_bucket_is_kept():
     stack = cdk.Stack(cdk.App(), "stack")
     bucket = TrainingBucket(stack, "theirs", settings=Bucket(existing="their-bucket"))
     bucket.grant_read(role(stack)).assert_success()
@@ -180,7 +180,7 @@ def test_the_statement_that_the_owner_of_an_existing_bucket_must_add_is_returned
     assert statement["Principal"]["AWS"]
 
 
-def test_cdk_constructs_take_a_bucket_as_it_is(synth):
+def test_cdk_constructs_accept_the_bucket_and_its_l2_view(synth):
     def fill(stack):
         bucket = TrainingBucket(stack, "data", settings=Bucket(), key=DataKey(stack, "Key", description="Data"))
         s3.CfnBucketPolicy(stack, "Policy", bucket=bucket, policy_document={})

@@ -5,14 +5,19 @@ import json
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk.assertions import Match, Template
+from aws_cdk import aws_logs as logs
+from aws_cdk.assertions import Template
 
 from ultracluster.catalog.eks import NEXT_UNTESTED
 from ultracluster.catalog.software import addons
 from ultracluster.config.eks import EksControlPlane
 from ultracluster.constructs.eks import EksAddon, EksCluster, UnknownAddon, service_network
+from ultracluster.constructs.eks_roles import EksNodeRole
+from ultracluster.constructs.references import WrongReference
 from ultracluster.constructs.roles import PODS, service_role
+from ultracluster.errors import InvalidArgument
 
 ADMIN = "arn:aws:iam::111122223333:role/Platform"
 
@@ -68,12 +73,12 @@ def test_secrets_are_encrypted_with_our_key_and_deletion_protection_is_on():
     assert cluster["DeletionProtection"] is True
 
 
-def test_every_log_of_the_control_plane_is_kept():
+def test_every_control_plane_log_type_is_enabled():
     kinds = Deployed().only("AWS::EKS::Cluster")["Logging"]["ClusterLogging"]["EnabledTypes"]
     assert {kind["Type"] for kind in kinds} == {"api", "audit", "authenticator", "controllerManager", "scheduler"}
 
 
-def test_the_scheduler_fills_gpu_nodes_before_it_opens_others():
+def test_the_kube_scheduler_fills_nodes_with_gpus_in_use_first():
     scoring = Deployed().only("AWS::EKS::Cluster")["KubeSchedulerConfig"]["NodeResourcesFit"]["ScoringStrategy"]
     weights = {resource["Name"]: resource["Weight"] for resource in scoring["Resources"]}
     assert scoring["Type"] == "MostAllocated"
@@ -81,7 +86,7 @@ def test_the_scheduler_fills_gpu_nodes_before_it_opens_others():
 
 
 @pytest.mark.parametrize("tier", ["standard", "tier-8xl"])
-def test_the_tier_is_the_one_asked_for(tier):
+def test_the_control_plane_has_the_tier_of_the_settings(tier):
     cluster = Deployed(settings(control_plane_tier=tier)).only("AWS::EKS::Cluster")
     assert cluster["ControlPlaneScalingConfig"] == {"Tier": tier}
 
@@ -98,7 +103,7 @@ def test_the_service_network_does_not_overlap_the_vpc(vpc, services):
     assert service_network(vpc) == services
 
 
-def test_an_administrator_has_the_cluster_admin_policy_in_the_whole_cluster():
+def test_grant_admin_associates_the_cluster_admin_policy_with_cluster_scope():
     stack = Deployed()
     stack.cluster.grant_admin(ADMIN)
     entry = stack.only("AWS::EKS::AccessEntry")
@@ -108,7 +113,7 @@ def test_an_administrator_has_the_cluster_admin_policy_in_the_whole_cluster():
     assert json.dumps(policy["PolicyArn"]).count("cluster-access-policy/AmazonEKSClusterAdminPolicy") == 1
 
 
-def test_an_access_entry_maps_a_role_to_kubernetes_groups_without_a_policy_of_aws():
+def test_grant_access_maps_a_role_to_kubernetes_groups_without_an_access_policy():
     stack = Deployed()
     stack.cluster.grant_access(ADMIN, groups=["team:pretrain"])
     entry = stack.only("AWS::EKS::AccessEntry")
@@ -128,22 +133,13 @@ def test_an_addon_has_its_version_configuration_and_pod_role():
     ]
 
 
-def test_an_addon_without_a_version_is_eks_s_default():
+def test_an_addon_without_a_pinned_version_is_left_to_eks():
     stack = Deployed(settings(kubernetes_version=NEXT_UNTESTED))
     stack.cluster.add_addon("coredns")
     assert stack.only("AWS::EKS::Addon").keys() == {"AddonName", "ClusterName", "ResolveConflicts"}
 
 
-def test_pods_tag_the_sessions_of_their_roles():
-    stack = Deployed()
-    service_role(stack, "Role", service=PODS, description="pods")
-    statement = {"Action": ["sts:AssumeRole", "sts:TagSession"], "Principal": {"Service": PODS}}
-    Template.from_stack(stack).has_resource_properties(
-        "AWS::IAM::Role", {"AssumeRolePolicyDocument": {"Statement": [Match.object_like(statement)]}}
-    )
-
-
-def test_an_unknown_addon_is_refused_by_name():
+def test_an_unknown_addon_is_refused_with_the_known_names():
     with pytest.raises(UnknownAddon, match="no EKS add-on cni; it holds vpc-cni"):
         Deployed().cluster.add_addon("cni")
 
@@ -164,3 +160,136 @@ def test_without_a_name_cluster_and_log_group_are_named_after_the_stack_with_a_s
     assert "AWS::StackId" in json.dumps(name[1])
     group = stack.only("AWS::Logs::LogGroup")["LogGroupName"]["Fn::Join"][1]
     assert group == ["/aws/eks/stack-", name[1], "/cluster"]
+
+
+@pytest.mark.parametrize("text", ["10.0.0.0/33", "my-vpc"])
+def test_a_vpc_cidr_that_is_none_is_refused(text):
+    with pytest.raises(InvalidArgument, match=r"vpc_cidr is .* Pass an IPv4 CIDR"):
+        service_network(text)
+
+
+def test_a_vpc_cidr_that_is_known_at_deployment_gets_the_first_service_network():
+    assert service_network(cdk.Fn.import_value("Cidr")) == service_network(None) == "172.20.0.0/16"
+
+
+def test_a_log_group_of_the_app_is_used_and_created_first():
+    stack = cdk.Stack(cdk.App(), "stack")
+    key = kms.Key(stack, "Key")
+    group = logs.LogGroup(stack, "Logs", log_group_name="/aws/eks/mine/cluster")
+    EksCluster(
+        stack,
+        "Cluster",
+        name="mine",
+        settings=settings(),
+        subnets=["subnet-1", "subnet-2"],
+        security_group="sg-1",
+        key=key,
+        log_group=group,
+    )
+    template = Template.from_stack(stack)
+    (name,) = template.find_resources("AWS::Logs::LogGroup")
+    (cluster,) = template.find_resources("AWS::EKS::Cluster").values()
+    assert name in cluster["DependsOn"]
+
+
+# access entries
+
+
+def roles(stack):
+    return {
+        "L1": iam.CfnRole(stack, "L1", assume_role_policy_document={}),
+        "L2": iam.Role(stack, "L2", assumed_by=iam.AccountRootPrincipal()),
+        "imported": iam.Role.from_role_arn(stack, "Imported", ADMIN),
+        "of nodes": EksNodeRole(stack, "Nodes"),
+        "token": cdk.Fn.import_value("AdminRole"),
+        "ARN": ADMIN,
+    }
+
+
+@pytest.mark.parametrize("kind", ["L1", "L2", "imported", "of nodes", "token", "ARN"])
+def test_every_kind_of_role_can_be_made_administrator(kind):
+    stacks = [Deployed() for _ in range(2)]
+    ids = set()
+    for stack in stacks:
+        role = roles(stack)[kind]
+        stack.cluster.grant_admin(role)
+        ((logical_id, entry),) = Template.from_stack(stack).find_resources("AWS::EKS::AccessEntry").items()
+        expected = role if isinstance(role, str) else role.role_ref.role_arn
+        assert entry["Properties"]["PrincipalArn"] == stack.resolve(expected)
+        ids.add(logical_id)
+    assert len(ids) == 1
+
+
+def test_each_role_has_an_access_entry_of_its_own():
+    stack = Deployed()
+    every = roles(stack)
+    del every["imported"]  # the same role as "ARN"
+    for role in every.values():
+        stack.cluster.grant_access(role, groups=["team:research"])
+    Template.from_stack(stack).resource_count_is("AWS::EKS::AccessEntry", len(every))
+
+
+@pytest.mark.parametrize("wrong", [None, "Platform", ["arn:aws:iam::111122223333:role/Platform"]])
+def test_a_wrong_role_says_what_to_pass(wrong):
+    with pytest.raises(WrongReference, match="Pass an "):
+        Deployed().cluster.grant_admin(wrong)
+
+
+# with other CDK constructs
+
+
+def imported(stack):
+    return EksCluster.from_cluster_attributes(
+        stack,
+        "Imported",
+        cluster_name="theirs",
+        kubernetes_version="1.35",
+        cluster_endpoint="https://theirs.example",
+        cluster_certificate_authority_data="Y2E=",
+        cluster_security_group_id="sg-theirs",
+    )
+
+
+def test_an_imported_cluster_takes_access_entries_and_addons():
+    stack = cdk.Stack(cdk.App(), "stack", env=cdk.Environment(account="111122223333", region="us-east-2"))
+    cluster = imported(stack)
+    cluster.grant_admin(ADMIN)
+    cluster.add_addon("coredns")
+    template = Template.from_stack(stack)
+    template.has_resource_properties("AWS::EKS::AccessEntry", {"ClusterName": "theirs", "PrincipalArn": ADMIN})
+    template.has_resource_properties("AWS::EKS::Addon", {"ClusterName": "theirs", "AddonName": "coredns"})
+    assert cluster.cluster_ref.cluster_name == "theirs"
+    assert cluster.cluster_arn.endswith(":cluster/theirs")
+
+
+@pytest.mark.parametrize("make", [imported, lambda stack: stack.cluster], ids=["imported", "created"])
+def test_the_l2_view_has_the_attributes_of_the_cluster(make):
+    stack = Deployed()
+    cluster = make(stack)
+    view = cluster.cluster
+    assert (view.cluster_name, view.cluster_endpoint) == (cluster.cluster_name, cluster.cluster_endpoint)
+    assert view.cluster_certificate_authority_data == cluster.cluster_certificate_authority_data
+    assert stack.resolve(view.cluster_security_group_id) == stack.resolve(cluster.cluster_security_group_id)
+
+
+def test_connections_open_port_443_of_the_api_server():
+    stack = Deployed()
+    bastion = ec2.SecurityGroup(
+        stack, "Bastion", vpc=ec2.Vpc.from_vpc_attributes(stack, "Vpc", vpc_id="vpc-1", availability_zones=["a"])
+    )
+    stack.cluster.connections.allow_default_port_from(bastion)
+    bastion.connections.allow_to_default_port(imported(stack))
+    rules = [
+        found["Properties"]
+        for found in Template.from_stack(stack).find_resources("AWS::EC2::SecurityGroupIngress").values()
+    ]
+    assert {(rule["FromPort"], rule["ToPort"]) for rule in rules} == {(443, 443)}
+    groups = [rule["GroupId"] for rule in rules]
+    assert stack.resolve(stack.cluster.cluster_security_group_id) in groups
+    assert "sg-theirs" in groups
+
+
+def test_metrics_have_the_cluster_as_dimension():
+    metric = Deployed().cluster.metric_pending_pods()
+    assert (metric.namespace, metric.metric_name, metric.statistic) == ("AWS/EKS", "scheduler_pending_pods", "Sum")
+    assert list(metric.dimensions) == ["ClusterName"]

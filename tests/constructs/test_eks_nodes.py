@@ -1,12 +1,13 @@
-"""Managed node groups of an EKS cluster: of every accelerated type, however they are bought."""
+"""Managed node groups of an EKS cluster: every accelerated type, every purchase."""
 
 import json
 
+import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk.assertions import Template
+from aws_cdk.assertions import Match, Template
 
-from tests.constructs.test_eks import Deployed
+from tests.constructs.test_eks import Deployed, imported
 from ultracluster.catalog import catalog
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, REPAIRS
 from ultracluster.config.eks import NodeRepair, SystemNodes
@@ -27,7 +28,7 @@ def group(instance_type="p5en.48xlarge", count=4, purchase=BLOCK, **changes):
     return NodeGroup.model_validate(data)
 
 
-def bought(instance_type):
+def group_of(instance_type):
     if catalog[instance_type].ultraserver_only:
         return group(instance_type, 9, ULTRASERVER)
     return group(instance_type)
@@ -36,7 +37,7 @@ def bought(instance_type):
 class Nodes(Deployed):
     """A cluster with one accelerated node group."""
 
-    def __init__(self, settings):
+    def __init__(self, settings, **options):
         super().__init__()
         self.network_addon()
         self.cluster.add_node_group(
@@ -46,6 +47,7 @@ class Nodes(Deployed):
             security_groups=[
                 ec2.SecurityGroup.from_security_group_id(self, name, f"sg-{name}") for name in ("efa", "cluster")
             ],
+            **options,
         )
 
     @property
@@ -54,9 +56,9 @@ class Nodes(Deployed):
 
 
 @pytest.mark.parametrize("instance_type", catalog)
-def test_the_launch_template_of_each_type_is_one_that_a_managed_group_takes(instance_type):
+def test_the_launch_template_of_each_type_has_nothing_that_managed_groups_forbid(instance_type):
     """EKS User Guide, "Customize managed nodes with launch templates": what it forbids."""
-    launch = Nodes(bought(instance_type)).launch
+    launch = Nodes(group_of(instance_type)).launch
     assert not any("SubnetId" in interface for interface in launch["NetworkInterfaces"])
     assert "SecurityGroupIds" not in launch
     assert "IamInstanceProfile" not in launch
@@ -65,7 +67,7 @@ def test_the_launch_template_of_each_type_is_one_that_a_managed_group_takes(inst
 
 @pytest.mark.parametrize("instance_type", catalog)
 def test_each_type_has_one_address_and_every_efa_card(instance_type):
-    interfaces = Nodes(bought(instance_type)).launch["NetworkInterfaces"]
+    interfaces = Nodes(group_of(instance_type)).launch["NetworkInterfaces"]
     kinds = [interface["InterfaceType"] for interface in interfaces]
     assert kinds[0] == "interface"
     assert set(kinds[1:]) == {"efa-only"}
@@ -74,24 +76,24 @@ def test_each_type_has_one_address_and_every_efa_card(instance_type):
 
 
 @pytest.mark.parametrize("instance_type", catalog)
-def test_the_image_is_aws_s_for_the_type_s_architecture_in_the_pinned_release(instance_type):
-    nodes = Nodes(bought(instance_type)).only("AWS::EKS::Nodegroup")
+def test_the_ami_type_fits_the_architecture_and_the_release_is_pinned(instance_type):
+    nodes = Nodes(group_of(instance_type)).only("AWS::EKS::Nodegroup")
     arm = catalog[instance_type].architecture == "arm64"
     assert nodes["AmiType"] == ("AL2023_ARM_64_NVIDIA" if arm else "AL2023_x86_64_NVIDIA")
     assert nodes["ReleaseVersion"] == KUBERNETES_VERSIONS["1.35"].image_release
 
 
-def test_a_custom_ami_stands_in_the_launch_template_alone():
+def test_with_a_custom_ami_the_group_has_neither_ami_type_nor_release():
     nodes = Nodes(group(image="ami-0123456789abcdef0")).only("AWS::EKS::Nodegroup")
     assert not {"AmiType", "ReleaseVersion", "Version"} & nodes.keys()
 
 
-def test_only_pods_that_tolerate_gpus_come_to_the_nodes():
+def test_accelerated_nodes_have_the_gpu_taint():
     taints = Nodes(group()).only("AWS::EKS::Nodegroup")["Taints"]
     assert taints == [{"Key": "nvidia.com/gpu", "Value": "present", "Effect": "NO_SCHEDULE"}]
 
 
-def test_a_capacity_block_is_named_to_eks_and_ec2_and_has_no_placement_group():
+def test_a_capacity_block_has_its_capacity_type_and_market_but_no_placement_group():
     stack = Nodes(group())
     assert stack.only("AWS::EKS::Nodegroup")["CapacityType"] == "CAPACITY_BLOCK"
     assert stack.launch["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
@@ -111,11 +113,11 @@ def test_every_other_purchase_launches_into_a_cluster_placement_group(kind):
     assert stack.only("AWS::EKS::Nodegroup")["CapacityType"] == ("SPOT" if kind == "spot" else "ON_DEMAND")
 
 
-def test_the_minimum_of_a_block_is_zero_since_eks_scales_it_down_before_its_end():
+def test_the_minimum_size_of_a_capacity_block_is_zero():
     assert scaling(group(count=16)) == {"minSize": 0, "maxSize": 16, "desiredSize": 16}
 
 
-def test_nodes_of_a_future_block_are_started_at_its_start():
+def test_a_schedule_starts_the_nodes_of_a_future_block():
     later = group(count=16, purchase={**BLOCK, "starts": "2030-01-11T11:30:00Z"})
     stack = Nodes(later)
     assert stack.only("AWS::EKS::Nodegroup")["ScalingConfig"]["DesiredSize"] == 0
@@ -137,7 +139,7 @@ def test_the_schedule_s_role_may_only_scale_its_own_group():
     assert statement["Resource"] == {"Fn::GetAtt": [nodes, "Arn"]}
 
 
-def test_updates_launch_no_node_before_one_is_drained():
+def test_updates_drain_a_node_before_they_launch_another():
     assert Nodes(group()).only("AWS::EKS::Nodegroup")["UpdateConfig"]["UpdateStrategy"] == "MINIMAL"
 
 
@@ -153,7 +155,7 @@ def test_disabled_repair_has_no_other_settings():
     assert repair_configuration(NodeRepair(enabled=False)) == {"enabled": False}
 
 
-def test_another_purchase_makes_a_group_of_another_name():
+def test_another_purchase_gives_a_group_another_name():
     """Capacity and AMI type never change on a group; the new group is created while the old one has its name."""
     names = {
         Nodes(group(purchase=purchase)).only("AWS::EKS::Nodegroup")["NodegroupName"]
@@ -165,7 +167,7 @@ def test_another_purchase_makes_a_group_of_another_name():
 @pytest.mark.parametrize(
     ("instance_type", "image"), [("m7i.2xlarge", "AL2023_x86_64_STANDARD"), ("m8g.2xlarge", "AL2023_ARM_64_STANDARD")]
 )
-def test_system_nodes_lie_in_two_zones_and_have_no_taint(instance_type, image):
+def test_system_nodes_are_in_two_subnets_and_have_no_taint(instance_type, image):
     stack = Deployed()
     stack.cluster.add_system_nodes(
         SystemNodes(instance_type=instance_type, count=3),
@@ -179,17 +181,50 @@ def test_system_nodes_lie_in_two_zones_and_have_no_taint(instance_type, image):
     assert (nodes["AmiType"], nodes["InstanceTypes"]) == (image, [instance_type])
 
 
-def test_nodes_may_join_pull_images_and_allow_session_manager():
-    stack = Deployed()
-    EksNodeRole(stack, "Nodes")
-    template = Template.from_stack(stack)
-    roles = [role["Properties"] for role in template.find_resources("AWS::IAM::Role").values()]
-    (role,) = (role for role in roles if "ec2.amazonaws.com" in json.dumps(role))
-    names = {json.dumps(arn).rsplit("policy/", 1)[1].rstrip('"]}') for arn in role["ManagedPolicyArns"]}
-    assert names == {"AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly"}
-
-
-def test_cloudformation_keeps_the_network_add_on_as_long_as_there_are_nodes():
+def test_a_tag_makes_cloudformation_delete_nodes_before_the_network_add_on():
     stack = Nodes(group())
     (addon,) = Template.from_stack(stack).find_resources("AWS::EKS::Addon")
     assert {"Fn::GetAtt": [addon, "Arn"]} in stack.only("AWS::EKS::Nodegroup")["Tags"].values()
+
+
+def test_user_data_of_a_custom_ami_has_the_endpoint_of_the_cluster():
+    custom = json.dumps(Nodes(group(image="ami-0123456789abcdef0")).launch["UserData"])
+    for attribute in ("Endpoint", "CertificateAuthorityData"):
+        assert f'"{attribute}"]' in custom
+    assert "172.20.0.0/16" in custom
+    assert "Fn::GetAtt" not in json.dumps(Nodes(group()).launch["UserData"])
+
+
+def test_labels_and_repair_have_defaults_and_can_be_replaced():
+    default = Nodes(group()).only("AWS::EKS::Nodegroup")
+    assert default["Labels"] == {"ultracluster/node-group": "train"}
+    assert default["NodeRepairConfig"]["Enabled"] is True
+    own = Nodes(group(), labels={"team": "research"}, repair=NodeRepair(enabled=False)).only("AWS::EKS::Nodegroup")
+    assert own["Labels"] == {"team": "research"}
+    assert own["NodeRepairConfig"] == {"Enabled": False}
+
+
+def test_labels_of_a_custom_ami_are_in_its_user_data_too():
+    stack = Nodes(group(image="ami-0123456789abcdef0"), labels={"team": "research"})
+    assert "team=research" in json.dumps(stack.launch["UserData"])
+
+
+def test_tags_are_on_instances_and_volumes():
+    specifications = Nodes(group(), tags={"team": "research"}).launch["TagSpecifications"]
+    assert {found["ResourceType"] for found in specifications} == {"instance", "volume"}
+    assert all(found["Tags"] == [{"Key": "team", "Value": "research"}] for found in specifications)
+
+
+def test_an_imported_cluster_takes_nodes_with_a_custom_ami():
+    stack = cdk.Stack(cdk.App(), "stack")
+    cluster = imported(stack)
+    cluster.add_node_group(
+        group(image="ami-0123456789abcdef0"),
+        role="arn:aws:iam::111122223333:role/Nodes",
+        subnet="subnet-1",
+        security_groups=["sg-theirs"],
+    )
+    template = Template.from_stack(stack)
+    template.has_resource_properties("AWS::EKS::Nodegroup", {"ClusterName": "theirs", "Tags": Match.absent()})
+    (launch,) = template.find_resources("AWS::EC2::LaunchTemplate").values()
+    assert "https://theirs.example" in json.dumps(launch["Properties"]["LaunchTemplateData"]["UserData"])

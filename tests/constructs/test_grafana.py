@@ -1,4 +1,4 @@
-"""The Grafana workspace: who signs in how, and what it may do."""
+"""The Grafana workspace: authentication and permissions."""
 
 import pytest
 from aws_cdk.assertions import Match
@@ -7,6 +7,7 @@ from ultracluster.config.observability import Grafana, Observability
 from ultracluster.constructs.grafana import GrafanaWorkspace, _authentication
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.metrics import MetricsWorkspace
+from ultracluster.errors import InvalidArgument
 
 
 @pytest.fixture(scope="module")
@@ -19,12 +20,12 @@ def template(synth):
     return synth(fill)
 
 
-def test_it_runs_grafana_12_and_can_add_the_plugin_that_reads_prometheus(template):
+def test_grafana_is_version_12_with_plugin_management(template):
     expected = {"GrafanaVersion": Match.string_like_regexp(r"^12\.\d+$"), "PluginAdminEnabled": True}
     template.has_resource_properties("AWS::Grafana::Workspace", expected)
 
 
-def test_people_sign_in_with_identity_center_in_this_account(template):
+def test_users_sign_in_with_identity_center_in_this_account(template):
     expected = {
         "AccountAccessType": "CURRENT_ACCOUNT",
         "AuthenticationProviders": ["AWS_SSO"],
@@ -33,7 +34,7 @@ def test_people_sign_in_with_identity_center_in_this_account(template):
     template.has_resource_properties("AWS::Grafana::Workspace", expected)
 
 
-def test_its_role_queries_one_workspace_and_does_nothing_else(template):
+def test_the_role_may_query_one_workspace_and_nothing_else(template):
     (workspace,) = template.find_resources("AWS::APS::Workspace")
     (policy,) = template.find_resources("AWS::IAM::ManagedPolicy").values()
     (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
@@ -42,7 +43,7 @@ def test_its_role_queries_one_workspace_and_does_nothing_else(template):
     template.resource_count_is("AWS::IAM::Policy", 0)
 
 
-def test_only_workspaces_of_this_account_may_take_the_role(template):
+def test_only_workspaces_of_this_account_may_assume_the_role(template):
     trust = {
         "Principal": {"Service": "grafana.amazonaws.com"},
         "Condition": {
@@ -54,7 +55,7 @@ def test_only_workspaces_of_this_account_may_take_the_role(template):
     template.has_resource_properties("AWS::IAM::Role", {"AssumeRolePolicyDocument": document})
 
 
-def test_saml_takes_the_identity_provider_s_metadata():
+def test_saml_uses_the_metadata_of_the_identity_provider():
     settings = Grafana(auth="saml", saml_metadata_url="https://idp.example.com/metadata")
     assert _authentication(settings) == {
         "authentication_providers": ["SAML"],
@@ -62,6 +63,18 @@ def test_saml_takes_the_identity_provider_s_metadata():
     }
 
 
-def test_no_authentication_means_no_workspace():
-    with pytest.raises(ValueError, match="auth is none"):
+def test_without_authentication_a_workspace_is_refused():
+    with pytest.raises(InvalidArgument, match="auth is none"):
         _authentication(Grafana(auth="none"))
+
+
+def test_an_existing_prometheus_workspace_can_be_queried(synth):
+    def fill(stack):
+        metrics = MetricsWorkspace.from_workspace_id(stack, "Metrics", "ws-1")
+        GrafanaWorkspace(stack, "Grafana", settings=Grafana(), metrics=metrics)
+
+    template = synth(fill)
+    template.resource_count_is("AWS::APS::Workspace", 0)
+    (policy,) = template.find_resources("AWS::IAM::ManagedPolicy").values()
+    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert statement["Resource"] == "arn:aws:aps:us-east-2:111122223333:workspace/ws-1"

@@ -11,7 +11,7 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 
 from tests.constructs.nag import open_findings
-from tests.constructs.test_eks import settings
+from tests.constructs.test_eks import imported, settings
 from tests.synthesis import flags
 from ultracluster.constructs.eks import EksCluster
 from ultracluster.constructs.karpenter import EVENTS, Karpenter
@@ -34,7 +34,7 @@ def cluster(stack):
     )
 
 
-class Elasticity(cdk.Stack):
+class KarpenterStack(cdk.Stack):
     """Karpenter, and its cluster in another stack."""
 
     def __init__(self, app):
@@ -45,7 +45,7 @@ class Elasticity(cdk.Stack):
 
 @pytest.fixture(scope="module")
 def stack():
-    return Elasticity(cdk.App(context=flags(), analytics_reporting=False))
+    return KarpenterStack(cdk.App(context=flags(), analytics_reporting=False))
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def everything(statements):
     return {action for statement in statements for action in listed(statement["Action"])}
 
 
-def test_the_controller_s_role_is_bound_to_the_account_of_its_release(template):
+def test_the_controller_s_role_is_associated_with_the_service_account_of_its_release(template):
     [association] = of(template, "AWS::EKS::PodIdentityAssociation").values()
     release = karpenter_release(
         DeployedResources("test-1", karpenter=KarpenterResources("queue", "role", "s", ("s",), "g", "g"))
@@ -90,14 +90,14 @@ def test_the_controller_s_role_is_bound_to_the_account_of_its_release(template):
     assert association["ServiceAccount"] == release.values["serviceAccount"]["name"] == KARPENTER_ACCOUNT
 
 
-def test_nodes_may_join_the_cluster_by_an_entry_of_their_role(stack, template):
+def test_the_role_of_the_nodes_has_an_access_entry(stack, template):
     [entry] = of(template, "AWS::EKS::AccessEntry").values()
     role = entry["PrincipalArn"]["Fn::GetAtt"][0]
     assert entry["Type"] == "EC2_LINUX"
     assert stack.resolve(stack.karpenter.node_role_name) == {"Ref": role}
 
 
-def test_the_queue_is_encrypted_forgets_after_five_minutes_and_refuses_plain_http(stack, template):
+def test_the_queue_is_encrypted_keeps_messages_five_minutes_and_requires_tls(stack, template):
     [(name, queue)] = of(template, "AWS::SQS::Queue").items()
     assert (queue["SqsManagedSseEnabled"], queue["MessageRetentionPeriod"]) == (True, 300)
     assert stack.resolve(stack.karpenter.interruption_queue_name) == {"Fn::GetAtt": [name, "QueueName"]}
@@ -107,7 +107,7 @@ def test_the_queue_is_encrypted_forgets_after_five_minutes_and_refuses_plain_htt
     assert (denied["Principal"], denied["Action"]) == ("*", "sqs:*")
 
 
-def test_only_the_rule_of_interruptions_sends_messages(template):
+def test_only_the_interruption_rule_may_send_messages(template):
     [policy] = of(template, "AWS::SQS::QueuePolicy").values()
     [(rule, found)] = of(template, "AWS::Events::Rule").items()
     [allowed] = [entry for entry in policy["PolicyDocument"]["Statement"] if entry["Effect"] == "Allow"]
@@ -117,13 +117,13 @@ def test_only_the_rule_of_interruptions_sends_messages(template):
     assert target["Arn"] == allowed["Resource"]
 
 
-def test_karpenter_hears_of_everything_that_its_reference_lists():
+def test_the_event_pattern_has_every_event_of_karpenter_s_reference():
     assert len(EVENTS["detail-type"]) == 5
     assert "EC2 Spot Instance Interruption Warning" in EVENTS["detail-type"]
 
 
-def test_what_karpenter_changes_bears_the_cluster_s_tag(statements):
-    """But for what it launches with, the role that it passes, and the messages that it has read."""
+def test_changes_are_limited_to_resources_with_the_cluster_s_tag(statements):
+    """Except for what it launches with, the role that it passes, and the messages that it has read."""
     bound = [entry for entry in statements if any(CHANGES.match(action) for action in listed(entry["Action"]))]
     cluster = [entry for entry in bound if "eks:eks-cluster-name" in json.dumps(entry.get("Condition", {}))]
     others = [entry for entry in bound if entry not in cluster]
@@ -139,13 +139,13 @@ def test_what_karpenter_changes_bears_the_cluster_s_tag(statements):
     assert not re.search(r"(instance|fleet|launch-template|volume|network-interface)/\*", json.dumps(launching))
 
 
-def test_nothing_but_instances_and_templates_of_the_cluster_is_ended(statements):
+def test_only_instances_and_launch_templates_of_the_cluster_can_be_deleted(statements):
     [ending] = [entry for entry in statements if "ec2:TerminateInstances" in entry["Action"]]
     assert ending["Condition"]["StringLike"] == {"aws:ResourceTag/karpenter.sh/nodepool": "*"}
     assert list(ending["Condition"]["StringEquals"]) == ["aws:ResourceTag/eks:eks-cluster-name"]
 
 
-def test_only_the_role_of_the_nodes_is_passed_and_only_to_ec2(stack, statements):
+def test_only_the_role_of_the_nodes_can_be_passed_and_only_to_ec2(stack, statements):
     [passed] = [entry for entry in statements if "iam:PassRole" in everything([entry])]
     assert listed(passed["Resource"])[0]["Fn::GetAtt"][0] == stack.resolve(stack.karpenter.node_role_name)["Ref"]
     assert passed["Condition"]["StringEquals"]["iam:PassedToService"][0] == "ec2.amazonaws.com"
@@ -155,15 +155,25 @@ def test_no_action_is_a_wildcard(statements):
     assert not [action for action in everything(statements) if "*" in action]
 
 
-def test_nothing_is_left_open():
-    assert [found for found in open_findings(Elasticity) if found.construct.startswith("all/")] == []
+def test_scanners_find_nothing_unacknowledged():
+    assert [found for found in open_findings(KarpenterStack) if found.construct.startswith("all/")] == []
 
 
-def test_scanners_look_at_all_of_it():
+def test_scanners_would_find_open_queues_and_wide_policies():
     def build(app):
-        stack = Elasticity(app)
+        stack = KarpenterStack(app)
         sqs.CfnQueue(stack, "Open")
         managed_policy(stack, "Wide", roles=[], statements=[{"Action": "ec2:RunInstances", "Resource": "*"}])
 
     found = {(finding.rule, finding.construct) for finding in open_findings(build)}
     assert {("AwsSolutions-SQS3", "all/Open"), ("AwsSolutions-IAM5[Resource::*]", "all/Wide")} <= found
+
+
+def test_karpenter_can_launch_nodes_of_an_imported_cluster():
+    stack = cdk.Stack(cdk.App(), "stack", env=cdk.Environment(account="111122223333", region="us-east-2"))
+    Karpenter(stack, "Karpenter", cluster=imported(stack))
+    resources = Template.from_stack(stack).to_json()["Resources"]
+    names = [of(resources, f"AWS::EKS::{kind}") for kind in ("AccessEntry", "PodIdentityAssociation")]
+    assert [found["ClusterName"] for each in names for found in each.values()] == ["theirs", "theirs"]
+    conditions = json.dumps(of(resources, "AWS::IAM::ManagedPolicy"))
+    assert '"aws:RequestTag/eks:eks-cluster-name": "theirs"' in conditions

@@ -43,7 +43,7 @@ def statements(template, kind="AWS::IAM::Policy"):
     ]
 
 
-def test_cdk_constructs_take_a_data_key_as_it_is(synth):
+def test_cdk_constructs_accept_the_key_and_its_l2_view(synth):
     def fill(stack):
         key = DataKey(stack, "Key", description="Data")
         kms.CfnAlias(stack, "Alias", alias_name="alias/data", target_key_id=key)

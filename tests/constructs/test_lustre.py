@@ -9,6 +9,7 @@ from aws_cdk.assertions import Match
 from ultracluster.config.storage import Lustre
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.lustre import TrainingFileSystem, _properties
+from ultracluster.constructs.references import WrongReference
 from ultracluster.errors import InvalidArgument
 
 SSD = {"capacity_gib": 9600, "throughput_mbps_per_tib": 500}
@@ -245,3 +246,34 @@ def test_metrics_have_the_file_system_as_dimension(synth):
     dimension = {"Name": "FileSystemId", "Value": {"Ref": file_system}}
     expected = {"Namespace": "AWS/FSx", "MetricName": "FreeDataStorageCapacity", "Dimensions": [dimension]}
     template.has_resource_properties("AWS::CloudWatch::Alarm", expected)
+
+
+def test_connections_to_clients_are_allowed_on_both_sides(synth):
+    def fill(stack):
+        made, nodes = in_vpc(stack)
+        made.connections.allow_to(nodes, ec2.Port.tcp(988))
+
+    template = synth(fill)
+    assert ports_of_nodes(template, "Egress", "DestinationSecurityGroupId") == {("tcp", 988, 988)}
+    assert ports_of_nodes(template, "Ingress", "GroupId") == {("tcp", 988, 988)}
+
+
+def test_clients_may_mount_an_existing_file_system(synth):
+    def fill(stack):
+        existing = TrainingFileSystem.from_file_system_attributes(
+            stack, "Lustre", file_system_id="fs-1", mount_name="abcd", security_group="sg-1"
+        )
+        existing.grant_mount("sg-2")
+        cdk.CfnOutput(stack, "Name", value=existing.dns_name)
+
+    template = synth(fill)
+    template.resource_count_is("AWS::EC2::SecurityGroupIngress", 4)
+    (output,) = template.find_outputs("*").values()
+    assert output["Value"] == "fs-1.fsx.us-east-2.amazonaws.com"
+
+
+@pytest.mark.parametrize("wrong", [None, ["sg-1"], "nodes"])
+def test_a_wrong_client_says_what_to_pass(wrong):
+    made, _ = in_vpc(cdk.Stack(cdk.App(), "stack"))
+    with pytest.raises(WrongReference, match="Pass "):
+        made.grant_mount(wrong)

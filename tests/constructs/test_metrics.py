@@ -1,5 +1,6 @@
-"""The Prometheus workspace and the rights that it gives."""
+"""Prometheus workspaces and their grants."""
 
+import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_iam as iam
 
@@ -24,19 +25,19 @@ def workspace(template):
     return logical_id, resource
 
 
-def test_it_keeps_metrics_as_long_as_asked(template):
+def test_retention_is_that_of_the_settings(template):
     _, resource = workspace(template)
     assert resource["Properties"]["WorkspaceConfiguration"] == {"RetentionPeriodInDays": 400}
 
 
-def test_it_is_encrypted_with_our_key_and_retained(template):
+def test_the_workspace_is_encrypted_with_our_key_and_retained(template):
     (key,) = template.find_resources("AWS::KMS::Key")
     _, resource = workspace(template)
     assert resource["Properties"]["KmsKeyArn"] == {"Fn::GetAtt": [key, "Arn"]}
     assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
 
 
-def test_it_logs_to_a_vended_group_by_the_arn_with_the_star(template):
+def test_the_log_group_is_named_by_its_arn_with_the_wildcard(template):
     ((group, properties),) = template.find_resources("AWS::Logs::LogGroup").items()
     _, resource = workspace(template)
     assert resource["Properties"]["LoggingConfiguration"] == {"LogGroupArn": {"Fn::GetAtt": [group, "Arn"]}}
@@ -50,8 +51,33 @@ def test_it_logs_to_a_vended_group_by_the_arn_with_the_star(template):
         ("Reader", ["aps:GetLabels", "aps:GetMetricMetadata", "aps:GetSeries", "aps:QueryMetrics"]),
     ],
 )
-def test_writers_only_write_and_readers_only_read_this_workspace(template, policy, actions):
+def test_grants_allow_only_writing_or_only_reading_this_workspace(template, policy, actions):
     found = template.find_resources("AWS::IAM::ManagedPolicy").items()
     (document,) = [each["Properties"]["PolicyDocument"] for name, each in found if name.startswith(policy)]
     arn = {"Fn::GetAtt": [workspace(template)[0], "Arn"]}
     assert document["Statement"] == [{"Action": actions, "Effect": "Allow", "Resource": arn}]
+
+
+@pytest.fixture(scope="module")
+def imported(synth):
+    def fill(stack):
+        metrics = MetricsWorkspace.from_workspace_id(stack, "Metrics", "ws-1")
+        role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
+        metrics.grant_remote_write(role).assert_success()
+        metrics.grant_query(role).assert_success()
+        cdk.CfnOutput(stack, "RemoteWrite", value=metrics.remote_write_url)
+
+    return synth(fill)
+
+
+def test_an_imported_workspace_creates_nothing_and_gives_its_url(imported):
+    imported.resource_count_is("AWS::APS::Workspace", 0)
+    (output,) = imported.find_outputs("RemoteWrite").values()
+    assert output["Value"] == "https://aps-workspaces.us-east-2.amazonaws.com/workspaces/ws-1/api/v1/remote_write"
+
+
+def test_grants_on_an_imported_workspace_name_its_arn(imported):
+    (policy,) = imported.find_resources("AWS::IAM::Policy").values()
+    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert {"aps:RemoteWrite", "aps:QueryMetrics"} <= set(statement["Action"])
+    assert statement["Resource"] == "arn:aws:aps:us-east-2:111122223333:workspace/ws-1"

@@ -1,4 +1,4 @@
-"""Constructs accept L1, L2, imported and looked-up resources alike, and name what they need of a wrong object."""
+"""Constructs accept L1, L2, imported and looked-up resources, and name the expected interface for a wrong object."""
 
 import aws_cdk as cdk
 import pytest
@@ -16,6 +16,7 @@ from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.log_groups import LogGroup
 from ultracluster.constructs.pcs_role import PcsNodeRole
 from ultracluster.constructs.references import WrongReference
+from ultracluster.errors import UltraclusterError
 
 KEY_ARN = "arn:aws:kms:us-east-2:111122223333:key/1"
 ROLE_ARN = "arn:aws:iam::111122223333:role/Jobs"
@@ -111,7 +112,7 @@ READERS = {
 
 
 @pytest.mark.parametrize(("read", "make"), READERS.items(), ids=[make.__name__ for make in READERS.values()])
-def test_every_kind_of_resource_is_read(stack, read, make):
+def test_every_kind_of_resource_is_accepted(stack, read, make):
     read_values = {kind: read(resource) for kind, resource in make(stack).items()}
     assert all(isinstance(value, str) and value for value in read_values.values()), read_values
 
@@ -130,7 +131,7 @@ def test_every_kind_of_resource_is_read(stack, read, make):
     ],
 )
 @pytest.mark.parametrize("wrong", ["queue", "list", "nothing"])
-def test_a_wrong_object_is_told_which_interface_is_expected(stack, read, interface, wrong):
+def test_the_error_for_a_wrong_object_names_the_expected_interface(stack, read, interface, wrong):
     queue = stack.node.try_find_child("Queue") or cdk.aws_sqs.CfnQueue(stack, "Queue")
     value = {"queue": queue, "list": [queue], "nothing": None}[wrong]
     with pytest.raises(WrongReference, match=rf"Pass an aws_cdk\.interfaces\.{interface}") as refused:
@@ -148,7 +149,7 @@ def test_a_wrong_object_is_told_which_interface_is_expected(stack, read, interfa
         (references.role_arn, "Jobs"),
     ],
 )
-def test_text_that_is_no_id_is_refused(read, text):
+def test_text_that_is_not_an_id_is_refused(read, text):
     with pytest.raises(WrongReference, match=text):
         read(text)
 
@@ -163,7 +164,26 @@ def aliases(stack):
     }
 
 
-def test_an_alias_is_no_key(stack):
+def test_a_kms_alias_is_refused(stack):
     for alias in aliases(stack).values():
         with pytest.raises(WrongReference, match="KMS alias"):
             references.key_arn(alias)
+
+
+READERS_OF_IDS = {
+    references.vpc_id: "Vpc",
+    references.subnet_id: "Subnet",
+    references.security_group_id: "Group",
+    references.role_arn: "Role",
+}
+
+
+@pytest.mark.parametrize(("read", "name"), READERS_OF_IDS.items(), ids=READERS_OF_IDS.values())
+def test_a_token_is_accepted_in_place_of_an_id(stack, read, name):
+    token = cdk.Fn.import_value(name)
+    assert stack.resolve(read(token)) == {"Fn::ImportValue": name}
+
+
+def test_every_wrong_reference_is_an_error_of_the_package():
+    assert issubclass(WrongReference, UltraclusterError)
+    assert issubclass(WrongReference, TypeError)
