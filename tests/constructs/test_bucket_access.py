@@ -1,11 +1,14 @@
 """The policy of jobs on buckets."""
 
+import aws_cdk as cdk
+import pytest
 from aws_cdk import aws_iam as iam
 
 from ultracluster.config.storage import Bucket
 from ultracluster.constructs.bucket_access import BucketAccess
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.keys import DataKey
+from ultracluster.constructs.references import WrongReference
 
 
 def test_jobs_may_list_read_and_write_buckets_but_not_delete_objects(synth):
@@ -28,3 +31,16 @@ def test_jobs_may_list_read_and_write_buckets_but_not_delete_objects(synth):
     assert len(objects["Resource"]) == 3
     assert keys["Resource"] == [{"Fn::GetAtt": [key, "Arn"]}]
     assert "Delete" not in str(policy)
+
+
+@pytest.mark.parametrize("wrong", [None, "arn:aws:iam::111122223333:role/Jobs"])
+def test_a_role_that_is_no_object_is_refused(wrong):
+    with pytest.raises(WrongReference, match=r"Pass an aws_cdk\.interfaces\.aws_iam\.IRoleRef"):
+        BucketAccess(cdk.Stack(cdk.App(), "stack"), "Access", buckets=[], role=wrong)
+
+
+def test_a_bucket_that_is_none_is_refused():
+    stack = cdk.Stack(cdk.App(), "stack")
+    role = iam.Role.from_role_name(stack, "Role", "Jobs")
+    with pytest.raises(WrongReference, match=r"Pass an aws_cdk\.interfaces\.aws_s3\.IBucketRef"):
+        BucketAccess(stack, "Access", buckets=["datasets"], role=role)

@@ -192,6 +192,22 @@ def test_a_log_group_of_the_app_is_used_and_created_first():
     assert name in cluster["DependsOn"]
 
 
+@pytest.mark.parametrize("wrong", ["logs", iam.ServicePrincipal("logs.amazonaws.com")])
+def test_a_wrong_log_group_says_what_to_pass(wrong):
+    stack = cdk.Stack(cdk.App(), "stack")
+    key = kms.Key(stack, "Key")
+    with pytest.raises(WrongReference, match=r"Pass an aws_cdk\.interfaces\.aws_logs\.ILogGroupRef"):
+        EksCluster(
+            stack,
+            "Cluster",
+            settings=settings(),
+            subnets=["subnet-1", "subnet-2"],
+            security_group="sg-1",
+            key=key,
+            log_group=wrong,
+        )
+
+
 # access entries
 
 

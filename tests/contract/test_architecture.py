@@ -1,4 +1,4 @@
-"""The pictures of the architecture are drawn from today's templates, and nothing in them covers anything else."""
+"""The architecture diagrams match the templates, and nothing in them overlaps."""
 
 import re
 from itertools import combinations
@@ -20,18 +20,18 @@ DRAWN = [
 
 
 @pytest.mark.parametrize("file", PICTURES, ids=lambda file: file.stem)
-def test_the_picture_is_current(file):
+def test_the_committed_diagram_is_current(file):
     assert file.read_text() == PICTURES[file]()
 
 
 @pytest.mark.parametrize(("picture", "stack", "kind"), DRAWN)
-def test_what_is_drawn_is_created(picture, stack, kind):
-    made = templates(SOURCES[picture].name)[stack]["Resources"].values()
-    assert kind in {resource["Type"] for resource in made}
+def test_every_resource_in_the_diagram_is_created(picture, stack, kind):
+    resources = templates(SOURCES[picture].name)[stack]["Resources"].values()
+    assert kind in {resource["Type"] for resource in resources}
 
 
 @pytest.mark.parametrize("picture", TEXTS)
-def test_every_stack_has_a_colour_and_its_count(picture):
+def test_the_legend_has_every_stack_with_its_number_of_resources(picture):
     stacks = templates(SOURCES[picture].name)
     assert set(SOURCES[picture].parts) == set(stacks)
     for part, template in stacks.items():
@@ -47,7 +47,7 @@ def parsed(picture):
 
 
 def rectangles(picture):
-    """Left, top, right and bottom of everything that has a border."""
+    """Left, top, right and bottom of each shape with a border."""
     for shape in parsed(picture).iter(f"{SPACE}rect"):
         if {"box", "frame", "paper"} & set(shape.get("class").split()):
             x, y, width, height = (float(shape.get(name)) for name in ("x", "y", "width", "height"))
@@ -55,7 +55,7 @@ def rectangles(picture):
 
 
 @pytest.mark.parametrize("picture", TEXTS)
-def test_what_has_a_border_stands_inside_or_outside_of_all_else(picture):
+def test_shapes_with_a_border_do_not_overlap_partly(picture):
     for one, other in combinations(rectangles(picture), 2):
         outside = one[2] < other[0] or other[2] < one[0] or one[3] < other[1] or other[3] < one[1]
         inside = any(
@@ -65,7 +65,7 @@ def test_what_has_a_border_stands_inside_or_outside_of_all_else(picture):
 
 
 @pytest.mark.parametrize("picture", TEXTS)
-def test_lines_of_a_box_end_above_its_border(picture):
+def test_the_text_of_a_box_ends_above_its_lower_border(picture):
     for group in parsed(picture).iter(f"{SPACE}g"):
         shapes = [shape for shape in group.iter(f"{SPACE}rect") if "box" in shape.get("class").split()]
         for shape in shapes:

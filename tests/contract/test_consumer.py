@@ -1,4 +1,4 @@
-"""CDK apps of other people: they install the wheel and need nothing of this checkout."""
+"""The example CDK apps run with the wheel alone, without this checkout."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def python(wheel, tmp_path_factory):
-    """A fresh virtual environment with the wheel in it, which borrows our dependencies but not this project."""
+    """A new virtual environment with the wheel, and with our dependencies but not our editable install."""
     folder = tmp_path_factory.mktemp("consumer") / "venv"
     venv.create(folder, symlinks=True, with_pip=False)
     python = folder / "bin" / "python"
@@ -59,8 +59,8 @@ def python(wheel, tmp_path_factory):
         cwd=folder, UV_CACHE_DIR=str(folder / "cache"),
     )  # fmt: skip
     packages = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip())
-    # a plain path, unlike a site directory, has its own .pth files left alone: ours of the editable install among them
-    (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    # Python ignores .pth files in a path that a .pth file adds: ours of the editable install among them
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return python
 
 
@@ -111,7 +111,7 @@ def test_the_wheel_has_its_data_files_and_types(python, tmp_path):
 
 
 @pytest.mark.parametrize("app", ["app.py", "inside_vpc.py"])
-def test_the_app_is_short(app):
+def test_the_app_has_fewer_than_25_lines(app):
     assert len((APP / app).read_text().splitlines()) < 25
 
 
@@ -122,13 +122,13 @@ def test_the_file_system_has_efa_and_is_retained(template):
     assert file_system["DeletionPolicy"] == file_system["UpdateReplacePolicy"] == "Retain"
 
 
-def test_the_file_system_lies_in_the_node_subnet(template):
+def test_the_file_system_is_in_the_node_subnet(template):
     (file_system,) = of_type(template, "AWS::FSx::FileSystem")
     (subnet,) = file_system["Properties"]["SubnetIds"]
     assert template["Resources"][subnet["Ref"]]["Properties"]["AvailabilityZone"] == "us-east-2b"
 
 
-def test_the_efa_clients_and_the_file_system_reach_each_other_by_group(template):
+def test_efa_clients_and_file_system_allow_each_other_all_traffic_by_group(template):
     everything = [
         (
             rule["Properties"]["GroupId"]["Fn::GetAtt"][0],
@@ -151,7 +151,7 @@ def test_the_vpc_has_endpoints_of_aws_services(template):
     }
 
 
-def test_a_file_system_goes_into_a_vpc_of_the_reader_s(inside):
+def test_the_file_system_uses_the_app_s_vpc_and_key(inside):
     (file_system,) = of_type(inside, "AWS::FSx::FileSystem")
     (subnet,) = file_system["Properties"]["SubnetIds"]
     (key,) = (name for name, found in inside["Resources"].items() if found["Type"] == "AWS::KMS::Key")
@@ -160,7 +160,7 @@ def test_a_file_system_goes_into_a_vpc_of_the_reader_s(inside):
     assert len(of_type(inside, "AWS::EC2::VPC")) == 1
 
 
-def test_the_reader_s_security_group_may_mount_it(inside):
+def test_the_app_s_security_group_may_mount_the_file_system(inside):
     nodes = {"Fn::GetAtt": [next(name for name in inside["Resources"] if name.startswith("Nodes")), "GroupId"]}
     ports = {
         (rule["Properties"]["FromPort"], rule["Properties"]["ToPort"])
@@ -170,14 +170,14 @@ def test_the_reader_s_security_group_may_mount_it(inside):
     assert ports == {(988, 988), (1018, 1023)}
 
 
-def test_the_reader_s_key_serves_logs_and_links(inside):
+def test_the_app_s_key_policy_allows_logs_and_links(inside):
     (key,) = of_type(inside, "AWS::KMS::Key")
     statements = json.dumps(key["Properties"]["KeyPolicy"])
     assert "AWSServiceRoleForFSxS3Access" in statements
     assert "log-group:/aws/fsx/lustre/research-*" in statements
 
 
-def test_the_reader_s_role_may_send_metrics_and_nothing_else(inside):
+def test_the_app_s_role_may_only_send_metrics(inside):
     policies = [found for found in of_type(inside, "AWS::IAM::Policy") if "Jobs" in str(found["Properties"]["Roles"])]
     (policy,) = policies
     (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]

@@ -1,4 +1,4 @@
-"""Each floor imports only floors below it, and nothing below `constructs` imports the CDK. Proven from the imports."""
+"""Each folder of the package imports only folders below it, and nothing below `constructs` imports the CDK."""
 
 import ast
 import subprocess
@@ -24,14 +24,14 @@ BELOW = {
     "stacks": {"catalog", "config", "nodes", "kubernetes", "constructs"},
     "cli": {"catalog", "config", "kubernetes", "constructs", "localaws", "stacks"},
 }
-"""What each floor may import, beside itself."""
+"""Folders that the modules of each folder may import, beside their own."""
 
 CDK = {"aws_cdk", "jsii", "constructs", "cdk_nag"}
 WITHOUT_CDK = {"catalog", "config", "nodes", "kubernetes", "localaws", "cli"}
 HEAVY = {"aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
-FLOORS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.rglob("*.py")))
+FOLDERS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.rglob("*.py")))
 
 
 def imports(source: str) -> Iterator[str]:
@@ -45,13 +45,13 @@ def imports(source: str) -> Iterator[str]:
             yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
-def floor(module: Path) -> str | None:
+def folder_of(module: Path) -> str | None:
     parts = module.relative_to(PACKAGE).parts
     return parts[0] if len(parts) > 1 else None
 
 
-def climbs(name: str, source: str) -> set[str]:
-    """Floors that a source of floor `name` imports and may not."""
+def forbidden_imports(name: str, source: str) -> set[str]:
+    """Folders that a module of folder `name` imports without being allowed to."""
     found = {
         parts[1]
         for parts in (module.split(".") for module in imports(source))
@@ -61,25 +61,25 @@ def climbs(name: str, source: str) -> set[str]:
 
 
 def test_modules_import_each_other_and_not_the_public_names():
-    """`from ultracluster import ...` inside the package would hide which floor a name comes from."""
+    """`from ultracluster import ...` inside the package would hide which folder a name comes from."""
     names = {f"ultracluster.{name}" for name in ultracluster.__all__}
     lazy = [module for module in MODULES if module.parent != PACKAGE]
     assert {module.name for module in lazy if names & set(imports(module.read_text("utf-8")))} == set()
 
 
-def test_every_floor_is_known():
-    assert set(FLOORS) == set(BELOW)
+def test_every_folder_has_an_entry():
+    assert set(FOLDERS) == set(BELOW)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
-def test_imports_lead_downwards(module):
-    if (name := floor(module)) is not None:
-        assert climbs(name, module.read_text("utf-8")) == set()
+def test_modules_import_only_folders_below(module):
+    if (name := folder_of(module)) is not None:
+        assert forbidden_imports(name, module.read_text("utf-8")) == set()
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
-def test_cdk_stays_on_its_floors(module):
-    if (name := floor(module)) is None or name in WITHOUT_CDK:
+def test_only_constructs_and_stacks_import_the_cdk(module):
+    if (name := folder_of(module)) is None or name in WITHOUT_CDK:
         assert {found.split(".")[0] for found in imports(module.read_text("utf-8"))}.isdisjoint(CDK)
 
 
@@ -87,8 +87,8 @@ def test_cdk_stays_on_its_floors(module):
     "line",
     ["from ultracluster.config import loader", "import ultracluster.config.loader", "from ultracluster import config"],
 )
-def test_a_climbing_import_would_be_seen(line):
-    assert climbs("catalog", f"def f():\n    {line}\n") == {"config"}
+def test_a_forbidden_import_is_found(line):
+    assert forbidden_imports("catalog", f"def f():\n    {line}\n") == {"config"}
 
 
 def imported(source: str, modules: Collection[str]) -> set[str]:
@@ -103,7 +103,7 @@ def imported(source: str, modules: Collection[str]) -> set[str]:
     return found & set(modules)
 
 
-def circles(sources: dict[str, str]) -> set[str]:
+def circular(sources: dict[str, str]) -> set[str]:
     """Modules of `sources`, by name, that import themselves through others."""
     reached = {name: imported(source, sources) for name, source in sources.items()}
     while any(not reached[near] <= reached[name] for name in reached for near in reached[name]):
@@ -112,18 +112,18 @@ def circles(sources: dict[str, str]) -> set[str]:
     return {name for name in reached if name in reached[name]}
 
 
-def room(name: str) -> dict[str, str]:
-    """Sources of the modules of a room, by module name."""
+def sources_of(name: str) -> dict[str, str]:
+    """Sources of the modules of a folder, by module name."""
     return {
         ".".join(module.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__"): module.read_text("utf-8")
         for module in MODULES
-        if floor(module) == name
+        if folder_of(module) == name
     }
 
 
-@pytest.mark.parametrize("name", FLOORS)
-def test_no_room_has_an_import_circle_inside(name):
-    assert circles(room(name)) == set()
+@pytest.mark.parametrize("name", FOLDERS)
+def test_no_folder_has_a_circular_import(name):
+    assert circular(sources_of(name)) == set()
 
 
 @pytest.mark.parametrize(
@@ -134,31 +134,31 @@ def test_no_room_has_an_import_circle_inside(name):
         "if TYPE_CHECKING:\n    import ultracluster.config.second\n",
     ],
 )
-def test_an_import_circle_would_be_seen(line):
+def test_a_circular_import_is_found(line):
     names = [f"ultracluster.config.{name}" for name in ("first", "second", "third", "fourth")]
     sources = dict(zip(names, [line, f"import {names[2]}", f"import {names[0]}", f"import {names[0]}"], strict=True))
-    assert circles(sources) == set(names[:3])
+    assert circular(sources) == set(names[:3])
 
 
-def test_a_module_that_imports_its_package_would_be_seen():
+def test_a_module_that_imports_its_own_package_is_found():
     sources = {"ultracluster.config": "import ultracluster.config.first", "ultracluster.config.first": ""}
-    assert circles(sources) == set()
+    assert circular(sources) == set()
     for line in ("from ultracluster.config import load", "import ultracluster.config"):
-        assert circles(sources | {"ultracluster.config.first": line}) == set(sources)
+        assert circular(sources | {"ultracluster.config.first": line}) == set(sources)
 
 
-def test_importing_the_lower_floors_loads_nothing_heavy():
+def test_importing_the_lower_folders_loads_neither_cdk_nor_boto3():
     modules = [
         ".".join(module.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__")
         for module in MODULES
-        if floor(module) in ("catalog", "config", "nodes", "kubernetes")
+        if folder_of(module) in ("catalog", "config", "nodes", "kubernetes")
     ]
     check = "import sys; " + "; ".join(f"import {module}" for module in modules) + "; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout.split()
     assert {name.split(".")[0] for name in loaded}.isdisjoint(HEAVY)
 
 
-def test_no_folder_shadows_the_package_constructs():
+def test_no_top_level_folder_hides_the_package_constructs():
     """A top-level `constructs` would hide the PyPI package that aws-cdk-lib imports."""
     assert not (ROOT / "constructs").exists()
     assert not (ROOT / "constructs.py").exists()

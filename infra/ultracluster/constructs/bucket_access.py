@@ -10,14 +10,17 @@ from constructs import Construct
 
 from ultracluster.constructs.acknowledgements import wildcards
 from ultracluster.constructs.buckets import TrainingBucket, encryption_key
-from ultracluster.constructs.references import bucket_reference, key_arn
+from ultracluster.constructs.references import bucket_reference, key_arn, role_object
 from ultracluster.constructs.roles import managed_policy
 
 OBJECT_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
 
 
 class BucketAccess(Construct):
-    """A managed policy that lets `role` list, read and write one or more `buckets`, without deleting objects."""
+    """A managed policy that lets `role` list, read and write one or more `buckets`, without deleting objects.
+
+    Raises WrongReference.
+    """
 
     def __init__(self, scope: Construct, id: str, *, buckets: Sequence[IBucketRef], role: IRoleRef) -> None:
         super().__init__(scope, id)
@@ -32,7 +35,8 @@ class BucketAccess(Construct):
         if key_arns := list(dict.fromkeys(map(key_arn, keys))):
             statements.append({"Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Resource": key_arns})
         reason = "objects of the environment's own buckets, whose keys the jobs choose"
-        managed_policy(self, "Policy", roles=[role], statements=statements, accepted=wildcards(self, objects, reason))
+        accepted = wildcards(self, objects, reason)
+        managed_policy(self, "Policy", roles=[role_object(role)], statements=statements, accepted=accepted)
 
 
 def _arn_in(stack: Stack, bucket: IBucketRef) -> str:

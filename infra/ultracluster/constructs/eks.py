@@ -31,6 +31,7 @@ from ultracluster.constructs.references import (
     SecurityGroup,
     Subnet,
     key_arn,
+    log_group_name,
     role_arn,
     security_group_id,
     subnet_id,
@@ -319,8 +320,12 @@ class EksCluster(KubernetesCluster):
             # under STANDARD, EKS upgrades the cluster by itself when standard support ends, whatever runs on it
             upgrade_policy={"supportType": "EXTENDED"},
         )
+        if log_group is None:
+            log_group = self._log_group(name, key)
+        else:
+            log_group_name(log_group)
         # EKS would create an unencrypted log group
-        cluster.node.add_dependency(log_group or self._log_group(name, key))
+        cluster.node.add_dependency(log_group)
         self.cluster_name, self.cluster_arn = cluster.ref, cluster.attr_arn
         self.cluster_endpoint = cluster.attr_endpoint
         self.cluster_certificate_authority_data = cluster.attr_certificate_authority_data

@@ -59,7 +59,7 @@ class S3Endpoint(Construct):
         *,
         vpc: Vpc,
         route_tables: Sequence[IRouteTableRef],
-        other_buckets: Sequence[str],
+        other_buckets: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, id)
         region = Stack.of(self).region

@@ -76,6 +76,12 @@ def role_arn(role: Role) -> str:
     return str(_read(role, "role_ref", "aws_iam.IRoleRef", "role").role_arn)
 
 
+def role_object(role: IRoleRef) -> IRoleRef:
+    """The role itself, for a property that takes no ARN. Raises WrongReference."""
+    _read(role, "role_ref", "aws_iam.IRoleRef", "role")
+    return role
+
+
 def instance_profile_arn(profile: IInstanceProfileRef) -> str:
     """ARN of an instance profile. Raises WrongReference."""
     reference = _read(profile, "instance_profile_ref", "aws_iam.IInstanceProfileRef", "instance profile")
