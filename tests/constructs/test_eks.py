@@ -140,7 +140,7 @@ def test_an_addon_without_a_pinned_version_is_left_to_eks():
 
 
 def test_an_unknown_addon_is_refused_with_the_known_names():
-    with pytest.raises(UnknownAddon, match="no EKS add-on cni; it holds vpc-cni"):
+    with pytest.raises(UnknownAddon, match=r"no EKS add-on cni\. Pass one of vpc-cni"):
         Deployed().cluster.add_addon("cni")
 
 

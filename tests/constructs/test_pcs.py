@@ -13,6 +13,7 @@ from ultracluster.config.purchase import PurchaseType
 from ultracluster.constructs.launch_templates import CpuLaunchTemplate
 from ultracluster.constructs.pcs import PcsCluster, PcsNodeGroup
 from ultracluster.constructs.pcs_role import PcsNodeRole
+from ultracluster.errors import InvalidArgument
 
 QUEUE = Queue(name="train", node_groups=("train",))
 
@@ -77,6 +78,11 @@ class Deployed(cdk.Stack):
 def test_size_auto_is_the_smallest_that_manages_the_nodes(nodes, size):
     (cluster,) = Deployed(settings(), nodes).properties("AWS::PCS::Cluster")
     assert cluster["Size"] == size
+
+
+def test_more_nodes_than_the_largest_cluster_manages_are_refused():
+    with pytest.raises(InvalidArgument, match=r"nodes is 2049\. Pass at most 2048"):
+        Deployed(settings(), 2049)
 
 
 def test_a_given_size_is_used():

@@ -40,7 +40,7 @@ class BucketAccess(Construct):
 
 
 def _arn_in(stack: Stack, bucket: IBucketRef) -> str:
-    """The bucket's ARN as the template of `stack` holds it: an import, where another stack of the app creates it."""
+    """The bucket's ARN as in the template of `stack`: an import where another stack of the app creates the bucket."""
     arn = bucket_reference(bucket).bucket_arn
     if not isinstance(bucket, TrainingBucket) or not bucket.created:
         return arn

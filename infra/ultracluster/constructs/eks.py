@@ -60,7 +60,7 @@ SYSTEM_VOLUME_GIB = 100
 
 
 class UnknownAddon(UltraclusterError, ValueError):
-    """An EKS add-on that the catalogue does not hold."""
+    """The catalogue has no such EKS add-on."""
 
 
 @jsii.implements(IClusterRef, ec2.IConnectable)
@@ -376,7 +376,7 @@ class EksAddon(Construct):
     ) -> None:
         super().__init__(scope, id)
         if name not in addons:
-            raise UnknownAddon(f"the catalogue has no EKS add-on {name}; it holds {', '.join(addons)}")
+            raise UnknownAddon(f"the catalogue has no EKS add-on {name}. Pass one of {', '.join(addons)}")
         roles = [{"serviceAccount": account, "roleArn": role_arn(role)} for account, role in (pod_roles or {}).items()]
         self._addon = eks.CfnAddon(
             self,

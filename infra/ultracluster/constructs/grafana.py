@@ -23,7 +23,7 @@ class GrafanaWorkspace(Construct):
     """A Grafana workspace that may query the metrics of `metrics`, and nothing else in the account.
 
     With `identity_center`, assign an Admin user after creation, which CloudFormation cannot do. Raises InvalidArgument
-    for `auth: none`, which asks for no workspace.
+    for `auth: none`.
     """
 
     def __init__(self, scope: Construct, id: str, *, settings: Grafana, metrics: PrometheusWorkspace) -> None:
@@ -87,4 +87,4 @@ def _authentication(settings: Grafana) -> dict[str, Any]:
     if settings.auth == "saml":
         saml = {"idpMetadata": {"url": settings.saml_metadata_url}}
         return {"authentication_providers": ["SAML"], "saml_configuration": saml}
-    raise InvalidArgument("auth is none, which asks for no workspace; allowed are identity_center and saml")
+    raise InvalidArgument("auth is none, with which no workspace is created. Set identity_center or saml")

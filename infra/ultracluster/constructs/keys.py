@@ -23,7 +23,7 @@ ENCRYPT = ("kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*")
 class DataKey(Construct):
     """A customer managed KMS key with yearly rotation. Retained on delete and on replacement.
 
-    The key policy trusts the account, so IAM policies decide who uses the key. CDK constructs take it as an `IKeyRef`;
+    The key policy trusts the account, so IAM policies decide who uses the key. CDK constructs accept it as an `IKeyRef`;
     those that want an L2 take `key`.
     """
 

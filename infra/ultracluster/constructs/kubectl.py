@@ -169,7 +169,7 @@ def _descendant(construct: IConstruct, *path: str) -> IConstruct:
 
 
 class UnknownChart(UltraclusterError, ValueError):
-    """A Helm chart that the catalogue does not hold."""
+    """The catalogue has no such Helm chart."""
 
 
 class HelmRelease(Construct):
@@ -198,7 +198,7 @@ class HelmRelease(Construct):
     ) -> None:
         super().__init__(scope, id)
         if chart not in charts:
-            raise UnknownChart(f"the catalogue has no chart {chart}; it holds {', '.join(charts)}")
+            raise UnknownChart(f"the catalogue has no chart {chart}. Pass one of {', '.join(charts)}")
         source = release_source(charts[chart], mirror)
         self.resource = CfnResource(
             self,

@@ -24,7 +24,7 @@ LINK_ROLE = "aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/AWSService
 class S3Links(Construct):
     """Data repository associations, created one after the other, and the key policy statements that they need.
 
-    `buckets` holds the buckets by the names that `settings` use. FSx queues associations, and how many it accepts at
+    `buckets` maps the names that `settings` use to buckets. FSx queues associations, and how many it accepts at
     once is not documented. An association may import the listing of a whole bucket when it is created, which can take
     hours: keep it in a stack that no node waits for. Raises InvalidArgument for a bucket that `buckets` lacks.
     """

@@ -20,7 +20,7 @@ def own_arn(service: str, resource: str) -> str:
 def stack_suffix() -> str:
     """Eight characters that differ each time the stack is created: the start of the UUID in the stack id.
 
-    A stack whose names hold them can be created again beside the resources that an earlier one retained. Written as
+    A stack with them in its names can be created again beside resources that an earlier one retained. Written as
     JSON, once for all stacks: with `Fn` each function is a message to Node.
     """
     uuid = {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "AWS::StackId"}]}]}
@@ -28,7 +28,7 @@ def stack_suffix() -> str:
 
 
 def stable_name(scope: IConstruct, resource: IConstruct | str) -> str:
-    """Part of a construct id that stands for `resource` and is the same at each synth: of an id, its hash."""
+    """Part of a construct id for `resource` that is the same at each synth: its unique id, or the hash of an id."""
     if not isinstance(resource, str):
         return Names.node_unique_id(resource.node)
     resolved = json.dumps(Stack.of(scope).resolve(resource), sort_keys=True)

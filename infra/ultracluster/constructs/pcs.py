@@ -59,7 +59,7 @@ LOGIN_VOLUME_GIB = 100
 class SlurmCluster(Construct):
     """What every PCS cluster gives, whether this app creates it or it exists already.
 
-    PCS takes one change of a cluster at a time, with everything else active: node groups and queues are therefore
+    PCS accepts one change of a cluster at a time, with everything else active: node groups and queues are therefore
     deployed one after the other, in the order in which they are added (AWS PCS User Guide, "Updating a cluster", 2026).
     """
 
@@ -182,7 +182,7 @@ class PcsCluster(SlurmCluster):
 
     `nodes` is the largest number of nodes that the cluster must manage; with size auto it decides the size. Name, size,
     subnet and security group of a cluster never change: a deployment that changes them fails because the name is taken.
-    With accounting, the cluster is retained when its stack is deleted, since it holds the job history. The name
+    With accounting, the cluster is retained when its stack is deleted, since it contains the job history. The name
     defaults to that of the stack. Logs go to `log_group`, whose name must start with /aws/vendedlogs/; without one, a
     log group encrypted with `key` is created; without either, logs are not delivered.
     """
@@ -353,7 +353,9 @@ def _mount(file_system: LustreFileSystem | None) -> LustreMount | None:
 def _size(settings: PcsControlPlane, nodes: int) -> str:
     size = smallest_size(nodes) if settings.size == "auto" else settings.size
     if size is None:
-        raise InvalidArgument(f"nodes is {nodes}; the largest PCS cluster manages {max(SIZES.values())}")
+        raise InvalidArgument(
+            f"nodes is {nodes}. Pass at most {max(SIZES.values())}, the limit of the largest PCS cluster"
+        )
     return size.upper()
 
 

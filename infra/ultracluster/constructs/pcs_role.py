@@ -12,7 +12,7 @@ from ultracluster.constructs.launch_templates import SESSION_MANAGER_ACTIONS
 from ultracluster.constructs.roles import managed_policy, trust_policy
 
 ROLE_PATH = "/aws-pcs/"
-"""PCS takes only instance profiles whose role has this path (AWS PCS User Guide, "Instance profiles", 2026)."""
+"""PCS accepts only instance profiles whose role has this path (AWS PCS User Guide, "Instance profiles", 2026)."""
 
 
 @jsii.implements(IRoleRef, IInstanceProfileRef, iam.IGrantable)

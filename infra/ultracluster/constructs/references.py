@@ -27,7 +27,7 @@ Role = IRoleRef | str
 _TOKEN = "${Token["  # noqa: S105 - how the CDK writes a value that is known only at deployment
 _IDS: dict[str, tuple[str, ...]] = {
     "VPC": ("vpc-",),
-    # before a look-up has been made, the CDK gives dummies: s-12345 for public and p-12345 for private subnets
+    # dummy values of the CDK before a look-up: s-12345 for public and p-12345 for private subnets
     "subnet": ("subnet-", "s-", "p-"),
     "security group": ("sg-",),
 }
