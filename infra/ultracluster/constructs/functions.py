@@ -35,8 +35,8 @@ ACCEPTED = {
 class InlineResource(Construct):
     """A custom resource that the code of `handlers/<handler>.py` creates, updates and deletes.
 
-    The template contains the code: no asset, no Docker, nothing fetched at synth. The execution role allows `statements`,
-    mappings with Action and Resource, and writing the function's log.
+    The template contains the code: no asset, no Docker, nothing fetched at synth. The execution role allows
+    `statements`, mappings with Action and Resource, and writing the function's log.
     """
 
     def __init__(

@@ -61,8 +61,8 @@ class Karpenter(Construct):
     Policies recognise the nodes by their tags. Deploy Karpenter's release after `pod_identity_association`, since pods
     assume their role only when they start.
 
-    Source: Karpenter 1.14, "CloudFormation" reference. That checks a tag whose key contains the cluster's name. Here the
-    value of a tag is checked: Karpenter sets both tags, and condition keys must be known at synth.
+    Source: Karpenter 1.14, "CloudFormation" reference. That checks a tag whose key contains the cluster's name. Here
+    the value of a tag is checked: Karpenter sets both tags, and condition keys must be known at synth.
     """
 
     pod_identity_association: eks.CfnPodIdentityAssociation

@@ -23,8 +23,8 @@ ENCRYPT = ("kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*")
 class DataKey(Construct):
     """A customer managed KMS key with yearly rotation. Retained on delete and on replacement.
 
-    The key policy trusts the account, so IAM policies decide who uses the key. CDK constructs accept it as an `IKeyRef`;
-    those that want an L2 take `key`.
+    The key policy trusts the account, so IAM policies decide who uses the key. CDK constructs accept it as an
+    `IKeyRef`; pass `key` to those that want an L2.
     """
 
     def __init__(self, scope: Construct, id: str, *, description: str) -> None:

@@ -27,8 +27,8 @@ class LogGroup(Construct):
     """A log group, encrypted with `key`, that keeps events for a year. Retained on delete and on replacement.
 
     The key policy must let CloudWatch Logs use the key for groups whose names match `pattern`: a wildcard that covers
-    `name` and contains no token. A DataKey or an L2 key of the app is changed; `key_policy_statements` are what the owner
-    of another key must add.
+    `name` and contains no token. A statement is added to the policy of a DataKey or an L2 key of the app; the owner of
+    another key must add `key_policy_statements`.
     """
 
     key_policy_statements: tuple[iam.PolicyStatement, ...]
