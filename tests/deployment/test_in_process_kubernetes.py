@@ -3,6 +3,7 @@
 import pytest
 
 from tests.deployment.in_process import CREATED_HERE, client, cluster, deployed_whole, objects
+from tests.deployment.whole import WholeEnvironment
 from tests.synthesis import FILES
 from ultracluster.config.loader import load
 from ultracluster.localaws.services.kubernetes import contents
@@ -13,6 +14,10 @@ def deployed(request):
     """A deployed environment."""
     with deployed_whole(request.param) as environment:
         yield environment
+
+
+class TestWholeEnvironment(WholeEnvironment):
+    pass
 
 
 def node_groups(environment):

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.deployment.in_process import CREATED_HERE, client, deployed_whole
+from tests.deployment.whole import WholeEnvironment
 from tests.synthesis import FILES
 from ultracluster.config.loader import load
 
@@ -12,6 +13,10 @@ def deployed(request):
     """A deployed environment."""
     with deployed_whole(request.param) as environment:
         yield environment
+
+
+class TestWholeEnvironment(WholeEnvironment):
+    pass
 
 
 def test_the_cluster_manages_every_group_and_queue_of_the_file(deployed):
