@@ -17,4 +17,4 @@ class MissingExtra(UltraclusterError, ImportError):
 
 
 class InvalidArgument(UltraclusterError, ValueError):
-    """An argument of a construct has a value, or is missing, so that nothing can be deployed."""
+    """A construct argument is missing, or has a value that cannot be deployed."""

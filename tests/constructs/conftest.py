@@ -52,16 +52,16 @@ def synth() -> Callable[[Callable[[cdk.Stack], object]], Template]:
 
 
 @pytest.fixture(scope="session")
-def place() -> Callable[[cdk.Stack], dict[str, object]]:
+def place() -> Callable[..., dict[str, object]]:
     """Imports a VPC, a subnet and security groups into a stack."""
 
-    def place(stack: cdk.Stack) -> dict[str, object]:
+    def place(stack: cdk.Stack, *, efa: bool = False) -> dict[str, object]:
         group = ec2.SecurityGroup.from_security_group_id
         return {
             "vpc": ec2.Vpc.from_vpc_attributes(stack, "Vpc", vpc_id="vpc-1", availability_zones=["us-east-2b"]),
             "subnet": ec2.Subnet.from_subnet_id(stack, "Subnet", "subnet-1"),
             "clients": group(stack, "Clients", "sg-clients"),
-            "efa_clients": group(stack, "EfaClients", "sg-efa"),
+            **({"efa_clients": group(stack, "EfaClients", "sg-efa")} if efa else {}),
         }
 
     return place

@@ -8,6 +8,7 @@ from aws_cdk.assertions import Template
 from ultracluster.catalog import catalog, interface_layout
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.constructs.launch_templates import AcceleratedLaunchTemplate, CpuLaunchTemplate, group_name
+from ultracluster.errors import InvalidArgument
 
 BLOCK = {"type": "capacity_block", "reservation_id": "cr-0123456789abcdef0"}
 ULTRASERVER = {
@@ -135,3 +136,9 @@ def test_another_instance_type_gives_a_group_another_name():
     one, other = group_name("train", "p5.48xlarge"), group_name("train", "p5e.48xlarge")
     assert one != other
     assert len(group_name("a" * 18, "p5.48xlarge")) == 25
+
+
+def test_several_ultraservers_are_launched_block_by_block():
+    two = {**ULTRASERVER, "reservation_ids": ["cr-0123456789abcdef0", "cr-0123456789abcdef1"]}
+    with pytest.raises(InvalidArgument, match=r"Pass each of settings\.blocks"):
+        launch_template(group("p6e-gb200.36xlarge", purchase=two, count=18))

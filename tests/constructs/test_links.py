@@ -26,7 +26,7 @@ def file_system(stack, place, **settings):
         for name, each in asked.items()
     }
     lustre = Lustre(**settings)
-    made = TrainingFileSystem(stack, "Lustre", settings=lustre, key=key, **place(stack))
+    made = TrainingFileSystem(stack, "Lustre", settings=lustre, key=key, **place(stack, efa=lustre.efa))
     S3Links(stack, "Links", settings=lustre.links, file_system=made, buckets=buckets)
 
 

@@ -19,7 +19,9 @@ RETAINED = {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}
 
 def file_system(stack, place, **settings):
     key = DataKey(stack, "Key", description="Data")
-    TrainingFileSystem(stack, "Lustre", settings=Lustre(**settings), key=key, **place(stack))
+    TrainingFileSystem(
+        stack, "Lustre", settings=Lustre(**settings), key=key, **place(stack, efa=settings.get("efa", False))
+    )
 
 
 @pytest.fixture(scope="module")

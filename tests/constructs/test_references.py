@@ -8,12 +8,17 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 
+from ultracluster.config.network import CreateNetwork, Network
 from ultracluster.config.storage import Bucket
 from ultracluster.constructs import references
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.eks_roles import EksNodeRole
+from ultracluster.constructs.karpenter import Karpenter
 from ultracluster.constructs.keys import DataKey
+from ultracluster.constructs.links import S3Links
 from ultracluster.constructs.log_groups import LogGroup
+from ultracluster.constructs.metrics import MetricsWorkspace
+from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.constructs.pcs_role import PcsNodeRole
 from ultracluster.constructs.references import WrongReference
 from ultracluster.errors import UltraclusterError
@@ -187,3 +192,21 @@ def test_a_token_is_accepted_in_place_of_an_id(stack, read, name):
 def test_every_wrong_reference_is_an_error_of_the_package():
     assert issubclass(WrongReference, UltraclusterError)
     assert issubclass(WrongReference, TypeError)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda stack: ClusterNetwork(stack, "a", settings=CreateNetwork(), zone="us-east-2b"), "ultracluster.Network"),
+        (lambda stack: MetricsWorkspace(stack, "b", settings={}, key=DataKey(stack, "bk", description="x")), "Observa"),
+        (lambda stack: S3Links(stack, "c", settings=(), file_system="fs-1", buckets={}), "LustreFileSystem"),
+        (lambda stack: Karpenter(stack, "d", cluster="staging"), "KubernetesCluster"),
+        (
+            lambda stack: ClusterNetwork(stack, "e", settings=Network(create=CreateNetwork()), existing_buckets="mine"),
+            "existing_buckets is of type str. Pass a list",
+        ),
+    ],
+)
+def test_a_wrong_argument_is_told_which_class_of_the_package_is_expected(stack, make, told):
+    with pytest.raises(WrongReference, match=told):
+        make(stack)

@@ -9,7 +9,9 @@ from ultracluster.constructs.lustre import TrainingFileSystem
 
 def file_system(stack, place, **settings):
     lustre = Lustre(capacity_gib=9600, throughput_mbps_per_tib=500, **settings)
-    TrainingFileSystem(stack, "Lustre", settings=lustre, key=DataKey(stack, "Key", description="Data"), **place(stack))
+    TrainingFileSystem(
+        stack, "Lustre", settings=lustre, key=DataKey(stack, "Key", description="Data"), **place(stack, efa=lustre.efa)
+    )
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from ultracluster.config.storage import Bucket
 from ultracluster.constructs.acknowledgements import acknowledge
 from ultracluster.constructs.cloudwatch import service_metric
 from ultracluster.constructs.keys import DECRYPT, ENCRYPT, grant_key
-from ultracluster.constructs.names import ACCOUNT, PARTITION, bucket_prefix, stack_suffix
-from ultracluster.constructs.references import key_arn
+from ultracluster.constructs.names import ACCOUNT, PARTITION, bucket_prefix, stack_suffix, unique_in_stack
+from ultracluster.constructs.references import expect, key_arn
 from ultracluster.constructs.roles import policy_document
 from ultracluster.errors import InvalidArgument
 
@@ -68,6 +68,7 @@ class TrainingBucket(Construct):
 
     def __init__(self, scope: Construct, id: str, *, settings: Bucket, key: IKeyRef | None = None) -> None:
         super().__init__(scope, id)
+        expect(settings, Bucket, "settings")
         self._key = key
         self._resource: s3.CfnBucket | None = None
         if settings.existing:
@@ -100,7 +101,7 @@ class TrainingBucket(Construct):
 
     @property
     def bucket_ref(self) -> BucketReference:
-        """What CDK constructs read of an `IBucketRef`."""
+        """Lets CDK constructs take this as an `IBucketRef`."""
         return BucketReference(bucket_arn=self._arn, bucket_name=self._name)
 
     @property
@@ -159,7 +160,7 @@ class TrainingBucket(Construct):
         return s3.CfnBucket(
             Construct(self, "Resource"),
             "Resource",
-            bucket_name=f"{bucket_prefix(self)}-{id.lower()[:23]}-{stack_suffix()}",
+            bucket_name=f"{bucket_prefix(self)}-{unique_in_stack(self, id.lower(), room=23)}-{stack_suffix()}",
             bucket_encryption=_encryption({"serverSideEncryptionByDefault": with_key, "bucketKeyEnabled": True}),
             lifecycle_configuration={"rules": [_lifecycle(old_versions)]},
             logging_configuration={

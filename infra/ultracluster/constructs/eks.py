@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
 
 import jsii
-from aws_cdk import Aws, Stack, Token
+from aws_cdk import Aws, Duration, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk.interfaces import ResourceEnvironment
@@ -25,11 +25,13 @@ from ultracluster.constructs.cloudwatch import service_metric
 from ultracluster.constructs.eks_nodes import EksNodeGroup, SystemNodeGroup
 from ultracluster.constructs.launch_templates import AcceleratedLaunchTemplate, CpuLaunchTemplate
 from ultracluster.constructs.log_groups import LogGroup
-from ultracluster.constructs.names import own_arn, stable_name, stack_suffix
+from ultracluster.constructs.names import own_arn, stable_name, stack_label, stack_suffix
 from ultracluster.constructs.references import (
     Role,
     SecurityGroup,
     Subnet,
+    expect,
+    expect_list,
     key_arn,
     log_group_name,
     role_arn,
@@ -86,7 +88,7 @@ class KubernetesCluster(Construct):
 
     @property
     def cluster_ref(self) -> ClusterReference:
-        """What CDK constructs read of an `IClusterRef`."""
+        """Lets CDK constructs take this as an `IClusterRef`."""
         return ClusterReference(cluster_arn=self.cluster_arn, cluster_name=self.cluster_name)
 
     @property
@@ -128,6 +130,7 @@ class KubernetesCluster(Construct):
         self, role: Role, *, groups: Sequence[str], scope: Construct | None = None, id: str | None = None
     ) -> eks.CfnAccessEntry:
         """Maps a role to Kubernetes groups, by an access entry; RBAC decides what the groups may do."""
+        expect_list(groups, "groups")
         return self._access_entry(role, scope, id, kubernetes_groups=list(groups))
 
     def add_addon(
@@ -236,8 +239,9 @@ class KubernetesCluster(Construct):
         return service_metric("AWS/EKS", name, {"ClusterName": self.cluster_name}, options)
 
     def metric_pending_pods(self, **options: Any) -> "cloudwatch.Metric":
-        """Pods that wait for a node."""
-        return self.metric("scheduler_pending_pods", **{"statistic": "Sum", **options})
+        """Pods that wait for a node, minute by minute."""
+        minute = {"period": Duration.minutes(1), "statistic": "Sum"}
+        return self.metric("scheduler_pending_pods", **{**minute, **options})
 
     def _endpoint(self) -> ClusterEndpoint:
         return ClusterEndpoint(
@@ -271,6 +275,9 @@ class EksCluster(KubernetesCluster):
     to /aws/eks/NAME/cluster: without a `log_group` of that name, one is created, encrypted with `key` and retained. The
     cluster is created after it, since EKS would create an unencrypted one.
 
+    EKS installs no add-on by itself. Nodes become ready with vpc-cni and kube-proxy, pods resolve names with coredns,
+    and roles of pods need eks-pod-identity-agent: add them with `add_addon`.
+
     Source: EKS User Guide (2026); AWS::EKS::Cluster.
     """
 
@@ -288,6 +295,7 @@ class EksCluster(KubernetesCluster):
         log_group: ILogGroupRef | None = None,
     ) -> None:
         super().__init__(scope, id)
+        expect(settings, EksControlPlane, "settings")
         policy = {"AmazonEKSClusterPolicy": "What EKS itself asks of the role of a cluster; AWS keeps it up to date."}
         role = service_role(
             self, "Role", service="eks.amazonaws.com", description="Control plane of a cluster", aws_policies=policy
@@ -295,7 +303,7 @@ class EksCluster(KubernetesCluster):
         public = settings.endpoint == "public_and_private"
         self.service_network = service_network(vpc_cidr)
         self.kubernetes_version = settings.kubernetes_version
-        name = name or f"{Stack.of(self).stack_name}-{stack_suffix()}"
+        name = name or f"{stack_label(self)}-{stack_suffix()}"
         cluster = eks.CfnCluster(
             self,
             "Resource",
@@ -375,6 +383,7 @@ class EksAddon(Construct):
         pod_roles: Mapping[str, Role] | None = None,
     ) -> None:
         super().__init__(scope, id)
+        expect(cluster, KubernetesCluster, "cluster")
         if name not in addons:
             raise UnknownAddon(f"the catalogue has no EKS add-on {name}. Pass one of {', '.join(addons)}")
         roles = [{"serviceAccount": account, "roleArn": role_arn(role)} for account, role in (pod_roles or {}).items()]

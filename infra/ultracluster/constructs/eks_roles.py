@@ -51,7 +51,7 @@ class EksNodeRole(Construct):
 
     @property
     def role_ref(self) -> RoleReference:
-        """What CDK constructs read of an `IRoleRef`."""
+        """Lets CDK constructs take this as an `IRoleRef`."""
         return RoleReference(role_arn=self.role_arn, role_name=self.role_name)
 
     @property

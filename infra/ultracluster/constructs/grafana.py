@@ -14,6 +14,7 @@ from ultracluster.catalog.grafana import VERSION
 from ultracluster.config.observability import Grafana
 from ultracluster.constructs.metrics import QUERY_ACTIONS, PrometheusWorkspace
 from ultracluster.constructs.names import ACCOUNT, own_arn
+from ultracluster.constructs.references import expect
 from ultracluster.constructs.roles import managed_policy, service_role
 from ultracluster.errors import InvalidArgument
 
@@ -28,6 +29,8 @@ class GrafanaWorkspace(Construct):
 
     def __init__(self, scope: Construct, id: str, *, settings: Grafana, metrics: PrometheusWorkspace) -> None:
         super().__init__(scope, id)
+        expect(settings, Grafana, "settings")
+        expect(metrics, PrometheusWorkspace, "metrics")
         role = self._role(metrics)
         self._workspace = grafana.CfnWorkspace(
             self,
@@ -55,7 +58,7 @@ class GrafanaWorkspace(Construct):
 
     @property
     def workspace_ref(self) -> WorkspaceReference:
-        """What CDK constructs read of an `IWorkspaceRef`."""
+        """Lets CDK constructs take this as an `IWorkspaceRef`."""
         return WorkspaceReference(workspace_id=self.workspace_id)
 
     @property

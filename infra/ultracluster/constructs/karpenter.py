@@ -11,6 +11,7 @@ from ultracluster.constructs.acknowledgements import acknowledge, wildcards
 from ultracluster.constructs.eks import KubernetesCluster
 from ultracluster.constructs.eks_roles import EksNodeRole
 from ultracluster.constructs.names import ACCOUNT, PARTITION, REGION, own_arn
+from ultracluster.constructs.references import expect
 from ultracluster.constructs.roles import PODS, managed_policy, service_role
 from ultracluster.kubernetes.karpenter import KARPENTER_ACCOUNT
 
@@ -70,6 +71,7 @@ class Karpenter(Construct):
 
     def __init__(self, scope: Construct, id: str, *, cluster: KubernetesCluster) -> None:
         super().__init__(scope, id)
+        expect(cluster, KubernetesCluster, "cluster")
         self._cluster = cluster
         self._node_role = EksNodeRole(self, "Nodes")
         eks.CfnAccessEntry(

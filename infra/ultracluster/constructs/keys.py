@@ -1,11 +1,12 @@
 """KMS keys, and what their key policies allow."""
 
+import json
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import jsii
-from aws_cdk import Annotations, RemovalPolicy
+from aws_cdk import Annotations, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk.interfaces import ResourceEnvironment
@@ -53,7 +54,7 @@ class DataKey(Construct):
 
     @property
     def key_ref(self) -> KeyReference:
-        """What CDK constructs read of an `IKeyRef`."""
+        """Lets CDK constructs take this as an `IKeyRef`."""
         return KeyReference(key_arn=self._arn, key_id=self.key_id)
 
     @property
@@ -108,6 +109,7 @@ def add_to_key_policy(scope: Construct, key: IKeyRef, statement: Mapping[str, An
     wanted = iam.PolicyStatement.from_json({"Effect": "Allow", **statement})
     if hasattr(key, "add_to_resource_policy") and key.add_to_resource_policy(wanted).statement_added:
         return ()
-    message = f"the key policy is not managed by this app. Its owner must add this statement: {wanted.to_string()}"
+    shown = json.dumps(Stack.of(scope).resolve(wanted.to_statement_json()))
+    message = f"the key policy is not managed by this app. Its owner must add this statement: {shown}"
     Annotations.of(scope).add_warning_v2("ultracluster:key-policy", message)
     return (wanted,)

@@ -19,7 +19,16 @@ from ultracluster.constructs.acknowledgements import acknowledge
 from ultracluster.constructs.eks import KubernetesCluster
 from ultracluster.constructs.functions import CALLED_BY_CLOUDFORMATION
 from ultracluster.constructs.log_groups import log_group
-from ultracluster.constructs.references import SecurityGroup, Subnet, Vpc, security_group_id, subnet_id, vpc_id
+from ultracluster.constructs.references import (
+    SecurityGroup,
+    Subnet,
+    Vpc,
+    expect,
+    expect_list,
+    security_group_id,
+    subnet_id,
+    vpc_id,
+)
 from ultracluster.constructs.roles import managed_policy, service_role
 from ultracluster.errors import MissingExtra, UltraclusterError
 
@@ -95,6 +104,7 @@ class KubectlProvider(Construct):
         key: IKeyRef,
     ) -> None:
         super().__init__(scope, id)
+        expect(cluster, KubernetesCluster, "cluster")
         self.cluster_name, self._deployed = cluster.cluster_name, []
         role = service_role(self, "Role", service="lambda.amazonaws.com", description="Helm and kubectl of a cluster")
         logs = log_group(self, "Logs", name="/aws/lambda/kubectl", key=key)
@@ -197,6 +207,7 @@ class HelmRelease(Construct):
         after: Sequence[IDependable] = (),
     ) -> None:
         super().__init__(scope, id)
+        expect(provider, KubectlProvider, "provider")
         if chart not in charts:
             raise UnknownChart(f"the catalogue has no chart {chart}. Pass one of {', '.join(charts)}")
         source = release_source(charts[chart], mirror)
@@ -240,6 +251,8 @@ class KubernetesObjects(Construct):
         after: Sequence[IDependable] = (),
     ) -> None:
         super().__init__(scope, id)
+        expect(provider, KubectlProvider, "provider")
+        expect_list(objects, "objects")
         self.resource = CfnResource(
             self,
             "Resource",

@@ -17,7 +17,8 @@ from ultracluster.catalog import Interface
 from ultracluster.catalog.instance_types import Architecture
 from ultracluster.config.launch import Launch
 from ultracluster.config.node_groups import Controller, NodeGroup
-from ultracluster.constructs.references import SecurityGroup, Subnet, security_group_id, subnet_id
+from ultracluster.constructs.references import SecurityGroup, Subnet, expect, security_group_id, subnet_id
+from ultracluster.errors import InvalidArgument
 
 SESSION_MANAGER_ACTIONS = (
     "ssm:UpdateInstanceInformation",
@@ -59,12 +60,12 @@ class NodeLaunchTemplate(Construct):
 
     @cached_property
     def latest_version_number(self) -> str:
-        """Number of the newest version. Launch from it: a fixed number never sees a change of the template."""
+        """Number of the newest version. Nodes that are launched from a fixed version do not get later changes."""
         return self._template.attr_latest_version_number
 
     @property
     def launch_template_ref(self) -> LaunchTemplateReference:
-        """What CDK constructs read of an `ILaunchTemplateRef`."""
+        """Lets CDK constructs take this as an `ILaunchTemplateRef`."""
         return LaunchTemplateReference(launch_template_id=self.launch_template_id)
 
     @property
@@ -93,6 +94,11 @@ class AcceleratedLaunchTemplate(NodeLaunchTemplate):
         tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, id)
+        expect(settings, NodeGroup, "settings")
+        if len(settings.blocks()) > 1:
+            raise InvalidArgument(
+                f"settings name {len(settings.blocks())} UltraServers. Pass each of settings.blocks()"
+            )
         launch = settings.launch
         interfaces = settings.layout(control_plane)
         groups = [security_group_id(group) for group in security_groups]

@@ -14,7 +14,7 @@ from ultracluster.constructs.buckets import TrainingBucket, encryption_key
 from ultracluster.constructs.keys import add_to_key_policy
 from ultracluster.constructs.lustre import LustreFileSystem
 from ultracluster.constructs.names import ACCOUNT, PARTITION, REGION, bucket_prefix
-from ultracluster.constructs.references import bucket_reference
+from ultracluster.constructs.references import bucket_reference, expect
 from ultracluster.errors import InvalidArgument
 
 LINK_ROLE = "aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/AWSServiceRoleForFSxS3Access_*"
@@ -42,6 +42,7 @@ class S3Links(Construct):
         buckets: Mapping[str, IBucketRef],
     ) -> None:
         super().__init__(scope, id)
+        expect(file_system, LustreFileSystem, "file_system")
         if missing := [link.bucket for link in settings if link.bucket not in buckets]:
             raise InvalidArgument(f"buckets has no {', '.join(missing)}. Pass each bucket by the name in settings")
         self._associations: list[fsx.CfnDataRepositoryAssociation] = []

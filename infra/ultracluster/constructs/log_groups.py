@@ -3,7 +3,7 @@
 from functools import cached_property
 
 import jsii
-from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk.interfaces import ResourceEnvironment
@@ -12,11 +12,14 @@ from aws_cdk.interfaces.aws_logs import ILogGroupRef, LogGroupReference
 from constructs import Construct
 
 from ultracluster.constructs.keys import add_to_key_policy
-from ultracluster.constructs.names import REGION, own_arn, stack_suffix
+from ultracluster.constructs.names import REGION, own_arn, stack_label, stack_suffix, unique_in_stack
 from ultracluster.constructs.references import key_arn, log_group_name
 
 LOGS_ACTIONS = ("kms:Decrypt*", "kms:Describe*", "kms:Encrypt*", "kms:GenerateDataKey*", "kms:ReEncrypt*")
 """What CloudWatch Logs does with a key (CloudWatch Logs User Guide, "Encrypt log data using AWS KMS", 2026)."""
+
+LONGEST_PREFIX = 500
+"""Characters of a log group's name before its suffix; 512 are allowed (CloudWatch Logs API, CreateLogGroup)."""
 
 RETENTION_DAYS = 365
 """How long log groups keep events."""
@@ -64,7 +67,7 @@ class LogGroup(Construct):
 
     @property
     def log_group_ref(self) -> LogGroupReference:
-        """What CDK constructs read of an `ILogGroupRef`."""
+        """Lets CDK constructs take this as an `ILogGroupRef`."""
         return LogGroupReference(log_group_arn=self.log_group_arn, log_group_name=self.log_group_name)
 
     @property
@@ -83,7 +86,7 @@ def log_group(scope: Construct, id: str, *, name: str, key: IKeyRef) -> LogGroup
 
     The suffix differs each time the stack is created, so a retained group is never in the way of the next stack.
     """
-    start = f"{name}/{Stack.of(scope).stack_name}"
+    start = unique_in_stack(scope, f"{name}/{stack_label(scope)}", room=LONGEST_PREFIX)
     return LogGroup(scope, id, name=f"{start}-{stack_suffix()}", pattern=f"{start}-*", key=key)
 
 

@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import jsii
-from aws_cdk import CfnResource, RemovalPolicy, Stack
+from aws_cdk import CfnResource, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_iam as iam
@@ -17,7 +17,16 @@ from ultracluster.config.storage import Lustre
 from ultracluster.constructs.cloudwatch import service_metric
 from ultracluster.constructs.log_groups import arn_without_wildcard, log_group
 from ultracluster.constructs.names import REGION, stable_name
-from ultracluster.constructs.references import SecurityGroup, Subnet, Vpc, key_arn, security_group_id, subnet_id, vpc_id
+from ultracluster.constructs.references import (
+    SecurityGroup,
+    Subnet,
+    Vpc,
+    expect,
+    key_arn,
+    security_group_id,
+    subnet_id,
+    vpc_id,
+)
 from ultracluster.constructs.root_squash import RootSquash
 from ultracluster.constructs.security_groups import ALL_TRAFFIC, Ports, allow, security_group
 from ultracluster.errors import InvalidArgument
@@ -51,7 +60,7 @@ class LustreFileSystem(Construct):
 
     @property
     def file_system_ref(self) -> FileSystemReference:
-        """What CDK constructs read of an `IFileSystemRef`."""
+        """Lets CDK constructs take this as an `IFileSystemRef`."""
         return FileSystemReference(file_system_id=self.file_system_id)
 
     @property
@@ -111,8 +120,9 @@ class LustreFileSystem(Construct):
         return service_metric("AWS/FSx", name, {"FileSystemId": self.file_system_id}, options)
 
     def metric_free_data_storage_capacity(self, **options: Any) -> "cloudwatch.Metric":
-        """Free capacity in bytes, of all object storage targets together with the statistic Sum."""
-        return self.metric("FreeDataStorageCapacity", **{"statistic": "Sum", **options})
+        """Free capacity in bytes of all object storage targets, minute by minute."""
+        minute = {"period": Duration.minutes(1), "statistic": "Sum"}
+        return self.metric("FreeDataStorageCapacity", **{**minute, **options})
 
     def metric_data_read_bytes(self, **options: Any) -> "cloudwatch.Metric":
         """Bytes that clients read."""
@@ -148,6 +158,9 @@ class TrainingFileSystem(LustreFileSystem):
         efa_clients: SecurityGroup | None = None,
     ) -> None:
         super().__init__(scope, id)
+        expect(settings, Lustre, "settings")
+        if efa_clients and not settings.efa:
+            raise InvalidArgument("efa_clients is passed, but the file system has no EFA. Set efa=True in its settings")
         self.mount_path, self.efa = settings.mount_path, settings.efa
         self.security_group_id, rules = self._access(vpc, clients, efa_clients)
         self._file_system = file_system = self._create(settings, subnet, key)

@@ -12,7 +12,7 @@ from constructs import Construct
 from ultracluster.config.observability import Observability
 from ultracluster.constructs.log_groups import log_group
 from ultracluster.constructs.names import REGION, own_arn
-from ultracluster.constructs.references import key_arn
+from ultracluster.constructs.references import expect, key_arn
 
 QUERY_ACTIONS = ("aps:GetLabels", "aps:GetMetricMetadata", "aps:GetSeries", "aps:QueryMetrics")
 """Read-only actions (Amazon Managed Service for Prometheus User Guide, IAM permissions)."""
@@ -36,7 +36,7 @@ class PrometheusWorkspace(Construct):
 
     @property
     def workspace_ref(self) -> WorkspaceReference:
-        """What CDK constructs read of an `IWorkspaceRef`."""
+        """Lets CDK constructs take this as an `IWorkspaceRef`."""
         return WorkspaceReference(workspace_arn=self.workspace_arn)
 
     @property
@@ -68,6 +68,7 @@ class MetricsWorkspace(PrometheusWorkspace):
 
     def __init__(self, scope: Construct, id: str, *, settings: Observability, key: IKeyRef) -> None:
         super().__init__(scope, id)
+        expect(settings, Observability, "settings")
         errors = log_group(self, "Logs", name="/aws/vendedlogs/prometheus", key=key)
         self.key_policy_statements = errors.key_policy_statements
         workspace = aps.CfnWorkspace(

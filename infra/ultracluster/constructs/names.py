@@ -3,6 +3,7 @@
 import hashlib
 import json
 from functools import cache
+from weakref import WeakKeyDictionary
 
 from aws_cdk import Aws, Names, Stack, Token
 from constructs import IConstruct
@@ -35,6 +36,29 @@ def stable_name(scope: IConstruct, resource: IConstruct | str) -> str:
     return hashlib.sha256(resolved.encode()).hexdigest()[:8]
 
 
+def stack_label(scope: IConstruct) -> str:
+    """Name of the scope's stack; for a nested stack, whose name is a token, one that its place in the app gives."""
+    stack = Stack.of(scope)
+    name = stack.stack_name
+    return Names.unique_resource_name(stack, separator="-", max_length=64) if "${Token[" in name else name
+
+
+def unique_in_stack(scope: IConstruct, name: str, *, room: int) -> str:
+    """`name`, or for the second construct of a stack that asks for it, `name` with the address of `scope`.
+
+    At most `room` characters.
+    """
+    taken = _TAKEN.setdefault(Stack.of(scope), set())
+    name = name[:room]
+    if name in taken:
+        name = f"{name[: room - 9]}-{scope.node.addr[:8]}"
+    taken.add(name)
+    return name
+
+
+_TAKEN: WeakKeyDictionary[Stack, set[str]] = WeakKeyDictionary()
+
+
 def bucket_prefix(scope: IConstruct) -> str:
     """Prefix of the names of a stack's buckets. 30 of S3's 63 characters, so that 23 stay for the bucket's own name."""
-    return Stack.of(scope).stack_name.lower()[:30]
+    return stack_label(scope).lower()[:30]

@@ -18,7 +18,16 @@ from ultracluster.constructs.endpoints import (
     S3Endpoint,
 )
 from ultracluster.constructs.keys import DataKey
-from ultracluster.constructs.references import SecurityGroup, Subnet, Vpc, security_group_id, subnet_id, vpc_id
+from ultracluster.constructs.references import (
+    SecurityGroup,
+    Subnet,
+    Vpc,
+    expect,
+    expect_list,
+    security_group_id,
+    subnet_id,
+    vpc_id,
+)
 from ultracluster.constructs.security_groups import member_group
 from ultracluster.constructs.vpc import ClusterVpc
 from ultracluster.errors import InvalidArgument
@@ -158,6 +167,8 @@ class ClusterNetwork(NodeNetwork):
         karpenter: bool = False,
     ) -> None:
         super().__init__(scope, id)
+        expect(settings, Network, "settings")
+        expect_list(existing_buckets, "existing_buckets")
         self._node_zone = zone
         if settings.create:
             self._cidr = settings.create.cidr

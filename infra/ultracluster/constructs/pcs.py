@@ -32,6 +32,7 @@ from ultracluster.constructs.lustre import LustreFileSystem
 from ultracluster.constructs.references import (
     SecurityGroup,
     Subnet,
+    expect,
     instance_profile_arn,
     security_group_id,
     subnet_id,
@@ -71,7 +72,7 @@ class SlurmCluster(Construct):
 
     @property
     def cluster_ref(self) -> ClusterReference:
-        """What CDK constructs read of an `IClusterRef`."""
+        """Lets CDK constructs take this as an `IClusterRef`."""
         return ClusterReference(cluster_arn=self.cluster_arn)
 
     @property
@@ -206,6 +207,7 @@ class PcsCluster(SlurmCluster):
         name: str | None = None,
     ) -> None:
         super().__init__(scope, id)
+        expect(settings, PcsControlPlane, "settings")
         self.cluster_name = name or Stack.of(self).stack_name
         self.slurm_version = settings.slurm_version
         cluster = pcs.CfnCluster(
@@ -292,6 +294,7 @@ class PcsNodeGroup(Construct):
         image: str = "auto",
     ) -> None:
         super().__init__(scope, id)
+        expect(cluster, SlurmCluster, "cluster")
         group = pcs.CfnComputeNodeGroup(
             self,
             "Resource",
@@ -330,6 +333,7 @@ class PcsQueue(Construct):
         node_groups: Sequence[PcsNodeGroup],
     ) -> None:
         super().__init__(scope, id)
+        expect(cluster, SlurmCluster, "cluster")
         parameters = _custom_settings(settings.slurm_settings)
         pcs.CfnQueue(
             self,
@@ -351,6 +355,8 @@ def _mount(file_system: LustreFileSystem | None) -> LustreMount | None:
 
 
 def _size(settings: PcsControlPlane, nodes: int) -> str:
+    if settings.size != "auto" and SIZES[settings.size] < nodes:
+        raise InvalidArgument(f"a {settings.size} PCS cluster manages {SIZES[settings.size]} nodes, not {nodes}")
     size = smallest_size(nodes) if settings.size == "auto" else settings.size
     if size is None:
         raise InvalidArgument(

@@ -64,12 +64,12 @@ class PcsNodeRole(Construct):
 
     @property
     def role_ref(self) -> RoleReference:
-        """What CDK constructs read of an `IRoleRef`."""
+        """Lets CDK constructs take this as an `IRoleRef`."""
         return RoleReference(role_arn=self.role_arn, role_name=self.role_name)
 
     @property
     def instance_profile_ref(self) -> InstanceProfileReference:
-        """What CDK constructs read of an `IInstanceProfileRef`."""
+        """Lets CDK constructs take this as an `IInstanceProfileRef`."""
         return InstanceProfileReference(
             instance_profile_arn=self.instance_profile_arn, instance_profile_name=self.instance_profile_name
         )

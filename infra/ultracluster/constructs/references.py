@@ -5,6 +5,7 @@ with isinstance, so a wrong object is recognised by the attribute that it lacks.
 Node: constructs read it once and keep the string.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from aws_cdk.interfaces.aws_ec2 import ISecurityGroupRef, ISubnetRef, IVPCRef
@@ -99,12 +100,24 @@ def log_group_name(group: ILogGroupRef) -> str:
     return str(_read(group, "log_group_ref", "aws_logs.ILogGroupRef", "log group").log_group_name)
 
 
+def expect(value: object, kind: type, argument: str) -> None:
+    """Raises WrongReference unless the value of an argument is of a class of this package."""
+    if not isinstance(value, kind):
+        raise WrongReference(f"{argument} is of type {type(value).__name__}. Pass ultracluster.{kind.__name__}")
+
+
+def expect_list(value: object, argument: str) -> None:
+    """Raises WrongReference for text or a mapping where a list is wanted: Python would take it apart."""
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise WrongReference(f"{argument} is of type {type(value).__name__}. Pass a list")
+
+
 def _read(value: object, attribute: str, interface: str, what: str) -> Any:
     try:
         return getattr(value, attribute)
     except AttributeError:
         raise WrongReference(
-            f"the {what} is a {_kind(value)}, which has no {attribute}. "
+            f"the {what} is of type {_kind(value)}, which has no {attribute}. "
             f"Pass an aws_cdk.interfaces.{interface}: an L1, L2 or imported {what}"
         ) from None
 
@@ -112,7 +125,7 @@ def _read(value: object, attribute: str, interface: str, what: str) -> Any:
 def _kind(value: object) -> str:
     """What a caller would call the object: a proxy of an imported resource has no class name of its own."""
     name = type(value).__name__
-    return "resource of another kind" if name == "InterfaceDynamicProxy" else name
+    return "another resource" if name == "InterfaceDynamicProxy" else name
 
 
 def _id(text: str, what: str) -> str:

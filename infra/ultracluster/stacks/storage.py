@@ -32,6 +32,6 @@ class StorageStack(EnvironmentStack):
             vpc=network.vpc_id,
             subnet=network.node_subnet_id,
             clients=network.cluster_security_group_id,
-            efa_clients=network.efa_security_group_id,
+            efa_clients=network.efa_security_group_id if settings.efa else None,
             key=self._key,
         )
