@@ -1,4 +1,4 @@
-"""The base class of all errors of this package."""
+"""The base class of all errors of this package, and the errors that several folders raise."""
 
 
 class UltraclusterError(Exception):
@@ -17,4 +17,4 @@ class MissingExtra(UltraclusterError, ImportError):
 
 
 class InvalidArgument(UltraclusterError, ValueError):
-    """An argument of a construct has a value, or is missing, so that nothing can be deployed."""
+    """An argument of a construct is missing, or has a value that the construct cannot deploy."""

@@ -109,7 +109,7 @@ def application(secret: str) -> Wsgi:
 
 
 def _aws_error(request: Request, status: int, codes: tuple[str, str], message: str) -> Response:
-    """An error in the protocol of the service that the request is for. `codes` are the XML and the JSON protocols'."""
+    """An error in the protocol of the service that the request is for. `codes`: for XML, for JSON."""
     service, content_type = callers.service(request), request.content_type or ""
     query = "form-urlencoded" in content_type or "Action" in request.args
     if "json" in content_type or not (query or service in XML_SERVICES):

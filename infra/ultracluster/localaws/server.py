@@ -1,4 +1,4 @@
-"""The embedded AWS as a background process on loopback: start it, ask for it, stop it.
+"""The embedded AWS as a background process on loopback: start it, find it, stop it.
 
 Its folder holds `env` (shell exports for any AWS client), `secret`, `pid`, `port`, `log` and `lock`. Each start makes a
 new secret, and the server answers only requests that are signed with it: only the owner can read the folder.
