@@ -1,4 +1,4 @@
-"""The base class of all errors of this package."""
+"""The base class of all errors of this package, and the errors that several folders raise."""
 
 
 class UltraclusterError(Exception):

@@ -337,12 +337,12 @@ def test_a_team_that_may_borrow_can_use_the_whole_fleet():
 @pytest.mark.parametrize(
     ("team", "gpus", "node_group", "said"),
     [
-        ("reserch", 8, None, "reserch is not a team of staging; there are pretrain, research. Did you mean research?"),
-        ("pretrain", 8, "small", "small is not a node group of pretrain; there are train"),
-        ("pretrain", 12, None, "12 GPUs do not fill whole nodes: p5en.48xlarge has 8; take 8 or 16"),
-        ("pretrain", 4, None, "take 8"),
-        ("pretrain", 0, None, "take 8"),
-        ("pretrain", -8, None, "take 8"),
+        ("reserch", 8, None, "reserch is not a team of staging; allowed: pretrain, research. Did you mean research?"),
+        ("pretrain", 8, "small", "small is not a node group of pretrain; allowed: train"),
+        ("pretrain", 12, None, "12 GPUs are not whole nodes: p5en.48xlarge has 8; request 8 or 16"),
+        ("pretrain", 4, None, "request 8"),
+        ("pretrain", 0, None, "request 8"),
+        ("pretrain", -8, None, "request 8"),
         (
             "pretrain",
             104,

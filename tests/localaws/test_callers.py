@@ -1,7 +1,9 @@
 """Who is served: programs of the owner, by their signature; no web page, no other user of the machine."""
 
+import hashlib
 import http.client
 import json
+import os
 import stat
 import urllib.request
 from collections.abc import Iterator
@@ -279,6 +281,28 @@ def test_changed_request_is_refused(running: server.Server) -> None:
         sqs.create_queue(QueueName="one")
 
 
+def test_body_other_than_the_signed_one_is_refused(running: server.Server) -> None:
+    cloudformation = client(running, "cloudformation")
+
+    def exchange(request: Any, **_: Any) -> None:
+        request.headers["X-Amz-Content-Sha256"] = hashlib.sha256(request.body.encode()).hexdigest()
+        request.body = request.body.replace("good", "evil")
+
+    cloudformation.meta.events.register("before-send.*", exchange)
+    with pytest.raises(ClientError, match="not signed with the secret"):
+        cloudformation.create_stack(StackName="good", TemplateBody="{}")
+
+
+@pytest.mark.parametrize("target", ["[x?AWSAccessKeyId=LOCALAWS123456789012&Signature=x", "/"])
+def test_malformed_request_is_refused(running: server.Server, target: str) -> None:
+    scope = f"{accounts.access_key(accounts.DEFAULT)}/20261121/{REGION}/sts/aws4_request"
+    signed = f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature={'0' * 64}"
+    headers = {**host(running), "Transfer-Encoding": "chunked"}
+    if target == "/":
+        headers["Authorization"] = signed
+    assert refused(send(running, "POST", target, headers, "not a chunk\n"))
+
+
 def test_key_of_an_assumed_role_is_served_and_its_account_is_the_roles(running: server.Server) -> None:
     role = client(running, "sts").assume_role(RoleArn="arn:aws:iam::111122223333:role/r", RoleSessionName="session")
     session = {
@@ -356,8 +380,8 @@ def test_only_the_owner_can_read_folder_and_files(tmp_path: Path) -> None:
     folder = tmp_path / "localaws"
     folder.mkdir(mode=0o755)
     folder.chmod(0o777)
-    for name in ("env", "secret", "log", "lock"):
-        (folder / name).write_text("old")
+    for name, text in {"env": "old", "secret": "s" * 40, "log": "old", "lock": "", "pid": "1", "port": "1"}.items():
+        (folder / name).write_text(text)
         (folder / name).chmod(0o666)
     first = server.start(REGION, folder=folder)
     try:
@@ -379,6 +403,36 @@ def test_each_start_makes_a_new_secret(tmp_path: Path, running: server.Server) -
         server.stop(tmp_path)
     assert len(secrets) == 3
     assert {len(secret) for secret in secrets} == {server.SECRET_LENGTH}
+
+
+def test_files_in_a_folder_that_others_can_write_to_are_not_trusted(tmp_path: Path) -> None:
+    started = server.start(REGION, folder=tmp_path)
+    try:
+        for mode in (0o770, 0o777, 0o701):
+            tmp_path.chmod(mode)
+            assert server.status(tmp_path) is None
+        tmp_path.chmod(0o700)
+        assert server.status(tmp_path) == started
+    finally:
+        server.stop(tmp_path)
+
+
+def test_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(server.ServerError, match="belongs to another user"):
+        server.start(REGION, folder=tmp_path)
+    assert server.status(tmp_path) is None
+
+
+def test_symbolic_link_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir(mode=0o755)
+    (target / "pid").write_text("1")
+    (tmp_path / "link").symlink_to(target)
+    with pytest.raises(server.ServerError, match="is a symbolic link"):
+        server.start(REGION, folder=tmp_path / "link")
+    assert stat.S_IMODE(target.stat().st_mode) == 0o755
+    assert (target / "pid").exists()
 
 
 def test_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:

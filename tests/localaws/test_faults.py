@@ -72,7 +72,7 @@ def test_new_embedded_aws_has_no_faults() -> None:
     [
         ({"name": "earthquake", "on": "A"}, "unknown fault 'earthquake'"),
         ({"name": "throttling", "on": "A", "times": 0}, "times to 1 or more"),
-        ({"name": "throttling", "on": "A", "operations": ("read",)}, "some of create, update, delete"),
+        ({"name": "throttling", "on": "A", "operations": ("read",)}, "one or more of create, update, delete"),
     ],
 )
 def test_unknown_faults_are_refused(arguments: dict[str, object], words: str) -> None:

@@ -150,7 +150,7 @@ def test_charts_that_helm_refuses(stacks: Stacks, changes: dict[str, Any], words
 @pytest.mark.parametrize(
     ("objects", "words"),
     [
-        ({}, "Manifest is no JSON list"),
+        ({}, "Manifest is not a JSON list"),
         ([{"kind": "ConfigMap"}], "lacks apiVersion, metadata.name"),
         ([kueue("ClusterQueue", "q")], 'no matches for kind "ClusterQueue" in version "kueue.x-k8s.io/v1beta2"'),
         ([CONFIG, {**CONFIG, "metadata": {"name": "y", "namespace": "team"}}], 'namespaces "team" not found'),

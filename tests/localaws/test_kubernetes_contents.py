@@ -174,9 +174,9 @@ def test_a_release_needs_an_existing_or_created_namespace() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "is no JSON"),
-        ("{}", "no JSON list"),
-        ("[1]", "item 0 of Manifest is no object"),
+        ("{", "is not JSON"),
+        ("{}", "not a JSON list"),
+        ("[1]", "item 0 of Manifest is not an object"),
         ('[{"kind": "A"}]', "item 0 of Manifest lacks apiVersion, metadata.name"),
         ('[{"apiVersion": "v1", "kind": "A", "metadata": []}]', "lacks metadata.name"),
         ('[{"apiVersion": "v1", "metadata": {"name": "a"}}]', "lacks kind"),

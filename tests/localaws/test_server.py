@@ -1,9 +1,12 @@
 """The embedded AWS as a background process."""
 
+import errno
+import http.client
 import json
 import os
 import socket
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -14,7 +17,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from ultracluster.localaws import accounts, callers, server
+from ultracluster.localaws import accounts, callers, serve, server
 from ultracluster.localaws.faults import Fault
 
 REGION = "us-east-2"
@@ -82,8 +85,70 @@ def test_second_start_keeps_the_server_and_rewrites_the_exports(running: server.
 
 def test_it_listens_on_loopback_only(running: server.Server) -> None:
     port = f":{running.port:04X}"
-    listening = [line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines() if line.split()[3] == "0A"]
-    assert [address for address in listening if address.endswith(port)] == [f"0100007F{port}"]
+    tables = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
+    lines = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()]
+    listening = {line[1] for line in lines if line[3] == "0A" and line[1].endswith(port)}
+    assert f"0100007F{port}" in listening
+    assert listening <= {f"0100007F{port}", f"{'0' * 24}01000000{port}"}
+
+
+def test_no_other_process_can_take_its_port_on_ipv6(running: server.Server) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with pytest.raises(OSError, match="in use"):
+        socket.create_server(("::1", running.port), family=socket.AF_INET6)
+    connection = http.client.HTTPConnection("::1", running.port, timeout=5)
+    connection.request("GET", "/", headers={"Host": f"localhost:{running.port}"})
+    assert connection.getresponse().status == 403
+    connection.close()
+
+
+def test_port_that_is_taken_on_ipv6_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    create, taken = socket.create_server, []
+
+    def create_server(address: tuple[str, int], **options: Any) -> socket.socket:
+        if address[0] == "::1" and not taken:
+            taken.append(address[1])
+            raise OSError(errno.EADDRINUSE, "in use")
+        return create(address if address[0] != "::1" else ("127.0.0.1", 0))
+
+    monkeypatch.setattr(socket, "create_server", create_server)
+    sockets = serve.sockets()
+    assert len(sockets) == 2
+    for opened in sockets:
+        opened.close()
+
+
+def test_machine_without_ipv6_is_served_on_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+    create = socket.create_server
+
+    def create_server(address: tuple[str, int], **options: Any) -> socket.socket:
+        if address[0] == "::1":
+            raise OSError(errno.EADDRNOTAVAIL, "not available")
+        return create(address, **options)
+
+    monkeypatch.setattr(socket, "create_server", create_server)
+    (opened,) = serve.sockets()
+    assert opened.getsockname()[0] == "127.0.0.1"
+    opened.close()
+
+
+def test_modules_of_the_current_folder_are_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('imported from the current folder')")
+    monkeypatch.chdir(tmp_path)
+    server.start(REGION)
+    assert server.stop()
+
+
+def test_requests_bypass_the_users_proxy(running: server.Server) -> None:
+    code = "import boto3; print(boto3.client('sts').get_caller_identity()['Account'])"
+    command = ["sh", "-euc", '. "$0"; "$1" -c "$2"; echo "$no_proxy"', running.folder / "env", sys.executable, code]
+    proxy = {"HTTP_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "NO_PROXY": "example.com"}
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, env=proxy).stdout.split()
+    assert len(shown[0]) == len(accounts.DEFAULT)
+    assert shown[1].endswith(",example.com")
 
 
 def test_it_knows_no_real_credentials(running: server.Server) -> None:

@@ -1,5 +1,6 @@
 """`ultracluster local`: the embedded AWS, which deploys an environment without an AWS account."""
 
+import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,7 +29,7 @@ def up(
 
     With FILE, .localaws/env sets the file's account and Region, and the reservations in the file are created.
     """
-    _require_extra()
+    _prepare()
     import boto3
 
     from ultracluster.config.loader import RefusedEnvironment, load
@@ -53,7 +54,7 @@ def up(
 @app.command()
 def status(as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False) -> None:  # noqa: FBT002
     """List the resources in the embedded AWS. Exits with 1 when it does not run."""
-    _require_extra()
+    _prepare()
     from ultracluster.localaws import server
 
     running = server.status()
@@ -73,7 +74,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print the list 
 @app.command()
 def down() -> None:
     """List the retained resources and stop the embedded AWS, unless a stack is still deployed."""
-    _require_extra()
+    _prepare()
     from ultracluster.localaws import server
 
     running = server.status()
@@ -91,10 +92,14 @@ def down() -> None:
     typer.echo("The embedded AWS has stopped")
 
 
-def _require_extra() -> None:
+def _prepare() -> None:
+    """Exit with 2 without the extra `local`. Otherwise bypass the user's proxy for requests to this machine."""
     if not all(find_spec(name) for name in PACKAGES):
         typer.echo(str(MissingExtra("local", "The embedded AWS")), err=True)
         raise typer.Exit(2)
+    from ultracluster.localaws.server import LOCAL_NAMES
+
+    os.environ["no_proxy"] = f"{LOCAL_NAMES},{os.environ.get('no_proxy') or os.environ.get('NO_PROXY', '')}"
 
 
 def _found(running: "Server") -> list["InventoryRow"]:

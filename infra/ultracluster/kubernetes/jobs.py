@@ -42,7 +42,7 @@ SCRATCH = "/scratch"
 
 
 class JobRefused(UltraclusterError, ValueError):
-    """A job that the environment cannot run. The text says which jobs it can run."""
+    """A job that the environment cannot run. The message says why, and what is allowed."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def _check_gpus(team: Team, group: NodeGroup, gpus: int) -> None:
     if gpus < 1 or gpus % each:
         below = max(gpus // each, 0) * each
         choices = f"{below} or {below + each}" if below else str(each)
-        raise JobRefused(f"{gpus} GPUs do not fill whole nodes: {group.instance_type} has {each}; take {choices}")
+        raise JobRefused(f"{gpus} GPUs are not whole nodes: {group.instance_type} has {each}; request {choices}")
     if gpus > fleet:
         raise JobRefused(f"{gpus} GPUs are too many: {group.name} has {fleet}")
     if gpus > quota and not team.may_borrow:
@@ -134,7 +134,7 @@ def _check_gpus(team: Team, group: NodeGroup, gpus: int) -> None:
 
 def _unknown(name: str, kind: str, known: list[str]) -> str:
     near = get_close_matches(name, known, n=1)
-    return f"{name} is not {kind}; there are {', '.join(known)}" + (f". Did you mean {near[0]}?" if near else "")
+    return f"{name} is not {kind}; allowed: {', '.join(known)}" + (f". Did you mean {near[0]}?" if near else "")
 
 
 def _job_set(job: _Job) -> Object:

@@ -75,7 +75,10 @@ def check_signature(request: Request, secret: str) -> None:
         check = _check_presigned_s3
     else:
         raise NotServed(f"The request is not signed. {_ADVICE}")
-    check(request, secret)
+    try:
+        check(request, secret)
+    except (OSError, ValueError) as error:  # of a URL or a chunked body that cannot be parsed
+        raise NotServed(f"The request is malformed: {error}") from error
 
 
 def service(request: Request) -> str:
@@ -90,7 +93,9 @@ def _check_header(request: Request, secret: str) -> None:
     if not found:
         raise NotServed(f"The request is not signed with AWS Signature Version 4. {_ADVICE}")
     date = request.headers.get("X-Amz-Date", "")
-    payload = request.headers.get("X-Amz-Content-Sha256") or _body_hash(request)
+    # S3 clients sign the hash that they state, or that there is none. All other bodies are hashed here.
+    stated = request.headers.get("X-Amz-Content-Sha256", "") if service(request) == "s3" else ""
+    payload = stated or _body_hash(request)
     _check_version_4(request, secret, found["credential"], found["headers"], found["signature"], date, payload)
 
 

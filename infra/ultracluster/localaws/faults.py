@@ -34,7 +34,7 @@ def inject(name: Name, on: str, *, times: int = 1, operations: tuple[Operation, 
     if name not in NAMES:
         raise ValueError(f"unknown fault {name!r}; use one of {', '.join(NAMES)}")
     if times < 1 or not operations or not set(operations) <= set(OPERATIONS):
-        raise ValueError(f"set times to 1 or more, and operations to some of {', '.join(OPERATIONS)}")
+        raise ValueError(f"set times to 1 or more, and operations to one or more of {', '.join(OPERATIONS)}")
     fault = Fault(name, on, times, tuple(operations))
     with _lock:
         _faults.append(fault)

@@ -58,9 +58,13 @@ def _rules(group: dict[str, Any]) -> str:
         way: any(pair["GroupId"] == group["GroupId"] for rule in group[key] for pair in rule["UserIdGroupPairs"])
         for way, key in (("in", "IpPermissions"), ("out", "IpPermissionsEgress"))
     }
-    counts = f"{len(group['IpPermissions'])} rules in, {len(group['IpPermissionsEgress'])} out"
+    counts = f"{_count(len(group['IpPermissions']), 'rule')} in, {len(group['IpPermissionsEgress'])} out"
     itself = " and ".join(way for way, allowed in own.items() if allowed)
     return f"{group['Description']}: {counts}" + (f", itself {itself}" if itself else "")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 def _placement(clients: Clients) -> Iterator[Row]:
@@ -78,7 +82,7 @@ def _launch_templates(clients: Clients) -> Iterator[Row]:
         interfaces = data.get("NetworkInterfaces", [])
         efa = sum(interface.get("InterfaceType", "").startswith("efa") for interface in interfaces)
         tags = {tag["Key"]: tag["Value"] for spec in data.get("TagSpecifications", ()) for tag in spec["Tags"]}
-        wiring = f"{efa} EFA interfaces" if interfaces else "one interface, no EFA"
+        wiring = _count(efa, "EFA interface") if interfaces else "one interface, no EFA"
         name = tags.get("Name", template["LaunchTemplateName"])
         what = f"{name}: {data.get('InstanceType', 'any type')}, {wiring}, version {latest['VersionNumber']}"
         yield "Launch template", template["LaunchTemplateId"], what
@@ -124,8 +128,7 @@ def _pcs(clients: Clients) -> Iterator[Row]:
             yield "Node group", group["name"], f"{counts} x {config['instanceType']}, {group['purchaseOption'].lower()}"
         for found in pcs.list_queues(clusterIdentifier=cluster["id"])["queues"]:
             queue = pcs.get_queue(clusterIdentifier=cluster["id"], queueIdentifier=found["id"])["queue"]
-            count = len(queue["computeNodeGroupConfigurations"])
-            yield "Queue", queue["name"], f"{count} node group{'s' if count > 1 else ''}"
+            yield "Queue", queue["name"], _count(len(queue["computeNodeGroupConfigurations"]), "node group")
 
 
 def _eks(clients: Clients, contents: Callable[[str], dict[str, Any]]) -> Iterator[Row]:

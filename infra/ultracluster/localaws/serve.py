@@ -1,10 +1,13 @@
-"""The server process: moto's WSGI application with the services added to it, on 127.0.0.1, for its owner only."""
+"""The server process: moto's WSGI application with the services added to it, on loopback, for its owner only."""
 
+import errno
 import json
 import logging
 import os
 import signal
+import socket
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -13,12 +16,12 @@ from xml.sax.saxutils import escape
 
 from moto import mock_aws
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
-from werkzeug.serving import make_server
+from werkzeug.serving import BaseWSGIServer, make_server
 from werkzeug.wrappers import Request, Response
 
 from ultracluster.localaws import activate, callers, faults
 from ultracluster.localaws.api import CloudFormation
-from ultracluster.localaws.server import HOST, SECRET_LENGTH, write_private
+from ultracluster.localaws.server import HOST, HOST_IPV6, SECRET_LENGTH, write_private
 from ultracluster.localaws.services.capacity import seed_reservation
 from ultracluster.localaws.services.kubernetes import contents
 from ultracluster.localaws.stacks import stack_backends
@@ -43,11 +46,34 @@ def main(folder: Path) -> None:
     # The handlers' boto3 clients reach the same services in this process, without the server.
     with mock_aws(config={"iam": {"load_aws_managed_policies": True}}):
         served = application((folder / "secret").read_text())
-        server = make_server(HOST, 0, served, threaded=True, request_handler=MotoRequestHandler)
+        server, *others = [_server(listening, served) for listening in sockets()]
+        for other in others:
+            threading.Thread(target=other.serve_forever, daemon=True).start()
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         write_private(folder / "port", str(server.port))
         write_private(folder / "pid", str(os.getpid()))
         server.serve_forever()
+
+
+def _server(listening: socket.socket, served: Wsgi) -> BaseWSGIServer:
+    host, port = listening.getsockname()[:2]
+    return make_server(host, port, served, threaded=True, request_handler=MotoRequestHandler, fd=listening.fileno())
+
+
+def sockets() -> list[socket.socket]:
+    """Sockets that listen on 127.0.0.1 and, if the machine has IPv6, on the same port of ::1.
+
+    Clients may resolve localhost to either address. Another user who listens on the other one would get their requests.
+    """
+    while True:
+        listening = socket.create_server((HOST, 0))
+        try:
+            port = listening.getsockname()[1]
+            return [listening, socket.create_server((HOST_IPV6, port), family=socket.AF_INET6)]
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                return [listening]
+            listening.close()
 
 
 def application(secret: str) -> Wsgi:
@@ -83,7 +109,7 @@ def application(secret: str) -> Wsgi:
 
 
 def _aws_error(request: Request, status: int, codes: tuple[str, str], message: str) -> Response:
-    """An error in the protocol of the service that the request is for. `codes` are the XML and the JSON protocols'."""
+    """An error in the protocol of the service that the request is for. `codes`: for XML, for JSON."""
     service, content_type = callers.service(request), request.content_type or ""
     query = "form-urlencoded" in content_type or "Action" in request.args
     if "json" in content_type or not (query or service in XML_SERVICES):

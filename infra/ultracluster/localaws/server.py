@@ -1,4 +1,4 @@
-"""The embedded AWS as a background process on loopback: start it, ask for it, stop it.
+"""The embedded AWS as a background process on loopback: start it, find it, stop it.
 
 Its folder holds `env` (shell exports for any AWS client), `secret`, `pid`, `port`, `log` and `lock`. Each start makes a
 new secret, and the server answers only requests that are signed with it: only the owner can read the folder.
@@ -10,6 +10,7 @@ import os
 import secrets
 import shlex
 import signal
+import stat
 import sys
 import time
 import urllib.error
@@ -25,8 +26,15 @@ from ultracluster.localaws import accounts
 
 FOLDER = Path(".localaws")
 HOST = "127.0.0.1"  # never another
+HOST_IPV6 = "::1"
 SECRET_HEADER = "X-Localaws-Secret"  # noqa: S105 - the header's name
 SECRET_LENGTH = 40  # as AWS's secret access keys
+LOCAL_NAMES = f"localhost,.localhost,{HOST}"
+# Requests stay on this machine, whatever proxy the user's environment names.
+NO_PROXY = f"""\
+no_proxy="{LOCAL_NAMES},${{no_proxy:-${{NO_PROXY:-}}}}"
+export no_proxy NO_PROXY="$no_proxy"
+"""
 START_SECONDS = 60
 STOP_SECONDS = 10
 
@@ -125,20 +133,22 @@ def start(region: str, account: str = accounts.DEFAULT, folder: Path = FOLDER) -
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.chmod(0o700)
+        _make_private(folder)
     except OSError as error:
         raise ServerError(f"the embedded AWS cannot use its folder: {error}") from error
     with _locked(folder):
         server = status(folder) or _launch(folder)
         exports = server.environment(region, account)
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in exports.items()]
-        write_private(folder / "env", "".join(lines))
+        write_private(folder / "env", "".join([*lines, NO_PROXY]))
         return server
 
 
 def status(folder: Path = FOLDER) -> Server | None:
-    """The running server of `folder`, if one runs."""
+    """The running server of `folder`, if one runs. Folders that other users can write to are not trusted."""
     try:
+        if not _is_private(folder.lstat()):
+            return None
         pid, port = (int((folder / name).read_text()) for name in ("pid", "port"))
         secret = (folder / "secret").read_text()
         os.kill(pid, 0)  # never send the secret to another user's process on that port
@@ -160,6 +170,33 @@ def stop(folder: Path = FOLDER) -> bool:
     return server is not None
 
 
+def _is_private(found: os.stat_result) -> bool:
+    """Whether this is a folder, not a symbolic link, of this user, and closed to all others."""
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+
+
+def _make_private(folder: Path) -> None:
+    """Close the folder to other users, and remove the files that they may have put there.
+
+    OSError if it is a symbolic link or belongs to another user.
+    """
+    if folder.is_symlink():
+        raise OSError(f"{folder} is a symbolic link")
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        found = os.fstat(opened)
+        if found.st_uid != os.geteuid():
+            raise PermissionError(f"{folder} belongs to another user")
+        if not _is_private(found):
+            os.fchmod(opened, 0o700)
+            if not _is_private(os.fstat(opened)):
+                raise PermissionError(f"the file system of {folder} does not keep permissions")
+            for name in ("env", "lock", "log", "pid", "port", "secret"):
+                (folder / name).unlink(missing_ok=True)
+    finally:
+        os.close(opened)
+
+
 def write_private(file: Path, text: str) -> None:
     """Replace a file by one that only its owner can read."""
     file.unlink(missing_ok=True)
@@ -174,7 +211,8 @@ def _launch(folder: Path) -> Server:
     log = str(folder / "log")
     pid = os.posix_spawn(
         sys.executable,
-        [sys.executable, "-m", "ultracluster.localaws.serve", str(folder.resolve())],
+        # -P: do not import modules from the current folder, which may be /tmp
+        [sys.executable, "-P", "-m", "ultracluster.localaws.serve", str(folder.resolve())],
         _without_aws_settings(os.environ),
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

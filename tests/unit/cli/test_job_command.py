@@ -52,7 +52,7 @@ def test_node_group_and_image_can_be_set():
     [
         (("minimal.yaml", "--team", "research", "--gpus", "8"), "submit jobs with sbatch"),
         (("minimal-eks.yaml", "--team", "reserch", "--gpus", "8"), "Did you mean research?"),
-        (("minimal-eks.yaml", "--team", "research", "--gpus", "12"), "take 8 or 16"),
+        (("minimal-eks.yaml", "--team", "research", "--gpus", "12"), "request 8 or 16"),
         (("minimal-eks.yaml", "--team", "research", "--gpus", "24"), "train has 16"),
         (("minimal-eks.yaml", "--team", "research", "--gpus", "8", "--node-group", "b"), "b is not a node group"),
         (("minimal-eks.yaml", "--team", "research", "--gpus", "many"), "valid integer"),

@@ -122,7 +122,7 @@ def _check_capacity(context: Context, data: Properties) -> None:
         found, name = context.client("resource-groups"), group.rpartition("/")[2]
         there = require(lambda: found.get_group(GroupName=name)["Group"], f"resource group {group} does not exist")
         if there["GroupArn"] != group:
-            raise HandlerError(f"resource group {group} does not exist; there is {there['GroupArn']}")
+            raise HandlerError(f"resource group {group} does not exist; the group of that name is {there['GroupArn']}")
     if reservation_id := target.get("CapacityReservationId"):
         ec2 = context.client("ec2")
         reservation = require(

@@ -46,13 +46,13 @@ def seed_reservation(
     """
     regions = [z.region_name for zones in RegionsAndZonesBackend.zones.values() for z in zones if z.name == zone]
     if not RESERVATION_ID.fullmatch(reservation_id):
-        raise ValueError(f"{reservation_id} is no reservation id: cr- and 17 hexadecimal digits")
+        raise ValueError(f"{reservation_id} is not a reservation id: cr- and 17 hexadecimal digits")
     if instance_type not in INSTANCE_TYPES:
-        raise ValueError(f"{instance_type} is no instance type")
+        raise ValueError(f"{instance_type} is not an instance type")
     if not regions:
-        raise ValueError(f"{zone} is no Availability Zone or Local Zone")
+        raise ValueError(f"{zone} is not an Availability Zone or Local Zone")
     if count < 1:
-        raise ValueError(f"a reservation is for one instance or more, not {count}")
+        raise ValueError(f"a reservation has at least one instance, not {count}")
     start = datetime.now(UTC)
     reservation: Reservation = {
         "CapacityReservationId": reservation_id,

@@ -159,7 +159,7 @@ class AddonActions(EksActions):
             raise invalid(f"Trust policy of role {asked['roleArn']} {words}.")
         if asked.get("policy"):
             if not isinstance(_parsed(asked["policy"]), dict):
-                raise invalid("policy is no JSON document.")
+                raise invalid("policy is not a JSON document.")
             if not asked.get("disableSessionTags"):
                 raise invalid("When a policy is specified, disableSessionTags must be true.")
 

@@ -115,7 +115,7 @@ class ClusterActions(EksActions):
         return self.update_response(kinds.pop())
 
     def update_cluster_version(self) -> ActionResult:
-        """Upgrade the cluster to the next minor version. All node groups must have the present one."""
+        """Upgrade the cluster to the next minor version. All node groups must have the current one."""
         cluster, version = self.active_cluster(), self.params["version"]
         _check_version(version)
         current = cluster["version"]

@@ -172,12 +172,12 @@ def parse_manifests(text: str) -> list[Manifest]:
     try:
         parsed = json.loads(text)
     except ValueError as error:
-        raise Rejected(f"Manifest is no JSON: {error}") from error
+        raise Rejected(f"Manifest is not JSON: {error}") from error
     if not isinstance(parsed, list):
-        raise Rejected("Manifest is no JSON list of objects")
+        raise Rejected("Manifest is not a JSON list of objects")
     for number, manifest in enumerate(parsed):
         if not isinstance(manifest, dict):
-            raise Rejected(f"error validating data: item {number} of Manifest is no object")
+            raise Rejected(f"error validating data: item {number} of Manifest is not an object")
         metadata = manifest.get("metadata")
         known = {**manifest, "metadata.name": metadata.get("name") if isinstance(metadata, dict) else None}
         if missing := [name for name in ("apiVersion", "kind", "metadata.name") if not known.get(name)]:
