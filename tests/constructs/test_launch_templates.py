@@ -84,11 +84,19 @@ def test_a_capacity_block_has_market_type_and_reservation_but_no_placement_group
     template.resource_count_is("AWS::EC2::PlacementGroup", 0)
 
 
-def test_a_reservation_group_is_targeted_by_its_arn_and_keeps_the_placement_group():
-    data, _ = launch_template(group(purchase={"type": "reservation", "reservation_group_arn": GROUP_ARN}))
+def test_a_reservation_group_is_targeted_by_its_arn_and_gets_no_new_placement_group():
+    data, template = launch_template(group(purchase={"type": "reservation", "reservation_group_arn": GROUP_ARN}))
     target = data["CapacityReservationSpecification"]["CapacityReservationTarget"]
     assert target == {"CapacityReservationResourceGroupArn": GROUP_ARN}
-    assert "Placement" in data
+    assert "Placement" not in data
+    template.resource_count_is("AWS::EC2::PlacementGroup", 0)
+
+
+def test_a_reservation_launches_into_the_placement_group_that_it_was_created_in():
+    purchase = {"type": "reservation", "reservation_id": "cr-0123456789abcdef0"}
+    data, _ = launch_template(group(purchase=purchase, placement={"existing": "research"}))
+    assert data["CapacityReservationSpecification"] == TARGET
+    assert data["Placement"] == {"GroupName": "research"}
 
 
 def test_an_existing_placement_group_is_used_by_name():
