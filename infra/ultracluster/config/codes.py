@@ -18,10 +18,26 @@ Code = Literal[
     "out-of-range",
     "wrong-length",
     # the place
+    "region-unknown",
+    "pcs-not-in-region",
+    "grafana-not-in-region",
+    "arn-partition",
+    "arn-region",
+    "arn-account",
+    "arn-other-account",
     "zone-outside-region",
     "network-choice",
     "cidr-size",
+    "cidr-reserved",
+    "cidr-conflict",
+    "control-plane-zones",
+    "control-plane-zones-unknown",
     "subnet-too-small",
+    # tags
+    "tag-reserved",
+    "tag-characters",
+    "tag-letter-case",
+    "tags-too-many",
     # storage
     "bucket-settings-ignored",
     "lustre-capacity",
@@ -40,6 +56,7 @@ Code = Literal[
     "links-not-supported",
     # the fleet
     "unknown-instance-type",
+    "instance-type-unlisted",
     "count-range",
     "duplicate-name",
     "placement-with-capacity-block",
@@ -72,6 +89,8 @@ Code = Literal[
     "queue-node-group-unknown",
     "queue-mixes-ultraservers",
     "node-group-without-queue",
+    "login-architecture",
+    "spot-service-role",
     "queue-default-twice",
     # the EKS cluster
     "kubernetes-version-unsupported",
@@ -84,6 +103,7 @@ Code = Literal[
     "nodes-without-aws",
     "karpenter-without-internet",
     "system-nodes-accelerated",
+    "system-nodes-too-small",
     # the fleet on EKS
     "node-group-name-reserved",
     "purchase-not-on-eks",
