@@ -5,9 +5,19 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
 
+from tests.bad_files import FOLDER
 from ultracluster.catalog import catalog, interface_layout
+from ultracluster.catalog.records import records
+from ultracluster.config.loader import load
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.constructs.launch_templates import AcceleratedLaunchTemplate, CpuLaunchTemplate, group_name
+from ultracluster.config.tags import OWN_TAGS
+from ultracluster.constructs.launch_templates import (
+    AcceleratedLaunchTemplate,
+    CpuLaunchTemplate,
+    cpu_architecture,
+    group_name,
+)
+from ultracluster.stacks.base import node_tags
 
 BLOCK = {"type": "capacity_block", "reservation_id": "cr-0123456789abcdef0"}
 ULTRASERVER = {
@@ -143,3 +153,14 @@ def test_another_instance_type_gives_a_group_another_name():
     one, other = group_name("train", "p5.48xlarge"), group_name("train", "p5e.48xlarge")
     assert one != other
     assert len(group_name("a" * 18, "p5.48xlarge")) == 25
+
+
+def test_names_tell_the_architecture_of_cpu_types():
+    """A1 is older than the naming convention."""
+    families = {name: entry["architecture"] for name, entry in records("ec2_sizes")["families"].items() if name != "a1"}
+    assert {name: cpu_architecture(f"{name}.large") for name in families} == families
+
+
+def test_nodes_have_as_many_tags_of_ours_as_the_rule_about_tags_counts():
+    environment = load(FOLDER / "minimal.yaml")
+    assert len(node_tags(environment, "train")) == OWN_TAGS
