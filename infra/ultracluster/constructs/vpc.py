@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Network
 from typing import NamedTuple
 
-from aws_cdk import Fn, RemovalPolicy
+from aws_cdk import Fn, RemovalPolicy, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
@@ -15,6 +15,8 @@ from ultracluster.constructs.functions import InlineResource
 from ultracluster.constructs.log_groups import log_group
 from ultracluster.constructs.names import ACCOUNT, own_arn
 from ultracluster.constructs.roles import managed_policy, service_role
+
+ZONES_OF_FILE = "The environment file names the zones of the control plane."
 
 
 class _Subnet(NamedTuple):
@@ -61,10 +63,13 @@ class ClusterVpc(Construct):
             tags=_name(self._path),
         )
         nodes = self._subnet("Nodes", plan.node, zone)
-        _accept_fixed_zone(nodes.subnet)
+        _accept_fixed_zone(nodes.subnet, "Capacity is reserved in this zone and in no other.")
         control_plane = [
             self._subnet(f"ControlPlane{i}", block, zones[i]) for i, block in enumerate(plan.control_plane)
         ]
+        if settings.control_plane_zones:
+            for made in control_plane:
+                _accept_fixed_zone(made.subnet, ZONES_OF_FILE)
         for retained in (self._vpc, nodes.subnet, *(made.subnet for made in control_plane)):
             retained.apply_removal_policy(RemovalPolicy.RETAIN)
         if settings.nat_gateways:
@@ -105,6 +110,8 @@ class ClusterVpc(Construct):
         gateways = []
         for i, block in enumerate(blocks):
             public = self._subnet(f"Public{i}", block, zones[i])
+            if not Token.is_unresolved(zones[i]):
+                _accept_fixed_zone(public.subnet, ZONES_OF_FILE)
             route = _default_route(public, gateway_id=gateway)
             route.add_resource_dependency(attachment)
             reason = "The route of a subnet that holds nothing but NAT gateways, which need it to lead anything out."
@@ -192,7 +199,7 @@ def _name(path: str) -> list[dict[str, str]]:
     return [{"key": "Name", "value": path}]
 
 
-def _accept_fixed_zone(subnet: ec2.CfnSubnet) -> None:
-    """Accepts the findings of the CDK's validation and of cfn-lint on a fixed zone: capacity is reserved in one."""
-    acknowledge(subnet, {"CloudFormation-Validate::W3010": "Capacity is reserved in this zone and in no other."})
+def _accept_fixed_zone(subnet: ec2.CfnSubnet, reason: str) -> None:
+    """Accepts the findings of the CDK's validation and of cfn-lint on a fixed zone, for `reason`."""
+    acknowledge(subnet, {"CloudFormation-Validate::W3010": reason})
     subnet.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3010"]}})
