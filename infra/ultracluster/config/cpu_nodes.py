@@ -10,11 +10,11 @@ AGENTS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "eks-node-monitorin
 """Add-ons with a pod on every node (EKS User Guide, "Available Amazon EKS add-ons from AWS", 2026)."""
 
 SHARED_PODS = 5
-"""Pods on the system nodes together, at the least: two each of CoreDNS and metrics-server, and one that queues jobs."""
+"""Minimum of other pods on the system nodes: two each of CoreDNS and metrics-server, and one that queues jobs."""
 
 
 def unlisted_type(name: str, at: Path) -> Iterator[Problem]:
-    """A warning about an instance type that the list lacks: a slip of the pen, or newer than the list."""
+    """A warning about an instance type that is not in the list: a typing error, or a newer type."""
     if ec2_size(name) is None:
         message = f"{name} is not in the list of EC2 instance types of {read_on()}"
         near = nearest(name)
@@ -23,7 +23,7 @@ def unlisted_type(name: str, at: Path) -> Iterator[Problem]:
 
 
 def login_architecture(fleet: Fleet, instance_type: str) -> Iterator[Problem]:
-    """A warning about login nodes on which nothing is built that a node group could run.
+    """A warning about login nodes with another architecture than every node group.
 
     Source: ParallelCluster, InstanceArchitectureCompatibilityValidator (2026).
     """
@@ -32,14 +32,14 @@ def login_architecture(fleet: Fleet, instance_type: str) -> Iterator[Problem]:
     if login is None or not nodes or login.architecture in nodes:
         return
     ((architecture, name), *_) = nodes.items()
-    message = f"{instance_type} is {login.architecture} and {name} is {architecture}: programs that are built on the "
+    message = f"{instance_type} is {login.architecture} and {name} is {architecture}: programs built on the "
     message += "login node do not run on the nodes"
     hint = f"set instance_type: {'m7g' if architecture == 'arm64' else 'm7i'}.4xlarge"
     yield Problem("login-architecture", ("control_plane", "login", "instance_type"), message, hint, "warning")
 
 
 def system_node_room(fleet: Fleet, instance_type: str, count: int) -> Iterator[Problem]:
-    """System nodes on which the cluster's own pods do not fit, by EKS's limit of pods."""
+    """System nodes that are too small for the pods of the platform, by the pod limit of EKS."""
     size = ec2_size(instance_type)
     if size is None:
         return
@@ -47,7 +47,7 @@ def system_node_room(fleet: Fleet, instance_type: str, count: int) -> Iterator[P
     agents = len(AGENTS) + bool(storage.lustre) + bool(storage.buckets)
     needed, room = count * agents + SHARED_PODS, count * size.max_pods
     if room < needed:
-        message = f"{count} nodes of {instance_type} hold {room} pods; the platform starts {needed} at the least: "
+        message = f"{count} nodes of {instance_type} hold {room} pods; the platform needs at least {needed}: "
         message += f"{agents} on each node and {SHARED_PODS} more"
         at: Path = ("control_plane", "system_nodes", "instance_type")
         yield Problem("system-nodes-too-small", at, message, "set instance_type: m7i.2xlarge")

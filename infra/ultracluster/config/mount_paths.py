@@ -31,7 +31,7 @@ PARENT_FOLDERS = {
     "/opt/amazon": "EFA and Open MPI",
     "/opt/aws": "the PCS agent and Slurm",
 }
-"""Folders with contents of the image; a folder of its own below them is fine."""
+"""Folders that the image fills. A new folder below them is allowed."""
 
 SCRATCH = "scratch"
 """Folder of the local disks, on nodes and in pods."""

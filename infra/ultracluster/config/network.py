@@ -132,10 +132,10 @@ class CreateNetwork(Settings):
             message = "one zone; the control plane has subnets in two"
             yield Problem("control-plane-zones", at, message, "add a second zone, or remove control_plane_zones")
         elif len(zones) == 2 and zones[0] == zones[1]:
-            message = f"{zones[0]} is there twice; the control plane has subnets in two zones"
+            message = f"{zones[0]} is listed twice; the control plane has subnets in two zones"
             yield Problem("control-plane-zones", at, message, "set another zone")
         elif len({is_zone_id(zone) for zone in zones if not from_cdk(zone)}) > 1:
-            message = f"{zones[0]} and {zones[1]} may be one zone: one is a name, the other an id"
+            message = f"{zones[0]} and {zones[1]} may be the same zone: one is a name, the other an id"
             yield Problem("control-plane-zones", at, message, "write two names or two ids")
 
 

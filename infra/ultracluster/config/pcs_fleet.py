@@ -119,7 +119,9 @@ def _spot_role(fleet: Fleet) -> Iterator[Problem]:
     """
     for i, group in enumerate(fleet.node_groups):
         if group.purchase.type == "spot":
-            message = "Spot Instances need the role AWSServiceRoleForEC2Spot in the account, which nothing here creates"
+            message = (
+                "Spot Instances need the role AWSServiceRoleForEC2Spot in the account; ultracluster does not create it"
+            )
             hint = "run `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com` once per account"
             yield Problem("spot-service-role", ("node_groups", i, "purchase", "type"), message, hint, "warning")
             return

@@ -1,4 +1,4 @@
-"""Rules about the Region and the account of an environment, and the ARNs that have to be of both."""
+"""Rules about the Region, the zones and the account of an environment, and about ARNs in its file."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from ultracluster.config.problems import Path, Problem
 class Arn(NamedTuple):
     """An ARN in the file.
 
-    `own_account` is True for what must be of the environment's account; otherwise another account is only a warning.
+    `own_account` is True if IAM refuses another account; otherwise another account is only a warning.
     """
 
     at: Path
@@ -47,14 +47,14 @@ def service_problems(region: str, *, pcs: bool, grafana: bool) -> Iterator[Probl
 
 
 def arn_problems(arns: Iterable[Arn], region: str, account: str | None) -> Iterator[Problem]:
-    """Problems of ARNs that are of another partition, Region or account than the environment."""
+    """Problems of ARNs of another partition, Region or account than the environment's."""
     expected = regions.PARTITIONS.get(region)
     for arn in arns:
         if from_cdk(arn.text) or not re.match(r"arn:([^:]*:){4}", arn.text):
             continue
         _, partition, _, place, owner, _ = arn.text.split(":", 5)
         if expected and partition != expected:
-            message = f"{arn.text} is of the partition {partition}; {region} is in {expected}"
+            message = f"{arn.text} is in the partition {partition}; {region} is in {expected}"
             yield Problem("arn-partition", arn.at, message, f"use an ARN that begins with arn:{expected}:")
         elif place and place != region:
             message = f"{arn.text} is in {place}; the environment is in {region}"
@@ -64,10 +64,10 @@ def arn_problems(arns: Iterable[Arn], region: str, account: str | None) -> Itera
 
 
 def _other_account(arn: Arn, owner: str, account: str) -> Problem:
-    message = f"{arn.text} is of the account {owner}; the environment is in {account}"
+    message = f"{arn.text} belongs to account {owner}; the environment is in account {account}"
     if arn.own_account:
         return Problem("arn-account", arn.at, message, f"use an ARN of the account {account}")
-    hint = f"use an ARN of the account {account}, unless the other account is meant"
+    hint = f"use an ARN of the account {account}, unless the other account is intended"
     return Problem("arn-other-account", arn.at, message, hint, "warning")
 
 
