@@ -102,10 +102,15 @@ def test_a_capacity_block_has_its_capacity_type_and_market_but_no_placement_grou
     assert "Placement" not in stack.launch
 
 
-@pytest.mark.parametrize("kind", ["on_demand", "spot", "reservation"])
+def test_a_reservation_gets_no_new_placement_group():
+    stack = Nodes(group(purchase={"type": "reservation", "reservation_id": "cr-0123456789abcdef0"}))
+    assert "Placement" not in stack.launch
+    assert stack.only("AWS::EKS::Nodegroup")["CapacityType"] == "ON_DEMAND"
+
+
+@pytest.mark.parametrize("kind", ["on_demand", "spot"])
 def test_every_other_purchase_launches_into_a_cluster_placement_group(kind):
-    purchase = {"type": kind, **({"reservation_id": "cr-0123456789abcdef0"} if kind == "reservation" else {})}
-    stack = Nodes(group(purchase=purchase))
+    stack = Nodes(group(purchase={"type": kind}))
     assert stack.only("AWS::EC2::PlacementGroup") == {"Strategy": "cluster"}
     assert "Placement" in stack.launch
     # a managed group refuses a template that asks for spot: its capacity type says so

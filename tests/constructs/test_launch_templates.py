@@ -5,10 +5,20 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
 
+from tests.bad_files import FOLDER
 from ultracluster.catalog import catalog, interface_layout
+from ultracluster.catalog.records import records
+from ultracluster.config.loader import load
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.constructs.launch_templates import AcceleratedLaunchTemplate, CpuLaunchTemplate, group_name
+from ultracluster.config.tags import OWN_TAGS
+from ultracluster.constructs.launch_templates import (
+    AcceleratedLaunchTemplate,
+    CpuLaunchTemplate,
+    cpu_architecture,
+    group_name,
+)
 from ultracluster.errors import InvalidArgument
+from ultracluster.stacks.base import node_tags
 
 BLOCK = {"type": "capacity_block", "reservation_id": "cr-0123456789abcdef0"}
 ULTRASERVER = {
@@ -85,11 +95,19 @@ def test_a_capacity_block_has_market_type_and_reservation_but_no_placement_group
     template.resource_count_is("AWS::EC2::PlacementGroup", 0)
 
 
-def test_a_reservation_group_is_targeted_by_its_arn_and_keeps_the_placement_group():
-    data, _ = launch_template(group(purchase={"type": "reservation", "reservation_group_arn": GROUP_ARN}))
+def test_a_reservation_group_is_targeted_by_its_arn_and_gets_no_new_placement_group():
+    data, template = launch_template(group(purchase={"type": "reservation", "reservation_group_arn": GROUP_ARN}))
     target = data["CapacityReservationSpecification"]["CapacityReservationTarget"]
     assert target == {"CapacityReservationResourceGroupArn": GROUP_ARN}
-    assert "Placement" in data
+    assert "Placement" not in data
+    template.resource_count_is("AWS::EC2::PlacementGroup", 0)
+
+
+def test_a_reservation_launches_into_the_placement_group_that_it_was_created_in():
+    purchase = {"type": "reservation", "reservation_id": "cr-0123456789abcdef0"}
+    data, _ = launch_template(group(purchase=purchase, placement={"existing": "research"}))
+    assert data["CapacityReservationSpecification"] == TARGET
+    assert data["Placement"] == {"GroupName": "research"}
 
 
 def test_an_existing_placement_group_is_used_by_name():
@@ -142,3 +160,14 @@ def test_several_ultraservers_are_launched_block_by_block():
     two = {**ULTRASERVER, "reservation_ids": ["cr-0123456789abcdef0", "cr-0123456789abcdef1"]}
     with pytest.raises(InvalidArgument, match=r"Pass each of settings\.blocks"):
         launch_template(group("p6e-gb200.36xlarge", purchase=two, count=18))
+
+
+def test_names_tell_the_architecture_of_cpu_types():
+    """A1 is older than the naming convention."""
+    families = {name: entry["architecture"] for name, entry in records("ec2_sizes")["families"].items() if name != "a1"}
+    assert {name: cpu_architecture(f"{name}.large") for name in families} == families
+
+
+def test_nodes_have_as_many_tags_of_ours_as_the_rule_about_tags_counts():
+    environment = load(FOLDER / "minimal.yaml")
+    assert len(node_tags(environment, "train")) == OWN_TAGS

@@ -85,6 +85,23 @@ def test_control_plane_and_public_subnets_span_two_zones(template):
     assert zones["10.0.48.0/20"] == zones["10.0.16.0/20"]
 
 
+@pytest.mark.parametrize(
+    ("zones", "key"),
+    [(("us-east-2a", "us-east-2c"), "AvailabilityZone"), (("use2-az1", "use2-az3"), "AvailabilityZoneId")],
+)
+def test_control_plane_and_public_subnets_are_in_the_zones_of_the_file(synth, zones, key):
+    made = subnets(synth(lambda stack: network(stack, control_plane_zones=zones)))
+    _, nodes = made.pop("10.0.128.0/17")
+    assert nodes["AvailabilityZone"] == "us-east-2b"
+    assert {block: properties[key] for block, (_, properties) in made.items()} == {
+        "10.0.0.0/20": zones[0],
+        "10.0.16.0/20": zones[1],
+        "10.0.32.0/20": zones[0],
+        "10.0.48.0/20": zones[1],
+    }
+    assert all(("AvailabilityZone" in each) != ("AvailabilityZoneId" in each) for _, each in made.values())
+
+
 def test_no_subnet_assigns_public_addresses(template):
     assert {properties["MapPublicIpOnLaunch"] for _, properties in subnets(template).values()} == {False}
 

@@ -48,7 +48,7 @@ images = st.one_of(
 
 
 @st.composite
-def purchases(draw: st.DrawFn, plane: str) -> Data:
+def purchases(draw: st.DrawFn, plane: str, region: str) -> Data:
     """Purchase of instances other than UltraServers."""
     kinds = ["on_demand", "spot", "reservation", "group", "capacity_block"]
     kind = draw(st.sampled_from([*kinds, "interruptible"] if plane == "pcs" else kinds))
@@ -56,7 +56,7 @@ def purchases(draw: st.DrawFn, plane: str) -> Data:
         case "on_demand" | "spot":
             return {"type": kind}
         case "group":
-            arn = "arn:aws:resource-groups:us-east-2:111122223333:group/train"
+            arn = f"arn:aws:resource-groups:{region}:111122223333:group/train"
             return {"type": "reservation", "reservation_group_arn": arn}
         case "interruptible":
             return {"type": "interruptible_reservation", "reservation_id": draw(reservations)}
@@ -71,7 +71,7 @@ def _starts(kind: str, plane: str) -> st.SearchStrategy[Data]:
 
 
 @st.composite
-def _node_group(draw: st.DrawFn, name: str, instance_type: str, plane: str) -> Data:
+def _node_group(draw: st.DrawFn, name: str, instance_type: str, plane: str, region: str) -> Data:
     purchase: Data
     count: int | Data
     if catalog[instance_type].ultraserver_only:
@@ -81,7 +81,7 @@ def _node_group(draw: st.DrawFn, name: str, instance_type: str, plane: str) -> D
         purchase |= draw(_starts("capacity_block", plane))
         count = ultraservers[bought].instances * len(ids)
     else:
-        purchase = draw(purchases(plane))
+        purchase = draw(purchases(plane, region))
         most = draw(st.integers(1, 64))
         ranges = st.integers(0, most).map(lambda least: {"min": least, "max": most})
         fixed = plane == "eks" and purchase["type"] == "capacity_block"
@@ -301,8 +301,10 @@ def environments(draw: st.DrawFn, planes: tuple[str, ...] = PLANES) -> Data:
     region, zone = PLACES.get(first, ("us-east-2", "us-east-2b"))
     types = [first, *draw(st.lists(st.sampled_from(ORDINARY), max_size=2))]
     group_names = draw(st.lists(names, min_size=len(types), max_size=len(types), unique=True))
-    groups = [draw(_node_group(name, kind, plane)) for name, kind in zip(group_names, types, strict=True)]
+    groups = [draw(_node_group(name, kind, plane, region)) for name, kind in zip(group_names, types, strict=True)]
     network = draw(networks)
+    if "create" in network and draw(st.booleans()):
+        network["create"]["control_plane_zones"] = [f"{region}a", f"{region}b"]
     if plane == "eks" and network.get("create", {}).get("nat_gateways") == 0:
         network["create"].pop("private_endpoints", None)
     required = {

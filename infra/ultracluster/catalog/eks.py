@@ -67,6 +67,10 @@ MAXIMUM_NODE_GROUPS: int = _EKS["quotas"]["node_groups"]
 """Default quota of managed node groups in a cluster."""
 MAXIMUM_PUBLIC_CIDRS: int = _EKS["quotas"]["public_cidrs"]
 """Maximum number of CIDR blocks of a public endpoint."""
+REFUSED_ZONE_IDS: dict[str, tuple[str, ...]] = {
+    region: tuple(zones) for region, zones in _EKS["refused_zone_ids"].items()
+}
+"""Ids of zones in which EKS refuses control-plane subnets, by Region."""
 TIERS: tuple[Tier, ...] = tuple(_EKS["tiers"])
 LOG_TYPES: tuple[str, ...] = tuple(_EKS["log_types"])
 IMAGE_DRIVER: str = _EKS["image"]["nvidia_driver"]

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ultracluster.catalog.records import records
 
 Size = Literal["small", "medium", "large"]
+Form = Literal["time", "yes_no", "number", "oversubscribe"]
 
 _PCS: dict[str, Any] = records("pcs")
 
@@ -22,6 +23,13 @@ IMAGE_PARAMETER: str = _PCS["image_parameter"]
 """Public SSM parameter of AWS's PCS-ready image, with `{architecture}` to fill in."""
 CLUSTER_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["cluster"])
 QUEUE_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["queue"])
+NODE_GROUP_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["compute_node_group"])
+CGROUP_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["cgroup"])
+SLURMDBD_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["slurmdbd"])
+FORMS: dict[str, Form] = {name: form for form, names in _PCS["forms"].items() for name in names}
+"""Form of the value of each Slurm setting whose form slurm.conf fixes."""
+MINIMUM: dict[str, int] = _PCS["minimum"]
+"""Smallest value that PCS accepts for a Slurm setting."""
 
 
 def smallest_size(nodes: int) -> Size | None:

@@ -55,6 +55,14 @@ Names that start with `kube-` or end with `-system` are reserved too.
 ACCELERATED = re.compile(r"(p|gr?|inf|trn|dl|vt|f)\d")
 """Start of the names of instance families with GPUs or other accelerators (EC2 User Guide, instance naming)."""
 
+MIRROR = (
+    r"^oci://[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:\d{1,5})?"
+    r"(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$"
+)
+"""A registry and a path in it (OCI Distribution Specification 1.1, "Pulling manifests": names of repositories)."""
+
+MIRROR_FORM = "an OCI reference such as oci://registry/path, in lower case and without a tag"
+
 WIDEST = 8
 """Prefix length of the largest network that may reach a public endpoint."""
 
@@ -266,10 +274,7 @@ class Eks(EksControlPlane):
     """Whether Karpenter adds CPU nodes and On-Demand GPU nodes to the static fleet."""
     node_repair: NodeRepair = NodeRepair()
     """Repair of nodes with failed hardware."""
-    chart_mirror: (
-        Annotated[str, text(r"^oci://[^\s/]+(/[^\s/]+)*$", "an OCI reference such as oci://registry/path"), cdk_value()]
-        | None
-    ) = None
+    chart_mirror: Annotated[str, text(MIRROR, MIRROR_FORM), cdk_value()] | None = None
     """OCI registry with copies of the charts and images."""
 
     @property

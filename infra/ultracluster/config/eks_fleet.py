@@ -4,31 +4,13 @@ from collections.abc import Iterator
 
 from ultracluster.catalog import eks
 from ultracluster.config import clock
+from ultracluster.config.cpu_nodes import system_node_room, unlisted_type
 from ultracluster.config.eks import DEVICE_STACKS, Eks
 from ultracluster.config.fields import from_cdk
 from ultracluster.config.fleet import Fleet
+from ultracluster.config.mount_paths import mount_path_problems
 from ultracluster.config.node_groups import Scale, image_not_pinned, unknown_group
 from ultracluster.config.problems import Path, Problem
-
-CONTAINER_FOLDERS = (
-    "bin",
-    "dev",
-    "etc",
-    "lib",
-    "lib64",
-    "proc",
-    "root",
-    "run",
-    "sbin",
-    "sys",
-    "tmp",
-    "usr",
-    "var",
-)
-"""Top-level folders of every container."""
-
-SCRATCH = "scratch"
-"""Folder where pods find the local disks of their node."""
 
 SYSTEM_GROUP, ELASTIC_GROUPS = "system", "elastic-"
 """Node-group labels of the system nodes, and the start of those of Karpenter's node pools."""
@@ -38,7 +20,8 @@ def eks_problems(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     """Validation problems between `fleet` and its control plane, at paths of the file."""
     yield from _subnets(fleet)
     yield from _internet(fleet, settings)
-    yield from _mount_path(fleet)
+    yield from mount_path_problems(fleet)
+    yield from _system_nodes(fleet, settings)
     yield from _group_names(fleet)
     yield from _purchases(fleet)
     yield from _counts(fleet)
@@ -82,14 +65,10 @@ def _internet(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
         yield Problem("karpenter-without-internet", ("control_plane", "karpenter"), message, hint)
 
 
-def _mount_path(fleet: Fleet) -> Iterator[Problem]:
-    """Pods mount the file system at the same path as nodes."""
-    settings = fleet.storage.lustre
-    top = settings.mount_path.split("/")[1] if settings else ""
-    if top in CONTAINER_FOLDERS or top == SCRATCH:
-        owner = "where pods find the local disks of their node" if top == SCRATCH else "a folder of every container"
-        message = f"/{top} is {owner}, which the mounted file system would hide"
-        yield Problem("mount-path-reserved", ("storage", "lustre", "mount_path"), message, "set mount_path: /fsx")
+def _system_nodes(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
+    nodes = settings.system_nodes
+    yield from unlisted_type(nodes.instance_type, ("control_plane", "system_nodes", "instance_type"))
+    yield from system_node_room(fleet, nodes.instance_type, nodes.count)
 
 
 def _group_names(fleet: Fleet) -> Iterator[Problem]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from ultracluster.catalog import addresses, capacity_block_places, lustre, offered_zones
+from ultracluster.catalog.regions import PARTITIONS
 from ultracluster.config.eks import POD_ADDRESSES, Eks
 from ultracluster.config.eks_fleet import eks_problems
 from ultracluster.config.fields import ZONE_DUMMIES, Many, PolicyArn, cdk_value, from_cdk, text
@@ -16,9 +17,11 @@ from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.observability import Observability
 from ultracluster.config.pcs import Pcs
 from ultracluster.config.pcs_fleet import pcs_problems
-from ultracluster.config.problems import Problem, rule
+from ultracluster.config.place import Arn, arn_problems, control_plane_zone_problems, region_problems, service_problems
+from ultracluster.config.problems import Path, Problem, rule
 from ultracluster.config.settings import Settings
 from ultracluster.config.storage import Storage
+from ultracluster.config.tags import tag_problems
 
 LOCAL_ZONE = re.compile(r"-[a-z]{3}-\d[a-z]$")
 
@@ -44,13 +47,13 @@ class Environment(Settings):
     """Name of the environment, the prefix of its stack names."""
     account: Annotated[str, text(r"^\d{12}$", "twelve digits such as 111122223333")] | None = None
     """AWS account, in quotes. Without it, the templates work in any account."""
-    region: Annotated[str, text(r"^[a-z]{2}(-[a-z]+)+-\d$", "a Region such as us-east-2")]
+    region: Annotated[str, text(r"^[a-z]{2,4}(-[a-z]+)+-\d$", "a Region such as us-east-2")]
     """AWS Region."""
     availability_zone: Annotated[str, cdk_value(ZONE_DUMMIES)]
     """Availability Zone or Local Zone of the nodes and the file system: the zone of your capacity."""
-    tags: Mapping[Annotated[str, Field(min_length=1, max_length=128)], Annotated[str, Field(max_length=256)]] = Field(
-        default_factory=dict
-    )
+    tags: Mapping[
+        Annotated[str, Field(min_length=1, max_length=128)], Annotated[str, Field(min_length=1, max_length=256)]
+    ] = Field(default_factory=dict)
     """Tags of all resources."""
     permissions_boundary: PolicyArn | None = None
     """Permissions boundary of all IAM roles."""
@@ -105,6 +108,45 @@ class Environment(Settings):
         return bool(re.fullmatch(rf"{re.escape(self.region)}([a-f]|-[a-z]{{3}}-\d[a-z])", self.availability_zone))
 
     @rule
+    def _existing_region(self) -> Iterator[Problem]:
+        """AWS Regions of all partitions (AWS SDK endpoints, 2026)."""
+        yield from region_problems(self.region)
+
+    @rule
+    def _services_in_region(self) -> Iterator[Problem]:
+        """The lists of Regions with PCS and with Grafana age, so this is only a warning."""
+        grafana = self.observability.grafana.auth != "none"
+        yield from service_problems(self.region, pcs=isinstance(self.control_plane, Pcs), grafana=grafana)
+
+    @rule
+    def _valid_tags(self) -> Iterator[Problem]:
+        """Tags that every service accepts (EC2 User Guide, "Tag restrictions"; IAM User Guide, tags, 2026)."""
+        yield from tag_problems(self.tags)
+
+    @rule
+    def _arns_of_this_place(self) -> Iterator[Problem]:
+        """IAM and EC2 use resources of the same partition.
+
+        A boundary is a policy of the account or of AWS (IAM User Guide, "Permissions boundaries", 2026).
+        """
+        yield from arn_problems(self._arns(), self.region, self.account)
+
+    def _arns(self) -> Iterator[Arn]:
+        """ARNs in the file, with their paths."""
+        if self.permissions_boundary:
+            yield Arn(("permissions_boundary",), self.permissions_boundary, own_account=True)
+        for i, group in enumerate(self.node_groups):
+            if arn := group.purchase.reservation_group_arn:
+                yield Arn(("node_groups", i, "purchase", "reservation_group_arn"), arn, own_account=False)
+        if isinstance(self.control_plane, Eks):
+            plane: Path = ("control_plane",)
+            for i, role in enumerate(self.control_plane.admins):
+                yield Arn((*plane, "admins", i), role, own_account=False)
+            for i, team in enumerate(self.control_plane.teams):
+                for j, role in enumerate(team.members):
+                    yield Arn((*plane, "teams", i, "members", j), role, own_account=False)
+
+    @rule
     def _zone(self) -> Iterator[Problem]:
         zone = self.availability_zone
         if not self._zone_of_region and not from_cdk(zone):
@@ -113,9 +155,16 @@ class Environment(Settings):
             yield Problem("zone-outside-region", "availability_zone", message, hint)
 
     @rule
+    def _control_plane_zones(self) -> Iterator[Problem]:
+        """EKS refuses some zones, by id (EKS User Guide, "VPC and subnet requirements", 2026)."""
+        if create := self.network.create:
+            on_eks = isinstance(self.control_plane, Eks)
+            yield from control_plane_zone_problems(create.control_plane_zones, self.region, on_eks=on_eks)
+
+    @rule
     def _types_in_zone(self) -> Iterator[Problem]:
         """The list of zones with an instance type ages, so this is only a warning."""
-        for i, group in self.fleet.known_groups if self._zone_of_region else ():
+        for i, group in self.fleet.known_groups if self._zone_of_region and self.region in PARTITIONS else ():
             block = group.purchase.type == "capacity_block" or group.hardware.ultraserver_only
             places = capacity_block_places(group.instance_type)
             zones = offered_zones(group.instance_type, self.region)
@@ -144,7 +193,7 @@ class Environment(Settings):
     @rule
     def _subnets_are_large_enough(self) -> Iterator[Problem]:
         create = self.network.create
-        if create is None or list(create.problems()):
+        if create is None or any(problem.severity == "error" for problem in create.problems()):
             return
         plan, nodes, others = subnet_plan(create.block), self.node_addresses, self.control_plane_addresses
         if plan.holds(nodes, others):

@@ -77,6 +77,9 @@ KIND = Discriminator(_kind)
 
 TEXT, NUMBER, MAPPING = Tag("<text>"), Tag("<number>"), Tag("<mapping>")
 
+_HEX = "([0-9a-f]{8}|[0-9a-f]{17})"
+"""End of the id of an EC2 resource: 17 hexadecimal digits, or 8 in old accounts (EC2 User Guide, "Resource IDs")."""
+
 TextOrNumber = Annotated[Annotated[str, TEXT] | Annotated[int, NUMBER], KIND]
 
 Name = Annotated[
@@ -90,12 +93,12 @@ Name = Annotated[
 BucketName = Annotated[str, text(r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", "an S3 bucket name"), cdk_value()]
 Image = Annotated[
     str,
-    text(r"^(auto|ami-[0-9a-f]{8,17}|ssm:/\S+)$", "auto, ami-0123456789abcdef0 or ssm:/path"),
+    text(rf"^(auto|ami-{_HEX}|ssm:/\S+)$", "auto, ami-0123456789abcdef0 or ssm:/path"),
     cdk_value(IMAGE_DUMMIES),
 ]
-VpcId = Annotated[str, text(r"^vpc-[0-9a-f]{8,17}$", "a VPC id such as vpc-0123456789abcdef0"), cdk_value(VPC_DUMMIES)]
+VpcId = Annotated[str, text(rf"^vpc-{_HEX}$", "a VPC id such as vpc-0123456789abcdef0"), cdk_value(VPC_DUMMIES)]
 SubnetId = Annotated[
-    str, text(r"^subnet-[0-9a-f]{8,17}$", "a subnet id such as subnet-0123456789abcdef0"), cdk_value(SUBNET_DUMMIES)
+    str, text(rf"^subnet-{_HEX}$", "a subnet id such as subnet-0123456789abcdef0"), cdk_value(SUBNET_DUMMIES)
 ]
 PolicyArn = Annotated[
     str,

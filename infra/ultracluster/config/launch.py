@@ -1,7 +1,8 @@
 """How a node group launches: one decision from its purchase and placement, and the rules about both.
 
 Sources: EC2 User Guide, "Capacity Blocks for ML", "Launch instances using Capacity Blocks" and "Capacity Reservations
-in cluster placement groups" (2026); AWS PCS User Guide, capacity block pages (2026); EC2's RequestLaunchTemplateData.
+in cluster placement groups" (2026); AWS PCS User Guide, "Using ODCRs with AWS PCS" and capacity block pages (2026);
+ParallelCluster, PlacementGroupCapacityReservationValidator (2026); EC2's RequestLaunchTemplateData.
 """
 
 import re
@@ -23,12 +24,13 @@ _MARKETS: dict[str, MarketType] = {
     "interruptible_reservation": "interruptible-capacity-reservation",
 }
 
-_WITHOUT_GROUP = ("capacity_block", "interruptible_reservation")
+_WITH_GROUP = ("on_demand", "spot")
+"""Purchases that get a new placement group under `placement: auto`."""
 
 MAXIMUM_BLOCK_INSTANCES = 64
 """Instances of one Capacity Block (EC2 User Guide, "Capacity Blocks for ML")."""
 
-_RESERVATION_ID = re.compile(r"cr-[0-9a-f]{8,17}")
+_RESERVATION_ID = re.compile(r"cr-([0-9a-f]{8}|[0-9a-f]{17})")
 _GROUP_ARN = re.compile(r"arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/\S+")
 
 
@@ -60,12 +62,13 @@ class Request(NamedTuple):
 def decide(purchase: Purchase, placement: Placement) -> Launch:
     """How instances with this purchase and placement launch.
 
-    Capacity Blocks are already inside an UltraCluster and take no placement group; all other purchases keep a cluster
-    placement group, On-Demand Capacity Reservations included.
+    `auto` creates a cluster placement group for On-Demand and Spot instances only. Capacity Blocks are already inside
+    an UltraCluster and take no placement group. An On-Demand Capacity Reservation takes only the placement group that
+    it was created in: with another, EC2 reports insufficient capacity although the reservation has capacity left.
     """
     cluster_group: bool | str
     if isinstance(placement, str):
-        cluster_group = placement == "auto" and purchase.type not in _WITHOUT_GROUP
+        cluster_group = placement == "auto" and purchase.type in _WITH_GROUP
     else:
         cluster_group = placement.existing
     return Launch(
@@ -93,6 +96,14 @@ def _placement(request: Request) -> Iterator[Problem]:
         message = "AWS does not document whether an interruptible reservation can launch into a placement group"
         hint = "set placement: none"
         yield Problem("placement-with-interruptible-reservation", "placement", message, hint, "warning")
+    if request.purchase.type == "reservation":
+        group = request.placement.existing
+        message = (
+            f"the reservation launches into {group} only if it was created in that placement group; otherwise EC2 "
+        )
+        message += "reports insufficient capacity"
+        hint = "check PlacementGroupArn in `aws ec2 describe-capacity-reservations`; without one, set placement: none"
+        yield Problem("placement-with-reservation", "placement", message, hint, "warning")
 
 
 def _reservation(purchase: Purchase) -> Iterator[Problem]:
@@ -128,7 +139,7 @@ def _reservation_format(purchase: Purchase) -> Iterator[Problem]:
     for at, reservation in zip(ids, purchase.reservations, strict=True):
         if not from_cdk(reservation) and not _RESERVATION_ID.fullmatch(reservation):
             message = f"{reservation} is not the id of a capacity reservation, such as cr-0123456789abcdef0"
-            inside = re.search(r"/(cr-[0-9a-f]{8,17})$", reservation)
+            inside = re.search(rf"/({_RESERVATION_ID.pattern})$", reservation)
             hint = f"set {at[0]}: {inside[1]}" if inside else "copy CapacityReservationId from EC2"
             yield Problem("reservation-id-format", ("purchase", *at), message, hint)
     arn = purchase.reservation_group_arn

@@ -1,12 +1,13 @@
 """The VPC of an environment: created, or existing."""
 
+import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from ultracluster.config.fields import Many, SubnetId, VpcId, text
+from ultracluster.config.fields import ZONE_DUMMIES, Many, SubnetId, VpcId, cdk_value, from_cdk, text
 from ultracluster.config.problems import Problem, rule
 from ultracluster.config.settings import Settings
 
@@ -16,6 +17,15 @@ RESERVED_ADDRESSES = 5
 
 LARGEST, SMALLEST = 16, 24
 """Prefix lengths that AWS accepts for a VPC and that the subnet plan can divide."""
+
+
+FORBIDDEN = ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4")
+"""Networks that AWS refuses for a VPC (VPC User Guide, "VPC CIDR blocks", 2026)."""
+
+DOCKER = "172.17.0.0/16"
+"""Network of Docker's default bridge (VPC User Guide, "VPC CIDR blocks", 2026)."""
+
+_ZONE_NAME, _ZONE_ID = r"[a-z]{2,4}(-[a-z]+)+-\d[a-z]", r"[a-z]+\d-az\d"
 
 
 class SubnetPlan(NamedTuple):
@@ -63,7 +73,8 @@ class CreateNetwork(Settings):
     """A new VPC: one node subnet in the environment's zone, control-plane and public subnets in two zones.
 
     Without NAT gateways (`nat_gateways: 0`) nothing in the VPC reaches the internet; AWS services then need
-    `private_endpoints`. `flow_logs` go to CloudWatch Logs.
+    `private_endpoints`. `flow_logs` go to CloudWatch Logs. `control_plane_zones` avoids zones that EKS refuses: which
+    zones are the Region's first two differs between accounts.
     """
 
     cidr: Annotated[str, text(r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$", "a CIDR block such as 10.0.0.0/16")] = "10.0.0.0/16"
@@ -74,6 +85,20 @@ class CreateNetwork(Settings):
     """Whether the VPC has endpoints for AWS services."""
     flow_logs: bool = True
     """Whether VPC flow logs go to CloudWatch Logs."""
+    control_plane_zones: Annotated[
+        Many[
+            Annotated[
+                str,
+                text(
+                    rf"^({_ZONE_NAME}|{_ZONE_ID})$",
+                    "an Availability Zone such as us-east-2a, or its id such as use2-az1; never a Local Zone",
+                ),
+                cdk_value(ZONE_DUMMIES),
+            ]
+        ],
+        Field(max_length=2),
+    ] = ()
+    """Two zones of the control-plane subnets, both by name or both by id. None: the Region's first two zones."""
 
     @property
     def block(self) -> IPv4Network:
@@ -96,6 +121,38 @@ class CreateNetwork(Settings):
             yield Problem("cidr-size", "cidr", message, hint)
         elif str(block) != self.cidr:
             yield Problem("cidr-size", "cidr", f"{self.cidr} is not the first address of its network", hint)
+        else:
+            yield from _unusable(block)
+
+    @rule
+    def _two_zones(self) -> Iterator[Problem]:
+        """A control plane has subnets in two zones (EKS User Guide, "VPC and subnet requirements", 2026)."""
+        zones, at = self.control_plane_zones, "control_plane_zones"
+        if len(zones) == 1:
+            message = "one zone; the control plane has subnets in two"
+            yield Problem("control-plane-zones", at, message, "add a second zone, or remove control_plane_zones")
+        elif len(zones) == 2 and zones[0] == zones[1]:
+            message = f"{zones[0]} is listed twice; the control plane has subnets in two zones"
+            yield Problem("control-plane-zones", at, message, "set another zone")
+        elif len({is_zone_id(zone) for zone in zones if not from_cdk(zone)}) > 1:
+            message = f"{zones[0]} and {zones[1]} may be the same zone: one is a name, the other an id"
+            yield Problem("control-plane-zones", at, message, "write two names or two ids")
+
+
+def is_zone_id(zone: str) -> bool:
+    """Whether `zone` is the id of a zone, such as use2-az1, and not a name."""
+    return bool(re.fullmatch(_ZONE_ID, zone))
+
+
+def _unusable(block: IPv4Network) -> Iterator[Problem]:
+    """Networks that AWS refuses, or that conflict with Docker (VPC User Guide, "VPC CIDR blocks", 2026)."""
+    hint = f"set cidr: 10.0.0.0/{block.prefixlen}"
+    for network in FORBIDDEN:
+        if block.overlaps(IPv4Network(network)):
+            yield Problem("cidr-reserved", "cidr", f"{block} overlaps {network}, which AWS refuses for a VPC", hint)
+    if block.overlaps(IPv4Network(DOCKER)):
+        message = f"{block} overlaps {DOCKER}, the network of Docker's default bridge and of some AWS services"
+        yield Problem("cidr-conflict", "cidr", message, hint, "warning")
 
 
 class ExistingNetwork(Settings):

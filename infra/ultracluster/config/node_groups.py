@@ -37,10 +37,11 @@ class Scale(Settings):
 class NodeGroup(Settings):
     """Instances of one type with the same launch settings.
 
-    `placement: auto` uses a cluster placement group where the purchase allows one. `interfaces: auto` uses the layout
-    for the control plane. `local_storage: raid0` combines the NVMe disks. `image: auto` uses AWS's image for the
-    control plane, on EKS in the release that the catalogue pins. Otherwise `image` is an AMI id, or `ssm:/path` of a
-    parameter that holds an AMI id; on EKS the AMI must be based on an EKS-optimised AL2023 image.
+    `placement: auto` creates a cluster placement group for On-Demand and Spot instances. A reservation that was created
+    in a placement group needs `placement: {existing: NAME}` with that group. `interfaces: auto` uses the layout for the
+    control plane. `local_storage: raid0` combines the NVMe disks. `image: auto` uses AWS's image for the control plane,
+    on EKS in the release that the catalogue pins. Otherwise `image` is an AMI id, or `ssm:/path` of a parameter that
+    holds an AMI id; on EKS the AMI must be based on an EKS-optimised AL2023 image.
     """
 
     name: Name
@@ -54,7 +55,7 @@ class NodeGroup(Settings):
     placement: Annotated[
         Annotated[Literal["auto", "none"], TEXT] | Annotated[ExistingPlacementGroup, MAPPING], KIND
     ] = "auto"
-    """auto: a cluster placement group where the purchase allows one. none: no group. Or an existing group."""
+    """auto: a new cluster placement group for On-Demand and Spot. none: no group. Or an existing group."""
     interfaces: Literal["auto", "fewest_ips", "max_bandwidth", "efa_with_ip"] = "auto"
     """Network interface layout. auto: the layout for the control plane."""
     local_storage: Literal["raid0", "none"] = "raid0"

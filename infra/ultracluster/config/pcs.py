@@ -1,22 +1,20 @@
 """The Slurm control plane: an AWS PCS cluster with its login nodes and queues."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from ultracluster.catalog import pcs
 from ultracluster.config import clock
-from ultracluster.config.fields import CpuType, Image, Many, Name, TextOrNumber
+from ultracluster.config.fields import CpuType, Image, Many, Name
 from ultracluster.config.problems import Problem, rule
 from ultracluster.config.settings import Settings
+from ultracluster.config.slurm_settings import SlurmSettings, setting_problems, truth
 
 NOTICE = timedelta(days=90)
 """How long before a Slurm version's end of life the warning starts."""
-
-SlurmSettings = Mapping[str, TextOrNumber]
 
 
 class Login(Settings):
@@ -42,7 +40,7 @@ class Queue(Settings):
 
     @rule
     def _allowed_settings(self) -> Iterator[Problem]:
-        yield from _not_allowed(self.slurm_settings, pcs.QUEUE_SETTINGS, "a queue")
+        yield from setting_problems(self.slurm_settings, "queue")
 
 
 class PcsControlPlane(Settings):
@@ -84,7 +82,7 @@ class PcsControlPlane(Settings):
 
     @rule
     def _allowed_settings(self) -> Iterator[Problem]:
-        yield from _not_allowed(self.slurm_settings, pcs.CLUSTER_SETTINGS, "a cluster")
+        yield from setting_problems(self.slurm_settings, "cluster")
 
 
 class Pcs(PcsControlPlane):
@@ -121,14 +119,12 @@ class Pcs(PcsControlPlane):
                 message = f"{name} is already the name of queues[{names.index(name)}]"
                 yield Problem("duplicate-name", ("queues", i, "name"), message, "choose another name")
 
-
-def _not_allowed(settings: SlurmSettings, allowed: frozenset[str], owner: str) -> Iterator[Problem]:
-    """PCS rejects all other parameters with a generic error."""
-    for name in settings:
-        if name not in allowed:
-            near = get_close_matches(name, allowed, n=1, cutoff=0.85)
-            message = (
-                f"PCS does not allow {name} for {owner}; docs/errors.md lists the {len(allowed)} allowed parameters"
-            )
-            hint = f"did you mean {near[0]}?" if near else f"remove {name}"
-            yield Problem("slurm-setting-not-allowed", ("slurm_settings", name), message, hint)
+    @rule
+    def _one_default_queue(self) -> Iterator[Problem]:
+        """Slurm keeps one default partition, the last that asks for it (slurm.conf man page, Default)."""
+        defaults = [i for i, queue in enumerate(self.queues) if truth(queue.slurm_settings.get("Default"))]
+        for i in defaults[1:]:
+            first = self.queues[defaults[0]].name
+            message = f"{first} is already the default queue; a cluster has one"
+            at = ("queues", i, "slurm_settings", "Default")
+            yield Problem("queue-default-twice", at, message, "remove Default from one of the queues")

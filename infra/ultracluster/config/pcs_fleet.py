@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ultracluster.catalog import pcs
+from ultracluster.config.cpu_nodes import login_architecture, unlisted_type
 from ultracluster.config.fleet import Fleet
+from ultracluster.config.mount_paths import mount_path_problems
 from ultracluster.config.node_groups import image_not_pinned, unknown_group
 from ultracluster.config.pcs import Pcs
 from ultracluster.config.problems import Problem
@@ -19,6 +21,10 @@ def pcs_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     yield from _efa_only_on_pcs(fleet)
     yield from _pinned_images(fleet)
     yield from _block_starts(fleet)
+    yield from mount_path_problems(fleet)
+    yield from unlisted_type(settings.login.instance_type, ("control_plane", "login", "instance_type"))
+    yield from login_architecture(fleet, settings.login.instance_type)
+    yield from _spot_role(fleet)
 
 
 def _cluster_size(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
@@ -104,3 +110,18 @@ def _block_starts(fleet: Fleet) -> Iterator[Problem]:
             message = "PCS itself waits for the start of the capacity block, so starts would be ignored"
             at = ("node_groups", i, "purchase", "starts")
             yield Problem("capacity-block-start-ignored", at, message, "remove starts")
+
+
+def _spot_role(fleet: Fleet) -> Iterator[Problem]:
+    """PCS launches Spot Instances only in accounts that have EC2's role for them, so this warns once.
+
+    Source: AWS PCS User Guide, "Amazon EC2 Spot role for AWS PCS" (2026).
+    """
+    for i, group in enumerate(fleet.node_groups):
+        if group.purchase.type == "spot":
+            message = (
+                "Spot Instances need the role AWSServiceRoleForEC2Spot in the account; ultracluster does not create it"
+            )
+            hint = "run `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com` once per account"
+            yield Problem("spot-service-role", ("node_groups", i, "purchase", "type"), message, hint, "warning")
+            return

@@ -63,7 +63,7 @@ class Purchase(Settings):
 
 
 class ExistingPlacementGroup(Settings):
-    """An existing cluster placement group."""
+    """An existing cluster placement group. With a reservation: the group that the reservation was created in."""
 
     existing: Annotated[str, Field(min_length=1, max_length=255), cdk_value()]
     """Name of the placement group."""

@@ -59,6 +59,15 @@ class S3Link(Settings):
     export_events: Many[Event] = ()
     """Changes in the folder that FSx exports to the bucket automatically."""
 
+    @rule
+    def _distinct_events(self) -> Iterator[Problem]:
+        """CloudFormation refuses an event that is listed twice (AWS::FSx::DataRepositoryAssociation, uniqueItems)."""
+        for key, events in (("import_events", self.import_events), ("export_events", self.export_events)):
+            for i, event in enumerate(events):
+                if event in events[:i]:
+                    message = f"{event} is already {key}[{events.index(event)}]"
+                    yield Problem("duplicate-name", (key, i), message, "remove the duplicate")
+
     @property
     def folder(self) -> str:
         """`path` with a trailing slash, so that paths compare folder by folder."""

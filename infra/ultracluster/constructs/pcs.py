@@ -16,8 +16,9 @@ from constructs import Construct
 
 from ultracluster.catalog.pcs import IMAGE_PARAMETER, SIZES, smallest_size
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.config.pcs import Login, PcsControlPlane, Queue, SlurmSettings
+from ultracluster.config.pcs import Login, PcsControlPlane, Queue
 from ultracluster.config.purchase import PurchaseType
+from ultracluster.config.slurm_settings import SlurmSettings
 from ultracluster.constructs.launch_templates import (
     AcceleratedLaunchTemplate,
     CpuLaunchTemplate,

@@ -4,17 +4,19 @@ from collections.abc import Sequence
 from ipaddress import IPv4Network
 from typing import NamedTuple
 
-from aws_cdk import Fn, RemovalPolicy
+from aws_cdk import Fn, RemovalPolicy, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
 
-from ultracluster.config.network import CreateNetwork, subnet_plan
+from ultracluster.config.network import CreateNetwork, is_zone_id, subnet_plan
 from ultracluster.constructs.acknowledgements import acknowledge
 from ultracluster.constructs.functions import InlineResource
 from ultracluster.constructs.log_groups import log_group
 from ultracluster.constructs.names import ACCOUNT, own_arn
 from ultracluster.constructs.roles import managed_policy, service_role
+
+ZONES_OF_FILE = "The environment file names the zones of the control plane."
 
 
 class _Subnet(NamedTuple):
@@ -27,12 +29,12 @@ class _Subnet(NamedTuple):
 
 
 class ClusterVpc(Construct):
-    """A VPC with one node subnet in `zone`, and control-plane and public subnets in the Region's first two zones.
+    """A VPC with one node subnet in `zone`, and control-plane and public subnets in two zones.
 
-    CloudFormation resolves those two zones at deployment: nothing is looked up at synth. They are Availability Zones,
-    never Local Zones, where the PCS controller cannot run. Public subnets and the internet gateway are created only
-    with NAT gateways, which are the only resources with a public address. The node subnet routes through the first NAT
-    gateway.
+    These are `control_plane_zones`, or the Region's first two zones, which CloudFormation resolves at deployment:
+    nothing is looked up at synth. They are Availability Zones, never Local Zones, where the PCS controller cannot run.
+    Public subnets and the internet gateway are created only with NAT gateways, which are the only resources with a
+    public address. The node subnet routes through the first NAT gateway.
 
     The VPC and its private subnets are retained: a retained file system or cluster keeps network interfaces in them,
     and AWS deletes no subnet in use.
@@ -50,8 +52,7 @@ class ClusterVpc(Construct):
     def __init__(self, scope: Construct, id: str, *, settings: CreateNetwork, zone: str, key: IKeyRef) -> None:
         super().__init__(scope, id)
         plan = subnet_plan(settings.block)
-        zones = Fn.get_azs()
-        first_zones = [Fn.select(i, zones) for i in (0, 1)]
+        zones = settings.control_plane_zones or [Fn.select(i, Fn.get_azs()) for i in (0, 1)]
         self._path = self.node.path
         self._vpc = ec2.CfnVPC(
             self,
@@ -62,14 +63,17 @@ class ClusterVpc(Construct):
             tags=_name(self._path),
         )
         nodes = self._subnet("Nodes", plan.node, zone)
-        _accept_fixed_zone(nodes.subnet)
+        _accept_fixed_zone(nodes.subnet, "Capacity is reserved in this zone and in no other.")
         control_plane = [
-            self._subnet(f"ControlPlane{i}", block, first_zones[i]) for i, block in enumerate(plan.control_plane)
+            self._subnet(f"ControlPlane{i}", block, zones[i]) for i, block in enumerate(plan.control_plane)
         ]
+        if settings.control_plane_zones:
+            for made in control_plane:
+                _accept_fixed_zone(made.subnet, ZONES_OF_FILE)
         for retained in (self._vpc, nodes.subnet, *(made.subnet for made in control_plane)):
             retained.apply_removal_policy(RemovalPolicy.RETAIN)
         if settings.nat_gateways:
-            gateways = self._nat_gateways(settings.nat_gateways, plan.public, first_zones)
+            gateways = self._nat_gateways(settings.nat_gateways, plan.public, zones)
             for private, gateway in ((nodes, 0), *((made, i) for i, made in enumerate(control_plane))):
                 _default_route(private, nat_gateway_id=gateways[min(gateway, len(gateways) - 1)])
         if settings.flow_logs:
@@ -87,7 +91,8 @@ class ClusterVpc(Construct):
             "Subnet",
             vpc_id=self._vpc,
             cidr_block=str(block),
-            availability_zone=zone,
+            availability_zone=None if is_zone_id(zone) else zone,
+            availability_zone_id=zone if is_zone_id(zone) else None,
             map_public_ip_on_launch=False,
             tags=name,
         )
@@ -105,6 +110,8 @@ class ClusterVpc(Construct):
         gateways = []
         for i, block in enumerate(blocks):
             public = self._subnet(f"Public{i}", block, zones[i])
+            if not Token.is_unresolved(zones[i]):
+                _accept_fixed_zone(public.subnet, ZONES_OF_FILE)
             route = _default_route(public, gateway_id=gateway)
             route.add_resource_dependency(attachment)
             reason = "The route of a subnet that holds nothing but NAT gateways, which need it to lead anything out."
@@ -192,7 +199,7 @@ def _name(path: str) -> list[dict[str, str]]:
     return [{"key": "Name", "value": path}]
 
 
-def _accept_fixed_zone(subnet: ec2.CfnSubnet) -> None:
-    """Accepts the findings of the CDK's validation and of cfn-lint on a fixed zone: capacity is reserved in one."""
-    acknowledge(subnet, {"CloudFormation-Validate::W3010": "Capacity is reserved in this zone and in no other."})
+def _accept_fixed_zone(subnet: ec2.CfnSubnet, reason: str) -> None:
+    """Accepts the findings of the CDK's validation and of cfn-lint on a fixed zone, for `reason`."""
+    acknowledge(subnet, {"CloudFormation-Validate::W3010": reason})
     subnet.add_metadata("cfn-lint", {"config": {"ignore_checks": ["W3010"]}})

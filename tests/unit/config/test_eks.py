@@ -19,7 +19,11 @@ ULTRASERVERS = (
     "reservation_ids: [cr-0123456789abcdef0, cr-0123456789abcdef1]"
 )
 GROUP = "instance_type: p5.48xlarge, count: 2, purchase: {type: on_demand}"
-IN_DALLAS = [("region: us-east-2", "region: us-east-1"), ("zone: us-east-2b", "zone: us-east-1-dfw-2a")]
+IN_DALLAS = [
+    ("region: us-east-2", "region: us-east-1"),
+    ("zone: us-east-2b", "zone: us-east-1-dfw-2a"),
+    ("cidr: 10.0.0.0/16", "cidr: 10.0.0.0/16, control_plane_zones: [use1-az4, use1-az6]"),
+]
 
 
 def reading(*changes):

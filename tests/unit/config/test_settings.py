@@ -12,6 +12,7 @@ from ultracluster.config.network import CreateNetwork, ExistingNetwork, Network
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Pcs, PcsControlPlane
 from ultracluster.config.problems import InvalidSettings
+from ultracluster.config.purchase import ExistingPlacementGroup
 from ultracluster.config.report import report
 from ultracluster.config.source import parse
 from ultracluster.config.storage import Lustre, S3Link, Storage
@@ -167,6 +168,20 @@ def test_a_launch_is_decided_once():
     group = NodeGroup.model_validate(GROUP | {"purchase": BLOCK})
     assert group.launch is group.launch
     assert group.launch == Launch("capacity-block", BLOCK["reservation_id"], None, cluster_group=False)
+
+
+@pytest.mark.parametrize(
+    "purchase",
+    [
+        {"type": "reservation", "reservation_id": "cr-0123456789abcdef0"},
+        {"type": "reservation", "reservation_group_arn": "arn:aws:resource-groups:us-east-2:111122223333:group/train"},
+    ],
+)
+def test_a_reservation_gets_no_new_placement_group(purchase):
+    group = NodeGroup.model_validate(GROUP | {"purchase": purchase})
+    assert group.launch.cluster_group is False
+    named = group.model_copy(update={"placement": ExistingPlacementGroup(existing="research")})
+    assert named.launch.cluster_group == "research"
 
 
 def test_a_changed_copy_decides_its_launch_anew():

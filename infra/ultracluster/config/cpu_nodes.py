@@ -1,0 +1,53 @@
+"""Rules about the instance types of login nodes and system nodes, which the catalogue of accelerated types lacks."""
+
+from collections.abc import Iterator
+
+from ultracluster.catalog.ec2_sizes import ec2_size, nearest, read_on
+from ultracluster.config.fleet import Fleet
+from ultracluster.config.problems import Path, Problem
+
+AGENTS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "eks-node-monitoring-agent")
+"""Add-ons with a pod on every node (EKS User Guide, "Available Amazon EKS add-ons from AWS", 2026)."""
+
+SHARED_PODS = 5
+"""Minimum of other pods on the system nodes: two each of CoreDNS and metrics-server, and one that queues jobs."""
+
+
+def unlisted_type(name: str, at: Path) -> Iterator[Problem]:
+    """A warning about an instance type that is not in the list: a typing error, or a newer type."""
+    if ec2_size(name) is None:
+        message = f"{name} is not in the list of EC2 instance types of {read_on()}"
+        near = nearest(name)
+        hint = f"did you mean {near}?" if near else "check the name with `aws ec2 describe-instance-types`"
+        yield Problem("instance-type-unlisted", at, message, hint, "warning")
+
+
+def login_architecture(fleet: Fleet, instance_type: str) -> Iterator[Problem]:
+    """A warning about login nodes with another architecture than every node group.
+
+    Source: ParallelCluster, InstanceArchitectureCompatibilityValidator (2026).
+    """
+    login = ec2_size(instance_type)
+    nodes = {group.hardware.architecture: group.name for _, group in reversed(fleet.known_groups)}
+    if login is None or not nodes or login.architecture in nodes:
+        return
+    ((architecture, name), *_) = nodes.items()
+    message = f"{instance_type} is {login.architecture} and {name} is {architecture}: programs built on the "
+    message += "login node do not run on the nodes"
+    hint = f"set instance_type: {'m7g' if architecture == 'arm64' else 'm7i'}.4xlarge"
+    yield Problem("login-architecture", ("control_plane", "login", "instance_type"), message, hint, "warning")
+
+
+def system_node_room(fleet: Fleet, instance_type: str, count: int) -> Iterator[Problem]:
+    """System nodes that are too small for the pods of the platform, by the pod limit of EKS."""
+    size = ec2_size(instance_type)
+    if size is None:
+        return
+    storage = fleet.storage
+    agents = len(AGENTS) + bool(storage.lustre) + bool(storage.buckets)
+    needed, room = count * agents + SHARED_PODS, count * size.max_pods
+    if room < needed:
+        message = f"{count} nodes of {instance_type} hold {room} pods; the platform needs at least {needed}: "
+        message += f"{agents} on each node and {SHARED_PODS} more"
+        at: Path = ("control_plane", "system_nodes", "instance_type")
+        yield Problem("system-nodes-too-small", at, message, "set instance_type: m7i.2xlarge")

@@ -1,0 +1,78 @@
+"""Rules about slurm_settings: parameters that PCS allows, and values whose form slurm.conf fixes.
+
+Sources: AWS PCS User Guide, "Custom Slurm settings" (2026); slurm.conf man page. Lists: `catalog/data/pcs.json`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Literal
+
+from ultracluster.catalog import pcs
+from ultracluster.config.fields import TextOrNumber
+from ultracluster.config.problems import Problem
+
+SlurmSettings = Mapping[str, TextOrNumber]
+Owner = Literal["cluster", "queue"]
+
+_ALLOWED: dict[Owner, frozenset[str]] = {"cluster": pcs.CLUSTER_SETTINGS, "queue": pcs.QUEUE_SETTINGS}
+
+_ELSEWHERE = (
+    (pcs.CLUSTER_SETTINGS, "move {} to control_plane.slurm_settings"),
+    (pcs.QUEUE_SETTINGS, "move {} to slurm_settings of a queue"),
+    (pcs.NODE_GROUP_SETTINGS, "remove {}; PCS takes it for a compute node group, which this file cannot set"),
+    (pcs.CGROUP_SETTINGS, "remove {}; PCS takes it as a cgroup setting, which this file cannot set"),
+    (pcs.SLURMDBD_SETTINGS, "remove {}; PCS takes it as a slurmdbd setting, which this file cannot set"),
+)
+"""Other lists of PCS, and what to do with a parameter of each."""
+
+_TRUE, _FALSE = ("yes", "up", "true", "1"), ("no", "down", "false", "0")
+"""What Slurm reads as YES and as NO, in any case."""
+
+_FORMS: dict[pcs.Form, tuple[str, str, str]] = {
+    "time": (
+        r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}|unlimited|infinite|-1",
+        "minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes, days-hours:minutes:seconds "
+        "or UNLIMITED",
+        '"12:00:00"',
+    ),
+    "yes_no": ("|".join((*_TRUE, *_FALSE)), "YES or NO", '"YES"'),
+    "number": (r"(\d+|0x[0-9a-f]+)[km]?|unlimited|infinite", "a whole number", "a whole number"),
+    "oversubscribe": (r"no|exclusive|(yes|force)(:\d+)?", "EXCLUSIVE, FORCE, YES or NO", '"NO"'),
+}
+"""Pattern of each form, the form in words, and an example."""
+
+
+def setting_problems(settings: SlurmSettings, owner: Owner) -> Iterator[Problem]:
+    """Problems of `slurm_settings` of a cluster or a queue."""
+    for name, value in settings.items():
+        yield from _value(name, value) if name in _ALLOWED[owner] else _not_allowed(name, owner)
+
+
+def truth(value: str | int | None) -> bool:
+    """Whether Slurm reads the value as YES."""
+    return str(value).lower() in _TRUE
+
+
+def _not_allowed(name: str, owner: Owner) -> Iterator[Problem]:
+    """PCS rejects all other parameters with a generic error."""
+    allowed = _ALLOWED[owner]
+    near = get_close_matches(name, allowed, n=1, cutoff=0.85)
+    elsewhere = next((hint for names, hint in _ELSEWHERE if name in names), "remove {}").format(name)
+    message = f"PCS does not allow {name} for a {owner}; docs/errors.md lists the {len(allowed)} allowed parameters"
+    hint = f"did you mean {near[0]}?" if near else elsewhere
+    yield Problem("slurm-setting-not-allowed", ("slurm_settings", name), message, hint)
+
+
+def _value(name: str, value: str | int) -> Iterator[Problem]:
+    """Slurm refuses to start with a value that it cannot read; PCS accepts numbers from its own minimum only."""
+    if (form := pcs.FORMS.get(name)) is None:
+        return
+    pattern, words, example = _FORMS[form]
+    if not re.fullmatch(pattern, str(value), re.ASCII | re.IGNORECASE):
+        hint = f"set {name} to {example}" if form == "number" else f"set {name}: {example}"
+        yield Problem("slurm-setting-value", ("slurm_settings", name), f"{value} is not {words}", hint)
+    elif name in pcs.MINIMUM and str(value).isdecimal() and int(value) < pcs.MINIMUM[name]:
+        message = f"{value} is out of range; PCS accepts {pcs.MINIMUM[name]} and more"
+        hint = f"set {name}: {pcs.MINIMUM[name]}"
+        yield Problem("slurm-setting-value", ("slurm_settings", name), message, hint)
