@@ -175,7 +175,7 @@ class NodeRepair(Settings):
 
 
 class EksControlPlane(Settings):
-    """The cluster itself: what an Amazon EKS cluster needs without nodes, software and teams.
+    """Settings of an Amazon EKS control plane alone, without nodes, software and teams.
 
     Source: EKS User Guide (2026); figures in `infra/ultracluster/catalog/data/eks.json`.
     """

@@ -50,7 +50,7 @@ class Launch:
 
 
 class Request(NamedTuple):
-    """What the rules about a launch judge: the instances of a node group, their purchase and their placement."""
+    """Input of the launch rules: the instances of a node group, their purchase and their placement."""
 
     hardware: InstanceType
     min_count: int

@@ -38,7 +38,7 @@ class Purchase(Settings):
 
     @property
     def start_time(self) -> datetime | None:
-        """`starts` as a time; None without `starts`, or when it is not a valid time, which a rule refuses."""
+        """`starts` as a time; None without `starts`, or when it is not a valid time, which validation refuses."""
         try:
             return datetime.fromisoformat(self.starts) if self.starts else None
         except ValueError:

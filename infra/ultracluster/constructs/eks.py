@@ -67,7 +67,7 @@ class UnknownAddon(UltraclusterError, ValueError):
 
 @jsii.implements(IClusterRef, ec2.IConnectable)
 class KubernetesCluster(Construct):
-    """What every EKS cluster gives, whether this app creates it or it exists already."""
+    """Attributes and methods of every EKS cluster, created by this app or imported."""
 
     cluster_name: str
     """Name of the cluster."""

@@ -48,7 +48,7 @@ Source: AWS PCS User Guide, launch templates; EKS User Guide, launch templates (
 
 @jsii.implements(ILaunchTemplateRef)
 class NodeLaunchTemplate(Construct):
-    """What every launch template of nodes gives."""
+    """Attributes of every launch template of nodes."""
 
     def _create(self, data: Mapping[str, Any]) -> None:
         self._template = ec2.CfnLaunchTemplate(self, "Resource", launch_template_data=dict(data))

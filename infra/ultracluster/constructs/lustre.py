@@ -43,7 +43,7 @@ LUSTRE_PORTS = {"Lustre": Ports("tcp", 988, 988), "LustreClients": Ports("tcp", 
 
 @jsii.implements(IFileSystemRef, ec2.IConnectable)
 class LustreFileSystem(Construct):
-    """What every FSx for Lustre file system gives, whether this app creates it or it exists already."""
+    """Attributes and methods of every FSx for Lustre file system, created by this app or imported."""
 
     file_system_id: str
     """Id of the file system, fs-..."""
@@ -137,7 +137,7 @@ class TrainingFileSystem(LustreFileSystem):
     """An FSx for Lustre file system with its security group and its log group.
 
     The file system and its security group are retained on delete and on replacement. `clients` is the security group
-    of the instances that mount it, `efa_clients` that of those which do so over EFA; `grant_mount` adds further ones.
+    of the instances that mount it, `efa_clients` that of instances that mount over EFA; `grant_mount` adds further ones.
     `settings.links` are created by `S3Links`. A key that this app does not manage needs the statements of
     `key_policy_statements`, which its owner must add.
     """

@@ -20,7 +20,7 @@ QUERY_ACTIONS = ("aps:GetLabels", "aps:GetMetricMetadata", "aps:GetSeries", "aps
 
 @jsii.implements(IWorkspaceRef)
 class PrometheusWorkspace(Construct):
-    """What every Prometheus workspace gives, whether this app creates it or it exists already."""
+    """Attributes and methods of every Prometheus workspace, created by this app or imported."""
 
     workspace_id: str
     """Id of the workspace, ws-..."""

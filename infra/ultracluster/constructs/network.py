@@ -36,7 +36,7 @@ NO_ROUTE_TABLE = {"Annotation::@aws-cdk/aws-ec2:noSubnetRouteTableId": "Routes o
 
 
 class NodeNetwork(Construct):
-    """What every network gives, whether this app creates it or it exists already.
+    """Attributes and methods of every network, created by this app or imported.
 
     Ids are strings, for constructs that take an id. The L2 views are created on first use. An L2 that the app passed in
     is its own view.

@@ -59,7 +59,7 @@ LOGIN_VOLUME_GIB = 100
 
 @jsii.implements(IClusterRef)
 class SlurmCluster(Construct):
-    """What every PCS cluster gives, whether this app creates it or it exists already.
+    """Attributes and methods of every PCS cluster, created by this app or imported.
 
     PCS accepts one change of a cluster at a time, with everything else active: node groups and queues are therefore
     deployed one after the other, in the order in which they are added (AWS PCS User Guide, "Updating a cluster", 2026).

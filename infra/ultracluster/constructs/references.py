@@ -36,7 +36,7 @@ _IDS: dict[str, tuple[str, ...]] = {
 
 
 class WrongReference(UltraclusterError, TypeError):
-    """A construct got an object that does not implement the interface it takes."""
+    """An object does not implement the interface that the construct takes."""
 
 
 def vpc_id(vpc: Vpc) -> str:
