@@ -44,7 +44,7 @@ class Queue(Settings):
 
 
 class PcsControlPlane(Settings):
-    """The cluster itself: what an AWS PCS cluster needs without login nodes and queues.
+    """Settings of an AWS PCS control plane alone, without login nodes and queues.
 
     `size: auto` is the smallest size that manages all nodes, login nodes included. `accounting` enables Slurm
     accounting in a database that PCS manages. `slurm_settings` are parameters of slurm.conf.

@@ -137,7 +137,7 @@ class TrainingFileSystem(LustreFileSystem):
     """An FSx for Lustre file system with its security group and its log group.
 
     The file system and its security group are retained on delete and on replacement. `clients` is the security group
-    of the instances that mount it, `efa_clients` that of instances that mount over EFA; `grant_mount` adds further ones.
+    of instances that mount it, `efa_clients` that of instances that mount over EFA; `grant_mount` adds further ones.
     `settings.links` are created by `S3Links`. A key that this app does not manage needs the statements of
     `key_policy_statements`, which its owner must add.
     """
