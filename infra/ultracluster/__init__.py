@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from ultracluster.constructs.metrics import PrometheusWorkspace as PrometheusWorkspace
     from ultracluster.constructs.network import ClusterNetwork as ClusterNetwork
     from ultracluster.constructs.network import NodeNetwork as NodeNetwork
+    from ultracluster.constructs.node_role import NodeRole as NodeRole
     from ultracluster.constructs.pcs import PcsCluster as PcsCluster
     from ultracluster.constructs.pcs import PcsNodeGroup as PcsNodeGroup
     from ultracluster.constructs.pcs import PcsQueue as PcsQueue
@@ -118,6 +119,7 @@ _MODULES = {
     "constructs.lustre": ("LustreFileSystem", "TrainingFileSystem"),
     "constructs.metrics": ("MetricsWorkspace", "PrometheusWorkspace"),
     "constructs.network": ("ClusterNetwork", "NodeNetwork"),
+    "constructs.node_role": ("NodeRole",),
     "constructs.pcs": ("PcsCluster", "PcsNodeGroup", "PcsQueue", "SlurmCluster"),
     "constructs.pcs_role": ("PcsNodeRole",),
     "constructs.references": ("WrongReference",),

@@ -24,8 +24,8 @@ PUBLIC = [
     "HelmRelease", "InterfaceEndpoints", "InvalidArgument", "InvalidSettings", "JobRefused", "Karpenter",
     "KubectlProvider", "KubernetesCluster", "KubernetesObjects", "Lifecycle", "LogGroup", "Login", "Lustre",
     "LustreFileSystem", "MetricsWorkspace", "MissingExtra", "Network", "NodeGroup", "NodeLaunchTemplate", "NodeNetwork",
-    "NodeRepair", "NotEks", "Observability", "Pcs", "PcsCluster", "PcsControlPlane", "PcsNodeGroup", "PcsNodeRole",
-    "PcsQueue", "Problem", "PrometheusWorkspace", "Purchase", "Queue", "Reading", "RefusedEnvironment", "RootSquash",
+    "NodeRepair", "NodeRole", "NotEks", "Observability", "Pcs", "PcsCluster", "PcsControlPlane", "PcsNodeGroup",
+    "PcsNodeRole", "PcsQueue", "Problem", "PrometheusWorkspace", "Purchase", "Queue", "Reading", "RefusedEnvironment", "RootSquash",
     "S3Endpoint", "S3Link", "S3Links", "Scale", "SlurmCluster", "Storage", "SystemNodeGroup", "SystemNodes", "Team",
     "TrainingBucket", "TrainingFileSystem", "UltraclusterError", "UnknownAddon", "UnknownChart", "UnknownInstanceType",
     "WrongReference", "build_app", "example_job", "load", "validate",
@@ -92,6 +92,7 @@ BASES = {
     "LustreFileSystem",
     "NodeLaunchTemplate",
     "NodeNetwork",
+    "NodeRole",
     "PrometheusWorkspace",
     "SlurmCluster",
 }

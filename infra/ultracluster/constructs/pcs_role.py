@@ -4,19 +4,19 @@ from functools import cached_property
 
 import jsii
 from aws_cdk import aws_iam as iam
-from aws_cdk.interfaces import ResourceEnvironment
-from aws_cdk.interfaces.aws_iam import IInstanceProfileRef, InstanceProfileReference, IRoleRef, RoleReference
+from aws_cdk.interfaces.aws_iam import IInstanceProfileRef, InstanceProfileReference
 from constructs import Construct
 
 from ultracluster.constructs.launch_templates import SESSION_MANAGER_ACTIONS
+from ultracluster.constructs.node_role import NodeRole
 from ultracluster.constructs.roles import managed_policy, trust_policy
 
 ROLE_PATH = "/aws-pcs/"
 """PCS accepts only instance profiles whose role has this path (AWS PCS User Guide, "Instance profiles", 2026)."""
 
 
-@jsii.implements(IRoleRef, IInstanceProfileRef, iam.IGrantable)
-class PcsNodeRole(Construct):
+@jsii.implements(IInstanceProfileRef)
+class PcsNodeRole(NodeRole):
     """Role and instance profile of PCS nodes: they register with their cluster, and allow Session Manager.
 
     Grant more with the `grant_*` methods of other constructs: the role is an `iam.IGrantable`.
@@ -43,16 +43,6 @@ class PcsNodeRole(Construct):
         self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[self._role.ref], path=ROLE_PATH)
 
     @cached_property
-    def role_name(self) -> str:
-        """Name of the role."""
-        return self._role.ref
-
-    @cached_property
-    def role_arn(self) -> str:
-        """ARN of the role."""
-        return self._role.attr_arn
-
-    @cached_property
     def instance_profile_arn(self) -> str:
         """ARN of the instance profile."""
         return self._profile.attr_arn
@@ -63,29 +53,8 @@ class PcsNodeRole(Construct):
         return self._profile.ref
 
     @property
-    def role_ref(self) -> RoleReference:
-        """Lets CDK constructs take this as an `IRoleRef`."""
-        return RoleReference(role_arn=self.role_arn, role_name=self.role_name)
-
-    @property
     def instance_profile_ref(self) -> InstanceProfileReference:
         """Lets CDK constructs take this as an `IInstanceProfileRef`."""
         return InstanceProfileReference(
             instance_profile_arn=self.instance_profile_arn, instance_profile_name=self.instance_profile_name
         )
-
-    @property
-    def env(self) -> ResourceEnvironment:
-        """Account and Region of the role."""
-        return self._role.env
-
-    @cached_property
-    def role(self) -> iam.IRole:
-        """The role as an L2, created on first use."""
-        # by name: the CDK takes the path for the name when it imports an ARN that is a token
-        return iam.Role.from_role_name(self, "RoleView", self.role_name)
-
-    @property
-    def grant_principal(self) -> iam.IPrincipal:
-        """The role, for `grant_*` methods."""
-        return self.role
