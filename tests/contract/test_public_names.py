@@ -25,8 +25,8 @@ PUBLIC = [
     "KubectlProvider", "KubernetesCluster", "KubernetesObjects", "Lifecycle", "LogGroup", "Login", "Lustre",
     "LustreFileSystem", "MetricsWorkspace", "MissingExtra", "Network", "NodeGroup", "NodeLaunchTemplate", "NodeNetwork",
     "NodeRepair", "NodeRole", "NotEks", "Observability", "Pcs", "PcsCluster", "PcsControlPlane", "PcsNodeGroup",
-    "PcsNodeRole", "PcsQueue", "Problem", "PrometheusWorkspace", "Purchase", "Queue", "Reading", "RefusedEnvironment", "RootSquash",
-    "S3Endpoint", "S3Link", "S3Links", "Scale", "SlurmCluster", "Storage", "SystemNodeGroup", "SystemNodes", "Team",
+    "PcsNodeRole", "PcsQueue", "Problem", "PrometheusWorkspace", "Purchase", "Queue", "Reading", "RefusedEnvironment",
+    "RootSquash", "S3Endpoint", "S3Link", "S3Links", "Scale", "SlurmCluster", "Storage", "SystemNodeGroup", "SystemNodes", "Team",
     "TrainingBucket", "TrainingFileSystem", "UltraclusterError", "UnknownAddon", "UnknownChart", "UnknownInstanceType",
     "WrongReference", "build_app", "example_job", "load", "validate",
 ]  # fmt: skip
