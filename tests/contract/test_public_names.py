@@ -20,15 +20,16 @@ from ultracluster.errors import UltraclusterError
 PUBLIC = [
     "AcceleratedLaunchTemplate", "Bucket", "BucketAccess", "ClusterNetwork", "ClusterVpc", "CpuLaunchTemplate",
     "CreateNetwork", "DataKey", "DeviceStacks", "Eks", "EksAddon", "EksCluster", "EksControlPlane", "EksNodeGroup",
-    "EksNodeRole", "Environment", "ExistingNetwork", "ExistingPlacementGroup", "Finding", "Grafana", "GrafanaWorkspace",
-    "HelmRelease", "InterfaceEndpoints", "InvalidArgument", "InvalidSettings", "JobRefused", "Karpenter",
-    "KubectlProvider", "KubernetesCluster", "KubernetesObjects", "Lifecycle", "LogGroup", "Login", "Lustre",
-    "LustreFileSystem", "MetricsWorkspace", "MissingExtra", "Network", "NodeGroup", "NodeLaunchTemplate", "NodeNetwork",
-    "NodeRepair", "NodeRole", "NotEks", "Observability", "Pcs", "PcsCluster", "PcsControlPlane", "PcsNodeGroup",
-    "PcsNodeRole", "PcsQueue", "Problem", "PrometheusWorkspace", "Purchase", "Queue", "Reading", "RefusedEnvironment",
-    "RootSquash", "S3Endpoint", "S3Link", "S3Links", "Scale", "SlurmCluster", "Storage", "SystemNodeGroup", "SystemNodes", "Team",
-    "TrainingBucket", "TrainingFileSystem", "UltraclusterError", "UnknownAddon", "UnknownChart", "UnknownInstanceType",
-    "WrongReference", "build_app", "example_job", "load", "validate",
+    "EksNodeRole", "Environment", "ExistingNetwork", "ExistingPlacementGroup", "Finding", "Grafana",
+    "GrafanaWorkspace", "HelmRelease", "InterfaceEndpoints", "InvalidArgument", "InvalidSettings", "JobRefused",
+    "Karpenter", "KubectlProvider", "KubernetesCluster", "KubernetesObjects", "Lifecycle", "LogGroup", "Login",
+    "Lustre", "LustreFileSystem", "MetricsWorkspace", "MissingExtra", "Network", "NodeGroup", "NodeLaunchTemplate",
+    "NodeNetwork", "NodeRepair", "NodeRole", "NotEks", "Observability", "Pcs", "PcsCluster", "PcsControlPlane",
+    "PcsNodeGroup", "PcsNodeRole", "PcsQueue", "Problem", "PrometheusWorkspace", "Purchase", "Queue", "Reading",
+    "RefusedEnvironment", "RootSquash", "S3Endpoint", "S3Link", "S3Links", "Scale", "SlurmCluster", "Storage",
+    "SystemNodeGroup", "SystemNodes", "Team", "TrainingBucket", "TrainingFileSystem", "UltraclusterError",
+    "UnknownAddon", "UnknownChart", "UnknownInstanceType", "WrongReference", "build_app", "example_job", "load",
+    "validate",
 ]  # fmt: skip
 """A name that leaves this list breaks other people's code: it takes a new major version and a line in CHANGELOG."""
 
