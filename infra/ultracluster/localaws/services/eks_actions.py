@@ -5,13 +5,13 @@ import uuid
 from typing import Any, cast
 
 from moto.backends import get_backend
-from moto.core.responses import ActionResult, EmptyResult
+from moto.core.responses import ActionResult
 
 from ultracluster.localaws.services.eks_store import Cluster, EksBackend, Item, Kind, in_use, missing
-from ultracluster.localaws.services.service import CheckedInput, Refusal
+from ultracluster.localaws.services.service import Refusal, TagActions
 
 
-class EksActions(CheckedInput):
+class EksActions(TagActions):
     """A request to EKS."""
 
     invalid = "InvalidParameterException"
@@ -63,22 +63,8 @@ class EksActions(CheckedInput):
             raise missing(f"No update found for ID: {self.params['updateId']}.")
         return ActionResult({"update": self.eks.updates[self.params["updateId"]]})
 
-    def list_tags_for_resource(self) -> ActionResult:
-        """The tags of a resource."""
-        return ActionResult({"tags": self._tags()})
-
-    def tag_resource(self) -> ActionResult:
-        """Add or overwrite tags."""
-        self._tags().update(self.params["tags"])
-        return EmptyResult()
-
-    def untag_resource(self) -> ActionResult:
-        """Remove tags; unknown keys are fine."""
-        for key in self.params["tagKeys"]:
-            self._tags().pop(key, None)
-        return EmptyResult()
-
-    def _tags(self) -> dict[str, str]:
+    def requested_tags(self) -> dict[str, str]:
+        """The tags of the requested resource."""
         arn = self.params["resourceArn"]
         if arn not in self.eks.tags:
             raise Refusal("NotFoundException", f"No resource {arn} was found.")

@@ -10,7 +10,7 @@ from typing import Any, cast
 from moto.core.responses import ActionResult, EmptyResult
 
 from ultracluster.localaws.services.references import References
-from ultracluster.localaws.services.service import Backend, CheckedInput, Refusal, add_service
+from ultracluster.localaws.services.service import Backend, Refusal, TagActions, add_service
 
 VERSIONS: tuple[str, ...] = ("8.4", "9.4", "10.4", "12.4")
 MAX_LISTED = 5  # prefix lists, and VPC endpoints, of network access control
@@ -51,7 +51,7 @@ class GrafanaBackend(Backend):
         return self.arn("grafana", f"/workspaces/{workspace_id}")
 
 
-class GrafanaResponse(CheckedInput):
+class GrafanaResponse(TagActions):
     """The actions of the Grafana API."""
 
     def __init__(self) -> None:
@@ -173,20 +173,12 @@ class GrafanaResponse(CheckedInput):
 
     # tags
 
-    def list_tags_for_resource(self) -> ActionResult:
-        """The tags of a workspace."""
-        return ActionResult({"tags": self._tags()})
-
-    def tag_resource(self) -> ActionResult:
-        """Add or overwrite tags."""
-        self._tags().update(self.params["tags"])
-        return EmptyResult()
-
-    def untag_resource(self) -> ActionResult:
-        """Remove tags; unknown keys are fine."""
-        for key in self.params["tagKeys"]:
-            self._tags().pop(key, None)
-        return EmptyResult()
+    def requested_tags(self) -> dict[str, str]:
+        """The tags of the requested workspace."""
+        arn = self.params["resourceArn"]
+        if arn not in self.grafana.tags:
+            raise _missing(f"Resource {arn} was not found.", arn)
+        return self.grafana.tags[arn]
 
     # helpers
 
@@ -196,12 +188,6 @@ class GrafanaResponse(CheckedInput):
     def _members(self) -> dict[str, Any]:
         given = {name: value for name, value in self.params.items() if name not in _ASIDE}
         return {_RENAMED.get(name, name): copy.deepcopy(value) for name, value in given.items()}
-
-    def _tags(self) -> dict[str, str]:
-        arn = self.params["resourceArn"]
-        if arn not in self.grafana.tags:
-            raise _missing(f"Resource {arn} was not found.", arn)
-        return self.grafana.tags[arn]
 
     def _authenticate(self, workspace: dict[str, Any], providers: list[str]) -> None:
         backend, name = self.grafana, workspace["id"]

@@ -17,7 +17,7 @@ from ultracluster.catalog.pcs import MAXIMUM_NODE_GROUPS, MAXIMUM_QUEUES
 from ultracluster.localaws.services import pcs_checks as checks
 from ultracluster.localaws.services import pcs_rules as rules
 from ultracluster.localaws.services.pcs_store import TYPES, Item, Kind, PcsBackend
-from ultracluster.localaws.services.service import CheckedInput, add_service
+from ultracluster.localaws.services.service import TagActions, add_service
 
 DEFAULTS: dict[str, Any] = {
     "scaleDownIdleTimeInSeconds": 600,
@@ -27,7 +27,7 @@ DEFAULTS: dict[str, Any] = {
 _ADDRESSING = {"clusterIdentifier", "computeNodeGroupIdentifier", "computeNodeGroupName", "clientToken", "tags"}
 
 
-class PcsResponse(CheckedInput):
+class PcsResponse(TagActions):
     """The actions of the PCS API."""
 
     def __init__(self) -> None:
@@ -194,20 +194,12 @@ class PcsResponse(CheckedInput):
 
     # tags
 
-    def list_tags_for_resource(self) -> ActionResult:
-        """The tags of a resource."""
-        return ActionResult({"tags": self._tags()})
-
-    def tag_resource(self) -> ActionResult:
-        """Add or overwrite tags."""
-        self._tags().update(self.params["tags"])
-        return EmptyResult()
-
-    def untag_resource(self) -> ActionResult:
-        """Remove tags; unknown keys are fine."""
-        for key in self.params["tagKeys"]:
-            self._tags().pop(key, None)
-        return EmptyResult()
+    def requested_tags(self) -> dict[str, str]:
+        """The tags of the requested resource."""
+        arn = self.params["resourceArn"]
+        if arn not in self.pcs.tags:
+            raise rules.missing("resource", arn)
+        return self.pcs.tags[arn]
 
     # helpers
 
@@ -226,12 +218,6 @@ class PcsResponse(CheckedInput):
 
     def _changes(self) -> dict[str, Any]:
         return {name: copy.deepcopy(value) for name, value in self.params.items() if name not in _ADDRESSING}
-
-    def _tags(self) -> dict[str, str]:
-        arn = self.params["resourceArn"]
-        if arn not in self.pcs.tags:
-            raise rules.missing("resource", arn)
-        return self.pcs.tags[arn]
 
     def _check_group(self, cluster: Item, group: dict[str, Any], others: list[Item]) -> None:
         if not group["instanceConfigs"] or not all(config.get("instanceType") for config in group["instanceConfigs"]):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from moto import backend_index
 from moto.core.base_backend import BackendDict, BaseBackend
 from moto.core.exceptions import ServiceException
-from moto.core.responses import ActionResult, BaseResponse
+from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 from moto.core.utils import get_service_model
 
 
@@ -53,6 +53,29 @@ class CheckedInput(BaseResponse):  # type: ignore[misc]
         end = start + (self.params.get(size_name) or 100)
         token = base64.b64encode(str(end).encode()).decode() if end < len(items) else None
         return ActionResult({name: items[start:end], token_name: token})
+
+
+class TagActions(CheckedInput):
+    """The actions on tags, alike in the services that tag by ARN."""
+
+    def list_tags_for_resource(self) -> ActionResult:
+        """The tags of a resource."""
+        return ActionResult({"tags": self.requested_tags()})
+
+    def tag_resource(self) -> ActionResult:
+        """Add or overwrite tags."""
+        self.requested_tags().update(self.params["tags"])
+        return EmptyResult()
+
+    def untag_resource(self) -> ActionResult:
+        """Remove tags; unknown keys are fine."""
+        for key in self.params["tagKeys"]:
+            self.requested_tags().pop(key, None)
+        return EmptyResult()
+
+    def requested_tags(self) -> dict[str, str]:
+        """The tags of the resource that the request names; Refusal when it does not exist."""
+        raise NotImplementedError
 
 
 class Backend(BaseBackend):  # type: ignore[misc]
