@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
+from moto import mock_aws
 
+from tests.localaws.handler_parts import Stack
 from tests.localaws.stack_parts import QUEUE, TOPIC, Fake, FakeQueue, FakeTopic, Stacks
 from ultracluster.localaws import local_aws
 from ultracluster.localaws.resources import HANDLERS
+from ultracluster.localaws.services import activate
 
 
 @pytest.fixture
@@ -18,3 +21,11 @@ def stacks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stacks]:
         Fake.there.clear()
         Fake.calls.clear()
         yield Stacks()
+
+
+@pytest.fixture
+def stack() -> Iterator[Stack]:
+    """A stack of an empty account, whose handlers run in this process."""
+    activate()
+    with mock_aws():
+        yield Stack()

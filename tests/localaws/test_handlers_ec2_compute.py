@@ -1,17 +1,14 @@
 """Launch templates, placement groups and capacity reservations."""
 
 import base64
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
-from moto import mock_aws
 
 from tests.localaws.handler_parts import Stack, own_tags, tags
 from ultracluster.catalog import catalog, interface_layout
 from ultracluster.localaws.resources import HandlerError
-from ultracluster.localaws.services import activate
 from ultracluster.localaws.services.capacity import seed_reservation
 
 TEMPLATE = "AWS::EC2::LaunchTemplate"
@@ -20,13 +17,6 @@ RESERVATION = "cr-0123456789abcdef0"
 TARGET = {"CapacityReservationTarget": {"CapacityReservationId": RESERVATION}}
 BLOCK = {"InstanceMarketOptions": {"MarketType": "capacity-block"}, "CapacityReservationSpecification": TARGET}
 TRUST = {"Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]}
-
-
-@pytest.fixture
-def stack() -> Iterator[Stack]:
-    activate()
-    with mock_aws():
-        yield Stack()
 
 
 def data_of(stack: Stack, template: str, version: str) -> dict[str, Any]:

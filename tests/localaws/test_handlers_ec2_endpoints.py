@@ -1,27 +1,17 @@
 """VPC endpoints and flow logs."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from tests.localaws.handler_parts import Stack, own_tags, tags
 from ultracluster.localaws.resources import HandlerError
-from ultracluster.localaws.services import activate
 
 ENDPOINT = "AWS::EC2::VPCEndpoint"
 POLICY = {"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "*"}]}
 TRUST = {"Statement": [{"Effect": "Allow", "Principal": {"Service": "vpc-flow-logs.amazonaws.com"}, "Action": "a:b"}]}
-
-
-@pytest.fixture
-def stack() -> Iterator[Stack]:
-    activate()
-    with mock_aws():
-        yield Stack()
 
 
 @pytest.fixture

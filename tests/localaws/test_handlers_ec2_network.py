@@ -1,22 +1,11 @@
 """VPC resources, created, updated and deleted by templates and read back through boto3."""
 
-from collections.abc import Iterator
-
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from tests.localaws.handler_parts import Stack, own_tags, tags
 from ultracluster.localaws.properties import replacement
 from ultracluster.localaws.resources import HandlerError
-from ultracluster.localaws.services import activate
-
-
-@pytest.fixture
-def stack() -> Iterator[Stack]:
-    activate()
-    with mock_aws():
-        yield Stack()
 
 
 @pytest.fixture

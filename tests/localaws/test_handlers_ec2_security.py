@@ -1,27 +1,17 @@
 """Security groups and their rules, inline and as resources of their own."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from tests.localaws.handler_parts import Stack, own_tags, tags
 from ultracluster.localaws.handlers.ec2_security import permission
 from ultracluster.localaws.resources import HANDLERS, HandlerError, NotUpdatable
-from ultracluster.localaws.services import activate
 
 GROUP = "AWS::EC2::SecurityGroup"
 ALL = {"IpProtocol": "-1"}
 SSH = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "CidrIp": "10.0.0.0/8", "Description": "ssh"}
-
-
-@pytest.fixture
-def stack() -> Iterator[Stack]:
-    activate()
-    with mock_aws():
-        yield Stack()
 
 
 @pytest.fixture

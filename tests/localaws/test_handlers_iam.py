@@ -1,15 +1,12 @@
 """IAM roles, policies and instance profiles."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from tests.localaws.handler_parts import Stack, own_tags, tags
 from ultracluster.localaws.resources import HandlerError
-from ultracluster.localaws.services import activate
 
 ROLE = "AWS::IAM::Role"
 AWS_POLICIES = "arn:aws:iam::aws:policy"
@@ -23,13 +20,6 @@ def trust(service: str) -> dict[str, Any]:
 
 def allow(action: str) -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": action, "Resource": "*"}]}
-
-
-@pytest.fixture
-def stack() -> Iterator[Stack]:
-    activate()
-    with mock_aws():
-        yield Stack()
 
 
 def role_of(stack: Stack, name: str = "node") -> str:

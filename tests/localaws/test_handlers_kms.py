@@ -1,16 +1,13 @@
 """KMS keys and aliases."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from tests.localaws.handler_parts import Stack, tags
 from ultracluster.localaws.resources import HANDLERS, HandlerError, NotUpdatable
-from ultracluster.localaws.services import activate
 
 KEY = "AWS::KMS::Key"
 ROOT = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::123456789012:root"}, "Action": "kms:*", "Resource": "*"}
@@ -22,13 +19,6 @@ def policy(*statements: dict[str, Any]) -> dict[str, Any]:
 
 def use_by(principal: Any) -> dict[str, Any]:
     return {"Effect": "Allow", "Principal": {"AWS": principal}, "Action": "kms:Decrypt", "Resource": "*"}
-
-
-@pytest.fixture
-def stack() -> Iterator[Stack]:
-    activate()
-    with mock_aws():
-        yield Stack()
 
 
 def tags_of(stack: Stack, key: str) -> dict[str, str]:

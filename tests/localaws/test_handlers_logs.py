@@ -1,26 +1,16 @@
 """CloudWatch Logs: groups, resource policies and deliveries."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from tests.localaws.handler_parts import Stack, tags
 from ultracluster.localaws.resources import HANDLERS, HandlerError, NotUpdatable
-from ultracluster.localaws.services import activate
 
 GROUP = "AWS::Logs::LogGroup"
 SOURCE, DESTINATION, DELIVERY = (f"AWS::Logs::{kind}" for kind in ("DeliverySource", "DeliveryDestination", "Delivery"))
 BEDROCK = {"ResourceArn": "arn:aws:bedrock:us-east-1:123456789012:knowledge-base/kb", "LogType": "APPLICATION_LOGS"}
-
-
-@pytest.fixture
-def stack() -> Iterator[Stack]:
-    activate()
-    with mock_aws():
-        yield Stack()
 
 
 def key_for(stack: Stack, *services: str) -> str:

@@ -1,27 +1,17 @@
 """S3 buckets and their policies."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from tests.localaws.handler_parts import Stack, tags
 from ultracluster.localaws.handlers.s3_lifecycle import lifecycle_rules
 from ultracluster.localaws.resources import HandlerError
-from ultracluster.localaws.services import activate
 
 BUCKET = "AWS::S3::Bucket"
 BLOCKED = dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True)
-
-
-@pytest.fixture
-def stack() -> Iterator[Stack]:
-    activate()
-    with mock_aws():
-        yield Stack()
 
 
 def encrypted(algorithm: str, **more: Any) -> dict[str, Any]:

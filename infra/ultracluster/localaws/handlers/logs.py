@@ -124,8 +124,24 @@ class ResourcePolicy(Handler):
         context.client("logs").delete_resource_policy(policyName=physical_id)
 
 
+class DeliveryEnd(Handler):
+    """A source or destination of deliveries: only its tags can change in place."""
+
+    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
+        """Retag. Nothing else can change in place."""
+        if fixed := changed(old, new) - {"Tags"}:
+            raise NotUpdatable(self.type, fixed)
+        made = self.describe(context, physical_id)
+        _retag(context, made.attributes["Arn"], old, new)
+        return made
+
+    def describe(self, context: Context, name: str) -> Resource:
+        """The source or destination as Ref and Fn::GetAtt see it."""
+        raise NotImplementedError
+
+
 @handler
-class DeliverySource(Handler):
+class DeliverySource(DeliveryEnd):
     """AWS::Logs::DeliverySource: a resource and a log type."""
 
     type = "AWS::Logs::DeliverySource"
@@ -142,17 +158,10 @@ class DeliverySource(Handler):
         context.client("logs").put_delivery_source(
             name=properties["Name"], resourceArn=arn, logType=properties["LogType"], **_tags(properties)
         )
-        return self._resource(context, properties["Name"])
+        return self.describe(context, properties["Name"])
 
-    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Retag. Resource and log type cannot change."""
-        if fixed := changed(old, new) - {"Tags"}:
-            raise NotUpdatable(self.type, fixed)
-        made = self._resource(context, physical_id)
-        _retag(context, made.attributes["Arn"], old, new)
-        return made
-
-    def _resource(self, context: Context, name: str) -> Resource:
+    def describe(self, context: Context, name: str) -> Resource:
+        """ARN, service and resource."""
         source = context.client("logs").get_delivery_source(name=name)["deliverySource"]
         about = {"Arn": source["arn"], "Service": source["service"], "ResourceArns": source["resourceArns"]}
         return Resource(name, about)
@@ -163,7 +172,7 @@ class DeliverySource(Handler):
 
 
 @handler
-class DeliveryDestination(Handler):
+class DeliveryDestination(DeliveryEnd):
     """AWS::Logs::DeliveryDestination: a log group or bucket."""
 
     type = "AWS::Logs::DeliveryDestination"
@@ -184,17 +193,10 @@ class DeliveryDestination(Handler):
             **({"outputFormat": properties["OutputFormat"]} if "OutputFormat" in properties else {}),
             **_tags(properties),
         )
-        return self._resource(context, properties["Name"])
+        return self.describe(context, properties["Name"])
 
-    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Retag. Nothing else can change in place."""
-        if fixed := changed(old, new) - {"Tags"}:
-            raise NotUpdatable(self.type, fixed)
-        made = self._resource(context, physical_id)
-        _retag(context, made.attributes["Arn"], old, new)
-        return made
-
-    def _resource(self, context: Context, name: str) -> Resource:
+    def describe(self, context: Context, name: str) -> Resource:
+        """ARN and type of the destination."""
         found = context.client("logs").get_delivery_destination(name=name)["deliveryDestination"]
         return Resource(name, {"Arn": found["arn"], "DeliveryDestinationType": found["deliveryDestinationType"]})
 
