@@ -7,6 +7,7 @@ import pytest
 from tests.kubernetes.fleet import SCHEDULERS, STACKS, TEAMS, fleet_file, one_team_file
 from tests.kubernetes.schemas import check
 from ultracluster.catalog import catalog
+from ultracluster.catalog.training import default_image
 from ultracluster.config.environment import Environment
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.jobs import JobRefused, example_job
@@ -14,6 +15,16 @@ from ultracluster.kubernetes.queues import team_and_queue_objects
 
 PCS = {"type": "pcs", "slurm_version": "25.11", "queues": [{"name": "train", "node_groups": ["train"]}]}
 OPERATORS = ([], ["jobset"], ["trainer"])
+
+
+OWN_IMAGE = "registry.example.com/mine:1"
+
+
+def printed(environment, team, gpus, **options):
+    """The objects of a job. On P6e-GB200 with an image of one's own, because AWS has none."""
+    if any(group.hardware.ultraserver_only for group in environment.node_groups):
+        options.setdefault("image", OWN_IMAGE)
+    return example_job(environment, team, gpus, **options)
 
 
 def workload(objects):
@@ -63,14 +74,14 @@ def test_a_job_on_every_type_follows_its_schemas(hardware, stack, scheduler, ope
     nodes = 36 if hardware.ultraserver_only else 2
     gpus = hardware.gpu_count * nodes
     environment = one_team_file(hardware.name, nodes, gpus, device_stack=stack, scheduler=scheduler, jobs=operators)
-    for obj in example_job(environment, "pretrain", gpus):
+    for obj in printed(environment, "pretrain", gpus):
         check(obj)
         assert obj["metadata"]["namespace"] == "pretrain"
 
 
 def test_64_gpus_of_p5en_under_kueue():
     """The worked example: eight nodes, each with eight GPUs and sixteen EFA devices."""
-    objects = example_job(fleet_file(jobs=["jobset"]), "pretrain", 64)
+    objects = printed(fleet_file(jobs=["jobset"]), "pretrain", 64)
     assert kinds(objects) == ["JobSet"]
     job, pod, resources = workload(objects), template(objects), container(objects)["resources"]
     assert pods(objects) == 8
@@ -107,14 +118,14 @@ def test_64_gpus_of_p5en_under_kueue():
 )
 def test_a_pod_requests_every_gpu_and_efa_device_of_its_node(name, efa):
     gpus = catalog[name].gpu_count
-    limits = container(example_job(one_team_file(name, 36, 36 * gpus), "pretrain", 2 * gpus))["resources"]["limits"]
+    limits = container(printed(one_team_file(name, 36, 36 * gpus), "pretrain", 2 * gpus))["resources"]["limits"]
     assert limits["nvidia.com/gpu"] == gpus
     assert limits["vpc.amazonaws.com/efa"] == efa
 
 
 @pytest.mark.parametrize("hardware", catalog.values(), ids=lambda hardware: hardware.name)
 def test_a_pod_leaves_cpus_and_memory_for_the_node(hardware):
-    job = example_job(one_team_file(hardware.name, 36, 36 * hardware.gpu_count), "pretrain", hardware.gpu_count)
+    job = printed(one_team_file(hardware.name, 36, 36 * hardware.gpu_count), "pretrain", hardware.gpu_count)
     requests = container(job)["resources"]["requests"]
     assert 0 < requests["cpu"] < hardware.vcpus
     assert 0 < int(requests["memory"].removesuffix("Gi")) < hardware.memory_gib
@@ -128,7 +139,7 @@ def test_a_job_of_the_whole_quota_is_within_it(name, stack, scheduler):
     hardware = catalog[name]
     gpus = 36 * hardware.gpu_count
     environment = one_team_file(name, 36, gpus, device_stack=stack, scheduler=scheduler)
-    objects = example_job(environment, "pretrain", gpus)
+    objects = printed(environment, "pretrain", gpus)
     asked = dict(container(objects)["resources"]["requests"])
     asked["memory"] = int(asked["memory"].removesuffix("Gi"))
     del asked["hugepages-2Mi"]
@@ -153,7 +164,7 @@ def test_a_job_of_the_whole_quota_is_within_it(name, stack, scheduler):
 def test_pods_meet_the_baseline_standard_of_their_namespace(scheduler, operators, stack):
     """Pod Security Standards, baseline: nothing of the host, no privilege, no added capability."""
     environment = one_team_file("p6e-gb200.36xlarge", 36, 144, scheduler=scheduler, jobs=operators, device_stack=stack)
-    spec = template(example_job(environment, "pretrain", 144))["spec"]
+    spec = template(printed(environment, "pretrain", 144))["spec"]
     assert {"hostNetwork", "hostPID", "hostIPC", "securityContext", "initContainers"}.isdisjoint(spec)
     assert all("hostPath" not in volume for volume in spec["volumes"])
     for each in spec["containers"]:
@@ -165,7 +176,7 @@ def test_mounts_and_volumes_match():
         fleet_file(),
         fleet_file().model_copy(update={"storage": fleet_file().storage.model_copy(update={"lustre": None})}),
     ):
-        objects = example_job(environment, "pretrain", 64)
+        objects = printed(environment, "pretrain", 64)
         mounts = {mount["name"] for mount in container(objects)["volumeMounts"]}
         assert mounts == {volume["name"] for volume in template(objects)["spec"]["volumes"]}
 
@@ -173,31 +184,63 @@ def test_mounts_and_volumes_match():
 @pytest.mark.parametrize("operators", OPERATORS[1:])
 def test_a_job_set_restarts_all_its_pods_together(operators):
     """A failed pod fails its Job, and the JobSet restarts all Jobs."""
-    job = workload(example_job(fleet_file(jobs=operators), "pretrain", 64))
+    job = workload(printed(fleet_file(jobs=operators), "pretrain", 64))
     assert job["kind"] == "JobSet"
     assert job["spec"]["failurePolicy"]["maxRestarts"] > 0
     assert job["spec"]["replicatedJobs"][0]["template"]["spec"]["backoffLimit"] == 0
 
 
 def test_a_plain_job_has_a_headless_service_for_its_pods():
-    objects = example_job(fleet_file(), "pretrain", 64)
+    objects = printed(fleet_file(), "pretrain", 64)
     assert kinds(objects) == ["Service", "Job"]
-    service, job = objects
+    service, _ = objects
     assert service["spec"]["clusterIP"] == "None"
-    assert service["spec"]["selector"] == {"batch.kubernetes.io/job-name": job["metadata"]["name"]}
+    assert service["spec"]["selector"].items() <= template(objects)["metadata"]["labels"].items()
     assert template(objects)["spec"]["subdomain"] == service["metadata"]["name"]
+
+
+def test_jobs_of_a_namespace_share_what_kubernetes_does_not_delete_with_a_job():
+    """Only the job itself has a time to live. Anything else is the same for every job, or it would pile up."""
+    for settings in ({}, {"jobs": ["jobset"]}, {"scheduler": "volcano"}, {"device_stack": "dra"}):
+        first, second = (printed(fleet_file(**settings), "pretrain", 64, name=name) for name in ("one", "two"))
+        assert first[:-1] == second[:-1]
+        assert first[-1] != second[-1]
+
+
+@pytest.mark.parametrize("operators", OPERATORS, ids=lambda operators: "-".join(operators) or "none")
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_finished_job_is_deleted_after_a_day(scheduler, operators):
+    job = workload(printed(fleet_file(scheduler=scheduler, jobs=operators), "pretrain", 64))
+    assert job["spec"]["ttlSecondsAfterFinished"] == 24 * 3600
+
+
+@pytest.mark.parametrize("settings", [{}, {"jobs": ["jobset"]}, {"scheduler": "volcano"}])
+def test_the_longest_name_leaves_room_for_names_of_pods(settings):
+    """Names of pods are labels of DNS: 63 characters at most (RFC 1123)."""
+    name = "a" * 40
+    job = workload(printed(fleet_file(**settings), "research", 128, name=name))
+    assert job["metadata"]["name"] == name
+    longest = {"JobSet": f"{name}-node-0-15-abcde", "Job": f"{name}-15" if not settings else f"{name}-node-15"}
+    assert len(longest[job["kind"]]) <= 63
+    assert name in environment_variables([job])["MASTER_ADDR"]
+
+
+@pytest.mark.parametrize("name", ["A", "1a", "a-", "a_b", "a.b", "a" * 41, "-a", "ä"])
+def test_names_that_kubernetes_refuses_are_refused(name):
+    with pytest.raises(JobRefused, match="is not a name of a job; allowed: a letter"):
+        printed(fleet_file(), "pretrain", 64, name=name)
 
 
 @pytest.mark.parametrize(
     ("settings", "main", "rank"),
     [
         ({"jobs": ["jobset"]}, "train-64-gpus-node-0-0.train-64-gpus", "$(JOB_COMPLETION_INDEX)"),
-        ({}, "train-64-gpus-0.train-64-gpus", "$(JOB_COMPLETION_INDEX)"),
+        ({}, "train-64-gpus-0.job-pods", "$(JOB_COMPLETION_INDEX)"),
         ({"scheduler": "volcano"}, "train-64-gpus-node-0.train-64-gpus", "$(VC_TASK_INDEX)"),
     ],
 )
 def test_pods_know_the_address_of_the_first_pod_and_their_rank(settings, main, rank):
-    objects = example_job(fleet_file(**settings), "pretrain", 64)
+    objects = printed(fleet_file(**settings), "pretrain", 64)
     assert environment_variables(objects)["MASTER_ADDR"] == main
     command = container(objects)["command"]
     assert command[0] == "torchrun"
@@ -206,24 +249,24 @@ def test_pods_know_the_address_of_the_first_pod_and_their_rank(settings, main, r
 
 
 def test_the_job_sets_no_nccl_tuning():
-    variables = environment_variables(example_job(fleet_file(), "pretrain", 64))
+    variables = environment_variables(printed(fleet_file(), "pretrain", 64))
     assert variables["FI_PROVIDER"] == "efa"
     assert {"NCCL_ALGO", "NCCL_PROTO", "NCCL_BUFFSIZE", "FI_EFA_USE_DEVICE_RDMA"}.isdisjoint(variables)
 
 
 def test_p5_4xlarge_disables_peer_to_peer():
-    small = example_job(one_team_file("p5.4xlarge", 4, 4), "pretrain", 4)
+    small = printed(one_team_file("p5.4xlarge", 4, 4), "pretrain", 4)
     assert environment_variables(small)["FI_HMEM_DISABLE_P2P"] == "1"
-    assert "FI_HMEM_DISABLE_P2P" not in environment_variables(example_job(fleet_file(), "pretrain", 64))
+    assert "FI_HMEM_DISABLE_P2P" not in environment_variables(printed(fleet_file(), "pretrain", 64))
 
 
 def test_a_type_without_network_layers_is_placed_on_any_nodes():
-    annotations = template(example_job(one_team_file("p5.4xlarge", 4, 4), "pretrain", 4))["metadata"]["annotations"]
+    annotations = template(printed(one_team_file("p5.4xlarge", 4, 4), "pretrain", 4))["metadata"]["annotations"]
     assert annotations == {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
 
 
 def test_volcano_starts_all_pods_or_none_and_prefers_close_nodes():
-    spec = workload(example_job(fleet_file(scheduler="volcano"), "research", 32))["spec"]
+    spec = workload(printed(fleet_file(scheduler="volcano"), "research", 32))["spec"]
     assert (spec["queue"], spec["schedulerName"], spec["priorityClassName"]) == ("research", "volcano", "normal")
     assert spec["minAvailable"] == spec["tasks"][0]["replicas"] == 4
     assert spec["networkTopology"] == {"mode": "soft"}
@@ -232,7 +275,7 @@ def test_volcano_starts_all_pods_or_none_and_prefers_close_nodes():
 @pytest.mark.parametrize("operators", OPERATORS[:2])
 def test_kai_starts_all_pods_or_none_and_prefers_close_nodes(operators):
     environment = fleet_file(scheduler="kai", jobs=operators)
-    objects = example_job(environment, "pretrain", 64)
+    objects = printed(environment, "pretrain", 64)
     metadata = workload(objects)["metadata"]
     assert metadata["labels"] == {"kai.scheduler/queue": "pretrain", "priorityClassName": "high"}
     annotations = metadata["annotations"]
@@ -246,7 +289,7 @@ def test_kai_starts_all_pods_or_none_and_prefers_close_nodes(operators):
 
 def test_kueue_admits_and_kai_schedules():
     environment = fleet_file(scheduler="kueue_with_kai", jobs=["jobset"])
-    objects = example_job(environment, "pretrain", 64)
+    objects = printed(environment, "pretrain", 64)
     labels = workload(objects)["metadata"]["labels"]
     assert labels["kueue.x-k8s.io/queue-name"] == "default"
     queues = {obj["metadata"]["name"] for obj in in_cluster(environment) if obj["kind"] == "Queue"}
@@ -257,7 +300,7 @@ def test_kueue_admits_and_kai_schedules():
 
 @pytest.mark.parametrize("operators", OPERATORS[:2])
 def test_kueue_admits_and_volcano_schedules(operators):
-    objects = example_job(fleet_file(scheduler="kueue_with_volcano", jobs=operators), "pretrain", 64)
+    objects = printed(fleet_file(scheduler="kueue_with_volcano", jobs=operators), "pretrain", 64)
     job = workload(objects)
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "default"
     owner = job["spec"]["replicatedJobs"][0]["template"] if operators else job
@@ -271,7 +314,7 @@ def test_kueue_admits_and_volcano_schedules(operators):
 
 def test_claimed_devices_are_not_requested_too():
     """They would count twice, and no device plugin advertises them."""
-    objects = example_job(one_team_file("p5.48xlarge", 8, 64, device_stack="dra"), "pretrain", 64)
+    objects = printed(one_team_file("p5.48xlarge", 8, 64, device_stack="dra"), "pretrain", 64)
     assert kinds(objects) == ["ResourceClaimTemplate", "ResourceClaimTemplate", "Service", "Job"]
     resources = container(objects)["resources"]
     assert {"nvidia.com/gpu", "vpc.amazonaws.com/efa"}.isdisjoint({**resources["limits"], **resources["requests"]})
@@ -286,7 +329,7 @@ def test_claimed_devices_are_not_requested_too():
 def test_no_claim_exceeds_the_limit_of_kubernetes(hardware):
     """A claim holds 32 devices at most, in an exact number, or Kueue could not count it."""
     environment = one_team_file(hardware.name, 36, 36 * hardware.gpu_count, device_stack="dra")
-    templates = [obj for obj in example_job(environment, "pretrain", hardware.gpu_count) if "Template" in obj["kind"]]
+    templates = [obj for obj in printed(environment, "pretrain", hardware.gpu_count) if "Template" in obj["kind"]]
     assert len(templates) == 2
     for obj in templates:
         requests = [request["exactly"] for request in obj["spec"]["spec"]["devices"]["requests"]]
@@ -296,7 +339,7 @@ def test_no_claim_exceeds_the_limit_of_kubernetes(hardware):
 
 @pytest.mark.parametrize("stack", ["gpu_operator", "dra"])
 def test_pods_on_ultraservers_claim_a_channel_of_the_jobs_compute_domain(stack):
-    objects = example_job(one_team_file("p6e-gb200.36xlarge", 36, 144, device_stack=stack), "pretrain", 72)
+    objects = printed(one_team_file("p6e-gb200.36xlarge", 36, 144, device_stack=stack), "pretrain", 72)
     (domain,) = [obj for obj in objects if obj["kind"] == "ComputeDomain"]
     made = domain["spec"]["channel"]["resourceClaimTemplate"]["name"]
     claims = {
@@ -309,14 +352,33 @@ def test_pods_on_ultraservers_claim_a_channel_of_the_jobs_compute_domain(stack):
         assert annotations == {"kueue.x-k8s.io/podset-preferred-topology": "nvidia.com/gpu.clique"}
 
 
-def test_the_image_depends_on_architecture_mirror_and_option():
-    assert container(example_job(fleet_file(), "pretrain", 64))["image"].startswith("public.ecr.aws/")
-    arm = container(example_job(one_team_file("p6e-gb200.36xlarge", 36, 144), "pretrain", 72))["image"]
-    assert "arm64" in arm
-    mirrored = example_job(fleet_file(chart_mirror="oci://registry.example.com/copies"), "pretrain", 64)
-    assert container(mirrored)["image"].startswith("registry.example.com/copies/deep-learning-containers/")
-    mine = example_job(fleet_file(), "pretrain", 64, image="registry.example.com/mine:1")
-    assert container(mine)["image"] == "registry.example.com/mine:1"
+def test_the_image_is_the_catalogues_its_copy_in_the_mirror_or_ones_own():
+    name = default_image(catalog["p5en.48xlarge"]).name
+    assert container(printed(fleet_file(), "pretrain", 64))["image"] == name
+    mirrored = printed(fleet_file(chart_mirror="oci://registry.example.com/copies"), "pretrain", 64)
+    copy = name.replace("public.ecr.aws/", "registry.example.com/copies/")
+    assert container(mirrored)["image"] == copy
+    assert container(printed(fleet_file(), "pretrain", 64, image=OWN_IMAGE))["image"] == OWN_IMAGE
+
+
+def test_a_type_without_a_public_image_asks_for_one():
+    with pytest.raises(JobRefused) as refused:
+        example_job(one_team_file("p6e-gb200.36xlarge", 36, 144), "pretrain", 72)
+    assert str(refused.value) == (
+        "no public image of AWS meets the minimum versions of p6e-gb200.36xlarge: "
+        "public.ecr.aws/deep-learning-containers/pytorch-training-arm64:2.7.0-gpu-py312-cu128-ubuntu22.04-ec2 has "
+        "EFA installer 1.40.0, minimum 1.41.0; aws-ofi-nccl unknown, minimum 1.19.0. "
+        "Build an image with what `ultracluster catalog p6e-gb200.36xlarge` lists, and pass it with --image"
+    )
+
+
+@pytest.mark.parametrize("name", catalog)
+def test_a_missing_plugin_is_an_error(name):
+    """NCCL fails if NCCL_NET names a network that no plugin registers. Without NCCL_NET it falls back to TCP."""
+    gpus = catalog[name].gpu_count
+    variables = environment_variables(printed(one_team_file(name, 36, 36 * gpus), "pretrain", gpus))
+    assert (variables["NCCL_NET"], variables["NCCL_NET_PLUGIN"]) == ("AWS Libfabric", "ofi")
+    assert variables["FI_PROVIDER"] == "efa"
 
 
 TWO = {"train": ("p5en.48xlarge", 4), "small": ("p5.4xlarge", 6)}
@@ -325,13 +387,13 @@ TWO_TEAMS = ({"name": "research", "node_groups": ["train", "small"], "gpus": {"t
 
 def test_the_first_node_group_is_the_default():
     environment = fleet_file(TWO, TWO_TEAMS)
-    first = template(example_job(environment, "research", 16))["spec"]["nodeSelector"]
-    named = template(example_job(environment, "research", 4, node_group="small"))["spec"]["nodeSelector"]
+    first = template(printed(environment, "research", 16))["spec"]["nodeSelector"]
+    named = template(printed(environment, "research", 4, node_group="small"))["spec"]["nodeSelector"]
     assert [*first.values(), *named.values()] == ["train", "small"]
 
 
 def test_a_team_that_may_borrow_can_use_the_whole_fleet():
-    assert pods(example_job(fleet_file(), "research", 128)) == 16
+    assert pods(printed(fleet_file(), "research", 128)) == 16
 
 
 @pytest.mark.parametrize(
@@ -340,6 +402,10 @@ def test_a_team_that_may_borrow_can_use_the_whole_fleet():
         ("reserch", 8, None, "reserch is not a team of staging; allowed: pretrain, research. Did you mean research?"),
         ("pretrain", 8, "small", "small is not a node group of pretrain; allowed: train"),
         ("pretrain", 12, None, "12 GPUs are not whole nodes: p5en.48xlarge has 8; request 8 or 16"),
+        ("research", 132, None, "132 GPUs are not whole nodes: p5en.48xlarge has 8; request 128"),
+        ("research", 1000, None, "1000 GPUs are too many: train has 128; request at most 128"),
+        ("research", 1001, None, "1001 GPUs are not whole nodes: p5en.48xlarge has 8; request 128"),
+        ("pretrain", 100, None, "100 GPUs are not whole nodes: p5en.48xlarge has 8; request 96"),
         ("pretrain", 4, None, "request 8"),
         ("pretrain", 0, None, "request 8"),
         ("pretrain", -8, None, "request 8"),
@@ -354,11 +420,11 @@ def test_a_team_that_may_borrow_can_use_the_whole_fleet():
 )
 def test_impossible_jobs_are_refused(team, gpus, node_group, said):
     with pytest.raises(JobRefused) as refused:
-        example_job(fleet_file(teams=TEAMS), team, gpus, node_group=node_group)
+        printed(fleet_file(teams=TEAMS), team, gpus, node_group=node_group)
     assert said in str(refused.value)
 
 
 def test_on_pcs_the_error_points_to_sbatch():
     data = fleet_file().model_dump(exclude={"control_plane"}, exclude_none=True, mode="json")
     with pytest.raises(JobRefused, match="sbatch"):
-        example_job(Environment.model_validate({**data, "control_plane": PCS}), "pretrain", 64)
+        printed(Environment.model_validate({**data, "control_plane": PCS}), "pretrain", 64)

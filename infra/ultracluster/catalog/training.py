@@ -1,22 +1,103 @@
-"""Container image and environment variables of a training job over EFA.
+"""Container images and environment variables of jobs over EFA.
 
 Source of every entry: `data/training.json`.
 """
 
-from typing import Any
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any, Literal
 
-from ultracluster.catalog.instance_types import InstanceType
+from ultracluster.catalog.instance_types import Architecture, InstanceType
 from ultracluster.catalog.records import records
+
+Use = Literal["training", "nccl-tests"]
 
 _TRAINING: dict[str, Any] = records("training")
 
+COMPONENTS: dict[str, str] = {
+    "nvidia_driver": "NVIDIA driver",
+    "cuda": "CUDA",
+    "gdrcopy": "GDRCopy",
+    "efa_installer": "EFA installer",
+    "aws_ofi_nccl": "aws-ofi-nccl",
+    "nccl": "NCCL",
+}
+"""Software with a minimum version on each instance type, and how AWS writes its name."""
 
-def training_image(instance_type: InstanceType) -> str:
-    """AWS's container image with PyTorch, NCCL and EFA for the architecture of an instance type."""
-    image: str = _TRAINING["images"][instance_type.architecture]
-    return image
+
+@dataclass(frozen=True)
+class ContainerImage:
+    """A public image of AWS, and the versions in it.
+
+    `nvidia_driver` in `contents` is the driver that the image's CUDA needs on the node. `end_of_patch` is the last day
+    of security patches, None if AWS names none.
+
+    Source: AWS Deep Learning Containers; awsome-distributed-ai (2026).
+    """
+
+    name: str
+    use: Use
+    architectures: tuple[Architecture, ...]
+    contents: Mapping[str, str]
+    end_of_patch: date | None
+    source: str
+
+    def shortfalls(self, instance_type: InstanceType) -> list[str]:
+        """What the image lacks for an instance type, such as "EFA installer 1.40.0, minimum 1.41.0"."""
+        lacking = [
+            f"{COMPONENTS[component]} {self.contents.get(component, 'unknown')}, minimum {minimum}"
+            for component, minimum in minima(instance_type).items()
+            if component != "nvidia_driver"  # on the node, not in the image
+            and version(self.contents.get(component, "0")) < version(minimum)
+        ]
+        if instance_type.architecture not in self.architectures:
+            lacking.insert(0, f"built for {' and '.join(self.architectures)}")
+        return lacking
+
+
+IMAGES: tuple[ContainerImage, ...] = tuple(
+    ContainerImage(
+        name=entry["name"],
+        use=entry["use"],
+        architectures=tuple(entry["architectures"]),
+        contents=entry["contents"],
+        end_of_patch=date.fromisoformat(entry["end_of_patch"]) if entry["end_of_patch"] else None,
+        source=entry["source"],
+    )
+    for entry in _TRAINING["images"]
+)
+"""Public images for jobs, the preferred one of each use first."""
+
+
+def version(text: str) -> tuple[int, ...]:
+    """The numbers of a version, for comparison: 2.28.3-1 is (2, 28, 3), and 2.6.0amzn1.0 is (2, 6, 0)."""
+    found = re.match(r"\d+(\.\d+)*", text)
+    return tuple(int(part) for part in found[0].split(".")) if found else ()
+
+
+def minima(instance_type: InstanceType) -> dict[str, str]:
+    """Minimum version of each of COMPONENTS on an instance type."""
+    return {**asdict(instance_type.software), "aws_ofi_nccl": _TRAINING["aws_ofi_nccl_minima"][instance_type.name]}
+
+
+def default_image(instance_type: InstanceType, use: Use = "training") -> ContainerImage | None:
+    """The public image that meets every minimum of an instance type, None if there is none."""
+    fitting = (image for image in IMAGES if image.use == use and not image.shortfalls(instance_type))
+    return next(fitting, None)
+
+
+def closest_image(instance_type: InstanceType, use: Use = "training") -> ContainerImage | None:
+    """The public image for an instance type's architecture, whether it meets the minima or not."""
+    return next(
+        (image for image in IMAGES if image.use == use and instance_type.architecture in image.architectures), None
+    )
 
 
 def training_environment(instance_type: InstanceType) -> dict[str, str]:
-    """Environment variables for NCCL over EFA on an instance type, without performance tuning."""
+    """Environment variables for NCCL over EFA on an instance type, without performance tuning.
+
+    With them a missing plugin or a node without EFA is an error. NCCL alone falls back to TCP without a word.
+    """
     return {**_TRAINING["environment"], **_TRAINING["environment_of_types"].get(instance_type.name, {})}

@@ -15,9 +15,10 @@ from ultracluster.catalog import (
     ultraservers,
 )
 from ultracluster.catalog.records import records
+from ultracluster.catalog.training import default_image, minima
 
 PROFILES: tuple[Profile, ...] = get_args(Profile)
-_SOURCES = ("ec2_instance_types", "ec2_user_guide", "gpus", "published", "offerings")
+_SOURCES = ("ec2_instance_types", "ec2_user_guide", "gpus", "published", "offerings", "training")
 
 
 def everything() -> dict[str, Any]:
@@ -51,7 +52,7 @@ def sources(instance_type: InstanceType) -> dict[str, str]:
 
 
 def _instance_type(entry: InstanceType) -> dict[str, Any]:
-    nvlink = entry.nvlink
+    nvlink, image = entry.nvlink, default_image(entry)
     return asdict(entry) | {
         "family": entry.family,
         "usage_classes": sorted(entry.usage_classes),
@@ -62,6 +63,8 @@ def _instance_type(entry: InstanceType) -> dict[str, Any]:
         "interface_layouts": {profile: _layout(entry, profile) for profile in PROFILES},
         "capacity_blocks": list(capacity_block_places(entry.name)),
         "availability_zones": records("offerings")["availability_zones"].get(entry.name, {}),
+        "minimum_software": minima(entry),
+        "default_image": image.name if image else None,
         "sources": sources(entry),
     }
 

@@ -1,8 +1,12 @@
 """`ultracluster job`: a multi-node job, ready to submit."""
 
-from typing import Annotated
+import secrets
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from datetime import date
 
 
 def job(
@@ -15,6 +19,9 @@ def job(
     image: Annotated[
         str | None, typer.Option(help="Container image. Default: AWS's PyTorch image with EFA.", show_default=False)
     ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the job. Default: one that is not in use.", show_default=False)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a Kubernetes List as JSON.")] = False,  # noqa: FBT002
 ) -> None:
     """Print a gang-scheduled training job over EFA that fits the team's quota and the hardware.
@@ -24,19 +31,43 @@ def job(
     from ultracluster.config.loader import RefusedEnvironment, load
     from ultracluster.kubernetes.jobs import JobRefused, example_job
 
+    if name is None:
+        name = f"train-{gpus}-gpus-{_suffix()}"
     try:
-        objects = example_job(load(file), team, gpus, node_group=node_group, image=image)
+        objects = example_job(load(file), team, gpus, name=name, node_group=node_group, image=image)
     except RefusedEnvironment as refused:
         typer.echo(str(refused), err=True)
         raise typer.Exit(1) from None
     except JobRefused as refused:
         typer.echo(str(refused), err=True)
         raise typer.Exit(2) from None
-    if as_json:
-        import json
+    text = _as_json(objects) if as_json else _as_yaml(objects)
+    if image is None and (ended := _end_of_patch(text)):
+        typer.echo(f"warning: AWS patches the default image until {ended} only; set --image", err=True)
+    typer.echo(text, nl=False)
 
-        typer.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2))
-    else:
-        import yaml
 
-        typer.echo(yaml.safe_dump_all(objects, sort_keys=False, width=120), nl=False)
+def _as_json(objects: list[dict[str, Any]]) -> str:
+    import json
+
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2) + "\n"
+
+
+def _as_yaml(objects: list[dict[str, Any]]) -> str:
+    import yaml
+
+    return yaml.safe_dump_all(objects, sort_keys=False, width=120)
+
+
+def _end_of_patch(text: str) -> "date | None":
+    """When AWS stopped patching a public image that the job names, if it has."""
+    from ultracluster.catalog.training import IMAGES
+    from ultracluster.config.clock import today
+
+    used = (image for image in IMAGES if image.name.partition("/")[2] in text)
+    return next((image.end_of_patch for image in used if image.end_of_patch and image.end_of_patch < today()), None)
+
+
+def _suffix() -> str:
+    """Five random characters, as Kubernetes appends them: no vowels, so no words."""
+    return "".join(secrets.choice("bcdfghjklmnpqrstvwxz2456789") for _ in range(5))

@@ -17,6 +17,7 @@ from ultracluster.catalog import (
     ultraservers,
 )
 from ultracluster.catalog.records import records
+from ultracluster.catalog.training import COMPONENTS, default_image, minima
 from ultracluster.cli.console import console
 from ultracluster.cli.hardware import PROFILES, find, sources
 
@@ -138,16 +139,9 @@ def _of_instance_type(entry: InstanceType) -> Iterator[Section]:
     yield from _compute(entry)
     yield from _network(entry)
     yield from _purchase(entry)
-    yield (
-        "Minimum software",
-        [
-            ("NVIDIA driver", entry.software.nvidia_driver),
-            ("CUDA", entry.software.cuda),
-            ("GDRCopy", entry.software.gdrcopy),
-            ("EFA installer", entry.software.efa_installer),
-            ("NCCL", entry.software.nccl),
-        ],
-    )
+    needed, image = minima(entry), default_image(entry)
+    yield "Minimum software", [(title, needed[component]) for component, title in COMPONENTS.items()]
+    yield "Jobs", [("default image", image.name if image else "none, set --image")]
     yield "Sources", list(sources(entry).items())
 
 

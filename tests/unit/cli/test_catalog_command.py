@@ -96,7 +96,14 @@ def test_json_of_one_type_holds_cards_layouts_and_sources(run):
     assert [tuple(i.values()) for i in layout["interfaces"]] == [
         tuple(i) for i in interface_layout(entry, "max_bandwidth")
     ]
-    assert set(data["sources"]) == {"ec2_instance_types", "ec2_user_guide", "gpus", "published", "offerings"}
+    assert set(data["sources"]) == {
+        "ec2_instance_types",
+        "ec2_user_guide",
+        "gpus",
+        "published",
+        "offerings",
+        "training",
+    }
 
 
 def test_json_of_one_ultraserver(run):

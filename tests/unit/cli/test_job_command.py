@@ -1,16 +1,20 @@
 """`ultracluster job`: output, exit codes, imports."""
 
 import json
+import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from tests.bad_files import FOLDER
+from ultracluster.cli import app
 
 HEAVY = {"aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint", "rich"}
-JOB = ("job", "minimal-eks.yaml", "--team", "research", "--gpus", "16")
+JOB = ("job", "minimal-eks.yaml", "--team", "research", "--gpus", "16", "--name", "first")
 
 
 def ultracluster(*arguments):
@@ -25,7 +29,7 @@ def test_the_job_is_yaml_for_kubectl():
     service, job = yaml.safe_load_all(done.stdout)
     assert (service["kind"], job["kind"]) == ("Service", "Job")
     assert job["metadata"] == {
-        "name": "train-16-gpus",
+        "name": "first",
         "namespace": "research",
         "labels": {"kueue.x-k8s.io/queue-name": "default", "kueue.x-k8s.io/priority-class": "normal"},
     }
@@ -33,11 +37,25 @@ def test_the_job_is_yaml_for_kubectl():
     assert "&id" not in done.stdout
 
 
+def test_each_job_gets_a_name_of_its_own():
+    names = {list(yaml.safe_load_all(ultracluster(*JOB[:-2]).stdout))[-1]["metadata"]["name"] for _ in range(2)}
+    assert len(names) == 2
+    assert all(re.fullmatch(r"train-16-gpus-[b-z2-9]{5}", name) for name in names)
+
+
 def test_json_is_a_list_for_kubectl():
     done = ultracluster(*JOB, "--json")
     found = json.loads(done.stdout)
     assert (found["apiVersion"], found["kind"]) == ("v1", "List")
     assert found["items"] == list(yaml.safe_load_all(ultracluster(*JOB).stdout))
+
+
+def test_a_default_image_without_patches_is_warned_of(monkeypatch):
+    monkeypatch.setattr("ultracluster.config.clock.now", lambda: datetime(2027, 9, 29, tzinfo=UTC))
+    arguments = [JOB[0], str(FOLDER / JOB[1]), *JOB[2:]]
+    done = CliRunner().invoke(app, arguments)
+    assert done.stderr == "warning: AWS patches the default image until 2027-09-28 only; set --image\n"
+    assert CliRunner().invoke(app, [*arguments, "--image", "mine:1"]).stderr == ""
 
 
 def test_node_group_and_image_can_be_set():
@@ -54,6 +72,8 @@ def test_node_group_and_image_can_be_set():
         (("minimal-eks.yaml", "--team", "reserch", "--gpus", "8"), "Did you mean research?"),
         (("minimal-eks.yaml", "--team", "research", "--gpus", "12"), "request 8 or 16"),
         (("minimal-eks.yaml", "--team", "research", "--gpus", "24"), "train has 16"),
+        (("minimal-eks.yaml", "--team", "research", "--gpus", "8", "--name", "My_job"), "'My_job' is not a name"),
+        (("../../../examples/eks-gb200.yaml", "--team", "pretrain", "--gpus", "72"), "pass it with --image"),
         (("minimal-eks.yaml", "--team", "research", "--gpus", "8", "--node-group", "b"), "b is not a node group"),
         (("minimal-eks.yaml", "--team", "research", "--gpus", "many"), "valid integer"),
         (("minimal-eks.yaml", "--team", "research"), "--gpus"),

@@ -1,0 +1,212 @@
+"""The pods of a job: containers, volumes, devices and the claims for them.
+
+Source: EKS User Guide, "Run machine learning training on Amazon EKS with EFA" (2026); Kueue 0.19, Volcano 1.15,
+NVIDIA DRA driver 0.4, each its own reference.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ultracluster.catalog.eks import HUGE_PAGES_REQUEST
+from ultracluster.catalog.training import training_environment
+from ultracluster.config.eks import Scheduler, Team
+from ultracluster.config.node_groups import NodeGroup
+from ultracluster.kubernetes import kai, kueue, volcano
+from ultracluster.kubernetes.environment import EksEnvironment
+from ultracluster.kubernetes.labels import (
+    EFA,
+    EFA_CLASS,
+    FILE_SYSTEM_CLAIM,
+    GPU,
+    GPU_CLASS,
+    GPU_TOLERATION,
+    HUGE_PAGES,
+    NODE_GROUP,
+)
+from ultracluster.kubernetes.parts import Object
+from ultracluster.kubernetes.quotas import cpus, efa_devices, memory_gib
+from ultracluster.kubernetes.topology import preferred_level
+
+SCRIPT = "train.py"
+"""Script that the job runs: at the root of the file system, or without one in the image's working directory."""
+
+RENDEZVOUS_PORT = 29500
+
+SCRATCH = "/scratch"
+"""Where a pod mounts its `emptyDir`, which is on the node's instance store when RAID 0 joins that."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of a team on whole nodes of one node group."""
+
+    environment: EksEnvironment
+    team: Team
+    group: NodeGroup
+    gpus: int
+    image: str
+    name: str
+
+    @property
+    def gpus_per_node(self) -> int:
+        """GPUs of one node, all of which a pod uses."""
+        return self.group.hardware.gpu_count
+
+    @property
+    def nodes(self) -> int:
+        """Nodes, each with one pod."""
+        return self.gpus // self.gpus_per_node
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler setting of the environment."""
+        return self.environment.settings.scheduler
+
+    @property
+    def uses_dra(self) -> bool:
+        """Whether pods claim GPUs and EFA devices through DRA."""
+        return self.environment.uses_dra_on(self.group)
+
+    @property
+    def preferred_level(self) -> str | None:
+        """Topology level within which the nodes should be, None if the type has none."""
+        return preferred_level(self.group.hardware)
+
+    @property
+    def metadata(self) -> Object:
+        """Name and namespace."""
+        return {"name": self.name, "namespace": self.team.name}
+
+
+def pod(job: Job, main_address: str, *, rank: str) -> Object:
+    """Template of the pods, one on each node.
+
+    `main_address` is the address of the first pod, `rank` the environment variable with a pod's own number.
+    """
+    annotations, scheduler = _pod_annotations(job), job.environment.gang_scheduler
+    return {
+        **({"metadata": {"annotations": annotations}} if annotations else {}),
+        "spec": {
+            **({"schedulerName": _SCHEDULER_NAMES[scheduler]} if scheduler in _SCHEDULER_NAMES else {}),
+            "restartPolicy": "Never",
+            "nodeSelector": {NODE_GROUP: job.group.name},
+            "tolerations": [dict(GPU_TOLERATION)],
+            **_pod_claims(job),
+            "containers": [_container(job, main_address, rank)],
+            "volumes": _volumes(job),
+        },
+    }
+
+
+_SCHEDULER_NAMES = {"volcano": volcano.SCHEDULER, "kai": kai.SCHEDULER}
+
+
+def _pod_annotations(job: Job) -> dict[str, str]:
+    """Annotations that prefer nodes close to each other, but allow others. Kueue tries the closest level first."""
+    level = job.preferred_level
+    if kueue.topology_aware(job.environment, job.group):
+        return {kueue.PREFERRED_TOPOLOGY: level} if level else {kueue.UNCONSTRAINED_TOPOLOGY: "true"}
+    if job.scheduler == "kueue_with_volcano":
+        topology = {volcano.TOPOLOGY_ANNOTATION: "soft"} if level else {}
+        return {volcano.QUEUE_ANNOTATION: volcano.DEFAULT_QUEUE, **topology}
+    return {}
+
+
+def _container(job: Job, main_address: str, rank: str) -> Object:
+    lustre = job.environment.storage.lustre
+    script = f"{lustre.mount_path}/{SCRIPT}" if lustre else SCRIPT
+    variables = {**training_environment(job.group.hardware), "MASTER_ADDR": main_address}
+    return {
+        "name": "train",
+        "image": job.image,
+        "command": [
+            "torchrun",
+            f"--nnodes={job.nodes}",
+            f"--nproc-per-node={job.gpus_per_node}",
+            f"--node-rank=$({rank})",
+            "--master-addr=$(MASTER_ADDR)",
+            f"--master-port={RENDEZVOUS_PORT}",
+            script,
+        ],
+        "env": [{"name": name, "value": value} for name, value in variables.items()],
+        "resources": _resources(job),
+        "volumeMounts": [
+            *([{"name": FILE_SYSTEM_CLAIM, "mountPath": lustre.mount_path}] if lustre else []),
+            {"name": "shared-memory", "mountPath": "/dev/shm"},  # noqa: S108 - NCCL uses this path
+            {"name": "scratch", "mountPath": SCRATCH},
+        ],
+    }
+
+
+def _volumes(job: Job) -> list[Object]:
+    claim = {"name": FILE_SYSTEM_CLAIM, "persistentVolumeClaim": {"claimName": FILE_SYSTEM_CLAIM}}
+    return [
+        *([claim] if job.environment.storage.lustre else []),
+        {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
+        {"name": "scratch", "emptyDir": {}},
+    ]
+
+
+def _resources(job: Job) -> Object:
+    """Every GPU and EFA device of the node, and three quarters of its CPUs and memory: the node needs the rest."""
+    each, devices = job.gpus_per_node, efa_devices(job.group, job.gpus_per_node)
+    limits: dict[str, Any] = {HUGE_PAGES: HUGE_PAGES_REQUEST}
+    if not job.uses_dra:
+        limits = {GPU: each, EFA: devices, **limits}
+    host = {"cpu": cpus(job.group, each) * 3 // 4, "memory": f"{memory_gib(job.group, each) * 3 // 4}Gi"}
+    claims = [{"name": name} for name in _claim_templates(job)]
+    return {"requests": {**host, **limits}, "limits": dict(limits), **({"claims": claims} if claims else {})}
+
+
+def _claim_templates(job: Job) -> dict[str, str]:
+    """Names of the ResourceClaimTemplates of each pod, by the name of the claim.
+
+    Those of devices are named after what they claim: all jobs of the namespace that claim the same share them.
+    """
+    gpus, efa = job.gpus_per_node, efa_devices(job.group, job.gpus_per_node)
+    devices = {"gpus": f"gpus-{gpus}", "efa": f"efa-devices-{efa}"} if job.uses_dra else {}
+    return {**devices, **({"channel": f"{job.name}-channel"} if job.group.hardware.ultraserver_only else {})}
+
+
+def _pod_claims(job: Job) -> Object:
+    claims = [{"name": name, "resourceClaimTemplateName": template} for name, template in _claim_templates(job).items()]
+    return {"resourceClaims": claims} if claims else {}
+
+
+def claims(job: Job) -> list[Object]:
+    """Objects that pods claim from: GPUs and EFA devices under DRA, and NVLink between instances of UltraServers.
+
+    GPUs and EFA devices have separate claims, because a claim holds at most 32 devices and a P5 node has more. They
+    need no alignment with each other, because a pod takes a whole node.
+    """
+    templates, each = _claim_templates(job), job.gpus_per_node
+    objects: list[Object] = []
+    if job.uses_dra:
+        objects.append(_claim_template(job, templates["gpus"], GPU_CLASS, each))
+        objects.append(_claim_template(job, templates["efa"], EFA_CLASS, efa_devices(job.group, each)))
+    if job.group.hardware.ultraserver_only:
+        objects.append(_compute_domain(job, templates["channel"]))
+    return objects
+
+
+def _claim_template(job: Job, name: str, device_class: str, count: int) -> Object:
+    request = {
+        "name": "devices",
+        "exactly": {"deviceClassName": device_class, "allocationMode": "ExactCount", "count": count},
+    }
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {**job.metadata, "name": name},
+        "spec": {"spec": {"devices": {"requests": [request]}}},
+    }
+
+
+def _compute_domain(job: Job, template: str) -> Object:
+    """NVLink between the instances of the job. The DRA driver creates `template`, from which pods claim a channel."""
+    return {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": "ComputeDomain",
+        "metadata": job.metadata,
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": template}}},
+    }
