@@ -33,6 +33,17 @@ def test_jobs_may_list_read_and_write_buckets_but_not_delete_objects(synth):
     assert "Delete" not in str(policy)
 
 
+def test_jobs_may_list_and_read_read_only_buckets_and_nothing_else(synth):
+    def fill(stack):
+        role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
+        BucketAccess(stack, "Access", buckets=[], role=role, read_only=["open-data"])
+
+    (policy,) = synth(fill).find_resources("AWS::IAM::ManagedPolicy").values()
+    listing, objects = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert (listing["Action"], listing["Resource"]) == ("s3:ListBucket", ["arn:aws:s3:::open-data"])
+    assert (objects["Action"], objects["Resource"]) == ("s3:GetObject", ["arn:aws:s3:::open-data/*"])
+
+
 @pytest.mark.parametrize("wrong", [None, "arn:aws:iam::111122223333:role/Jobs"])
 def test_a_role_that_is_no_object_is_refused(wrong):
     with pytest.raises(WrongReference, match=r"Pass an aws_cdk\.interfaces\.aws_iam\.IRoleRef"):

@@ -9,7 +9,8 @@ from ultracluster.constructs.network import ClusterNetwork
 
 def network(stack, zone="us-east-2b", **settings):
     create = Network(create=CreateNetwork(**settings))
-    return ClusterNetwork(stack, "Network", settings=create, zone=zone, existing_buckets=["their-bucket"])
+    buckets = {"existing_buckets": ["their-bucket"], "read_only_buckets": ["open-data", "more-open-data"]}
+    return ClusterNetwork(stack, "Network", settings=create, zone=zone, **buckets)
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +48,18 @@ def test_s3_endpoint_is_in_the_route_tables_of_all_private_subnets(template):
 
 
 def test_s3_endpoint_allows_own_and_existing_buckets_and_reading_aws_software(template):
-    own, aws, existing = gateway(template)["PolicyDocument"]["Statement"]
+    own, aws, existing, *_ = gateway(template)["PolicyDocument"]["Statement"]
     assert own["Condition"] == {"StringEquals": {"aws:ResourceAccount": "111122223333"}}
     assert aws["Action"] == "s3:GetObject"
     assert sorted(aws["Resource"]) == sorted(f"arn:aws:s3:::{name}/*" for name in aws_owned_buckets("us-east-2"))
     assert existing["Resource"] == ["arn:aws:s3:::their-bucket", "arn:aws:s3:::their-bucket/*"]
+
+
+def test_s3_endpoint_allows_listing_and_reading_read_only_buckets_and_not_writing_them(template):
+    *_, listing, reading = gateway(template)["PolicyDocument"]["Statement"]
+    assert (listing["Action"], reading["Action"]) == ("s3:ListBucket", "s3:GetObject")
+    assert listing["Resource"] == ["arn:aws:s3:::open-data", "arn:aws:s3:::more-open-data"]
+    assert reading["Resource"] == ["arn:aws:s3:::open-data/*", "arn:aws:s3:::more-open-data/*"]
 
 
 def test_s3_endpoint_allows_pcs_software_and_container_layers_of_its_region():
@@ -82,10 +90,10 @@ def test_each_control_plane_has_the_endpoints_that_its_nodes_call(template, synt
         )
 
     slurm, eks, karpenter = services(template), services(kubernetes()), services(kubernetes(karpenter=True))
-    assert slurm - eks == {"pcs", "secretsmanager"}
-    assert eks - slurm == {"eks", "eks-auth"}
+    assert slurm & eks == {"ssm", "ssmmessages", "ecr.api", "ecr.dkr"}
+    assert slurm - eks == {"pcs"}
+    assert eks - slurm == {"ec2", "eks", "eks-auth", "fsx", "sts"}
     assert karpenter - eks == {"sqs"}
-    assert {"ec2", "sts", "logs", "ecr.api", "ecr.dkr", "fsx", "aps-workspaces"} <= slurm & eks
 
 
 def test_only_the_cluster_security_group_reaches_the_endpoints_and_only_on_443(template):

@@ -1,5 +1,7 @@
 """The Grafana workspace: authentication and permissions."""
 
+import re
+
 import pytest
 from aws_cdk.assertions import Match
 
@@ -34,12 +36,17 @@ def test_users_sign_in_with_identity_center_in_this_account(template):
     template.has_resource_properties("AWS::Grafana::Workspace", expected)
 
 
-def test_the_role_may_query_one_workspace_and_nothing_else(template):
+def test_the_role_may_query_one_workspace_and_read_cloudwatch_metrics(template):
     (workspace,) = template.find_resources("AWS::APS::Workspace")
     (policy,) = template.find_resources("AWS::IAM::ManagedPolicy").values()
-    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
-    assert statement["Action"] == ["aps:GetLabels", "aps:GetMetricMetadata", "aps:GetSeries", "aps:QueryMetrics"]
-    assert statement["Resource"] == {"Fn::GetAtt": [workspace, "Arn"]}
+    query, every = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert set(query["Action"]) == {
+        *("aps:DescribeWorkspace", "aps:GetLabels", "aps:GetMetricMetadata", "aps:GetSeries", "aps:QueryMetrics")
+    }
+    assert query["Resource"] == {"Fn::GetAtt": [workspace, "Arn"]}
+    assert {"aps:ListWorkspaces", "cloudwatch:GetMetricData"} < set(every["Action"])
+    assert all(re.match(r"\w+:(Describe|Get|List)", action) for action in every["Action"])
+    assert not any(action.startswith("logs:") for action in every["Action"])
     template.resource_count_is("AWS::IAM::Policy", 0)
 
 
@@ -76,5 +83,5 @@ def test_an_existing_prometheus_workspace_can_be_queried(synth):
     template = synth(fill)
     template.resource_count_is("AWS::APS::Workspace", 0)
     (policy,) = template.find_resources("AWS::IAM::ManagedPolicy").values()
-    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+    statement, _ = policy["Properties"]["PolicyDocument"]["Statement"]
     assert statement["Resource"] == "arn:aws:aps:us-east-2:111122223333:workspace/ws-1"

@@ -91,12 +91,12 @@ def test_links_with_similar_paths_are_different_resources(synth, place):
     assert set(links(synth(lambda stack: file_system(stack, place, **SSD, links=alike)))) == set(paths)
 
 
-def test_the_links_role_may_use_the_key_for_buckets_of_the_stack_only(template):
+def test_the_links_role_itself_may_use_the_key_for_buckets_of_the_stack_only(template):
     statements = [each for each in one(template, "AWS::KMS::Key")["KeyPolicy"]["Statement"] if "FSx" in str(each)]
     assert statements == [
         {
             "Effect": "Allow",
-            "Principal": {"AWS": "arn:aws:iam::111122223333:root"},
+            "Principal": {"AWS": "*"},
             "Action": ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"],
             "Resource": "*",
             "Condition": {
@@ -106,7 +106,7 @@ def test_the_links_role_may_use_the_key_for_buckets_of_the_stack_only(template):
                 },
                 "ArnLike": {
                     "aws:PrincipalArn": "arn:aws:iam::111122223333:role/aws-service-role/"
-                    "s3.data-source.lustre.fsx.amazonaws.com/AWSServiceRoleForFSxS3Access_*"
+                    "s3.data-source.lustre.fsx.amazonaws.com/AWSServiceRoleForFSxS3Access_fs-*"
                 },
                 "StringLike": {"kms:EncryptionContext:aws:s3:arn": "arn:aws:s3:::prod-part-*"},
             },

@@ -24,11 +24,12 @@ def test_role_and_profile_have_the_path_that_pcs_requires(template):
     assert one(template, "AWS::IAM::Role")["Path"] == one(template, "AWS::IAM::InstanceProfile")["Path"] == "/aws-pcs/"
 
 
-def test_nodes_may_register_and_allow_session_manager_and_nothing_else(template):
-    (statement,) = one(template, "AWS::IAM::ManagedPolicy")["PolicyDocument"]["Statement"]
+def test_nodes_may_register_allow_session_manager_pull_images_and_nothing_else(template):
+    statement, pull = one(template, "AWS::IAM::ManagedPolicy")["PolicyDocument"]["Statement"]
     assert statement["Action"][0] == "pcs:RegisterComputeNodeGroupInstance"
-    assert {action.partition(":")[0] for action in statement["Action"]} == {"pcs", "ssm", "ssmmessages"}
-    assert not any("*" in action for action in statement["Action"])
+    assert {action.partition(":")[0] for action in statement["Action"]} == {"pcs", "ssm", "ssmmessages", "ecr"}
+    assert not any("*" in action for action in [*statement["Action"], *pull["Action"]])
+    assert "repository/*" in str(pull["Resource"])
 
 
 def test_an_l2_can_grant_the_role_permissions(template):

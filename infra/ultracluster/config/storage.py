@@ -14,6 +14,9 @@ from ultracluster.config.settings import Settings
 Deployment = Literal["persistent_2", "scratch_2", "intelligent_tiering"]
 Event = Literal["new", "changed", "deleted"]
 
+READ_ONLY_LIMIT = 30
+"""Buckets whose ARNs, twice each and at most 76 characters long, fit into a managed policy of 6,144 (IAM quotas)."""
+
 _SMALLEST = {
     "capacity_gib": lustre.SMALL_CAPACITIES_GIB[0],
     "throughput_mbps_per_tib": lustre.THROUGHPUT_TIERS[0],
@@ -247,8 +250,23 @@ class Storage(Settings):
         Bucket,
     ] = Field(default_factory=dict)
     """Buckets, each under a key that links refer to."""
+    read_only_buckets: Annotated[Many[BucketName], Field(max_length=READ_ONLY_LIMIT)] = ()
+    """Names of buckets that jobs list and read but never write, such as public data sets in the same Region."""
     lustre: Lustre | None = None
     """The FSx for Lustre file system."""
+
+    @rule
+    def _read_only_buckets(self) -> Iterator[Problem]:
+        """Jobs may write an existing bucket, so it cannot be read-only too."""
+        existing = {bucket.existing: name for name, bucket in self.buckets.items() if bucket.existing}
+        for i, name in enumerate(self.read_only_buckets):
+            at, first = ("read_only_buckets", i), self.read_only_buckets.index(name)
+            if first < i:
+                message = f"{name} is already read_only_buckets[{first}]"
+                yield Problem("duplicate-name", at, message, "remove the duplicate")
+            elif name in existing:
+                message = f"{name} is also buckets.{existing[name]}, which jobs may write"
+                yield Problem("duplicate-name", at, message, f"remove it here, or remove buckets.{existing[name]}")
 
     @rule
     def _links_name_buckets(self) -> Iterator[Problem]:

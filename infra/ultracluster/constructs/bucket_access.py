@@ -10,20 +10,39 @@ from constructs import Construct
 
 from ultracluster.constructs.acknowledgements import wildcards
 from ultracluster.constructs.buckets import TrainingBucket, encryption_key
-from ultracluster.constructs.references import bucket_reference, key_arn, role_object
+from ultracluster.constructs.endpoints import read_statements
+from ultracluster.constructs.references import bucket_reference, expect_list, key_arn, role_object
 from ultracluster.constructs.roles import managed_policy
 
 OBJECT_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
 
 
 class BucketAccess(Construct):
-    """A managed policy that lets `role` list, read and write one or more `buckets`, without deleting objects.
+    """Managed policies that let `role` list, read and write `buckets`, without deleting objects.
 
-    Raises WrongReference.
+    The role may also list and read `read_only` buckets, by name. Raises WrongReference.
     """
 
-    def __init__(self, scope: Construct, id: str, *, buckets: Sequence[IBucketRef], role: IRoleRef) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        buckets: Sequence[IBucketRef],
+        role: IRoleRef,
+        read_only: Sequence[str] = (),
+    ) -> None:
         super().__init__(scope, id)
+        expect_list(read_only, "read_only")
+        role = role_object(role)
+        if buckets:
+            self._read_write(buckets, role)
+        if read_only:
+            statements = read_statements(read_only)
+            accepted = wildcards(self, statements[-1]["Resource"], "buckets that the environment only reads")
+            managed_policy(self, "ReadOnly", roles=[role], statements=statements, accepted=accepted)
+
+    def _read_write(self, buckets: Sequence[IBucketRef], role: IRoleRef) -> None:
         stack = Stack.of(self)
         arns = [_arn_in(stack, bucket) for bucket in buckets]
         objects = [f"{arn}/*" for arn in arns]
@@ -36,7 +55,7 @@ class BucketAccess(Construct):
             statements.append({"Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Resource": key_arns})
         reason = "objects of the environment's own buckets, whose keys the jobs choose"
         accepted = wildcards(self, objects, reason)
-        managed_policy(self, "Policy", roles=[role_object(role)], statements=statements, accepted=accepted)
+        managed_policy(self, "Policy", roles=[role], statements=statements, accepted=accepted)
 
 
 def _arn_in(stack: Stack, bucket: IBucketRef) -> str:

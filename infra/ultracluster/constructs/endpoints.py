@@ -16,29 +16,30 @@ from ultracluster.constructs.roles import policy_document
 from ultracluster.constructs.security_groups import Ports, allow, security_group
 
 COMMON_SERVICES = {
-    "Ec2": "ec2",
-    "Ssm": "ssm",  # Session Manager needs these three
+    "Ssm": "ssm",  # Session Manager needs these two; Regions since 2024 have no ec2messages
     "SsmMessages": "ssmmessages",
-    "Ec2Messages": "ec2messages",
-    "Logs": "logs",
-    "Monitoring": "monitoring",
-    "Sts": "sts",  # remote write signs with credentials of the regional STS
-    "Kms": "kms",
     "EcrApi": "ecr.api",
     "EcrDocker": "ecr.dkr",
-    "PrometheusWorkspaces": "aps-workspaces",
-    "Fsx": "fsx",
 }
-"""Services that nodes of every control plane call, by construct id."""
+"""Services that nodes of every control plane call, by construct id.
+
+Each endpoint costs money in each zone: only services that a role of the environment may call have one, as
+tests/access checks. Source: Systems Manager User Guide, "VPC endpoints for Systems Manager" and "ec2messages,
+ssmmessages, and other API operations" (2026).
+"""
 
 INTERFACE_SERVICES: dict[Controller, dict[str, str]] = {
-    "pcs": {
+    # mandatory: nodes register here (AWS PCS User Guide, "interface endpoint")
+    "pcs": {**COMMON_SERVICES, "Pcs": "pcs"},
+    # nodes without internet access join the cluster through these (EKS User Guide, "private clusters", 2026)
+    "eks": {
         **COMMON_SERVICES,
-        "Pcs": "pcs",  # mandatory: nodes register here (AWS PCS User Guide, "interface endpoint")
-        "SecretsManager": "secretsmanager",  # the scheduler's keys
+        "Ec2": "ec2",
+        "Sts": "sts",  # for pods with IAM roles for service accounts
+        "Eks": "eks",
+        "EksAuth": "eks-auth",
+        "Fsx": "fsx",  # the FSx CSI driver
     },
-    # nodes without internet access join the cluster through these two (EKS User Guide, "private clusters", 2026)
-    "eks": {**COMMON_SERVICES, "Eks": "eks", "EksAuth": "eks-auth"},
 }
 """Services that the nodes of each control plane call, by construct id."""
 
@@ -49,7 +50,8 @@ KARPENTER_SERVICES = {"Sqs": "sqs"}
 class S3Endpoint(Construct):
     """A gateway endpoint for buckets of this account, `other_buckets`, and the software that AWS publishes.
 
-    Its policy prevents copying data to buckets of other accounts.
+    `read_only_buckets`, such as public data sets, can be listed and read. The policy prevents copying data to any other
+    bucket of another account.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class S3Endpoint(Construct):
         vpc: Vpc,
         route_tables: Sequence[IRouteTableRef],
         other_buckets: Sequence[str] = (),
+        read_only_buckets: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, id)
         region = Stack.of(self).region
@@ -70,7 +73,7 @@ class S3Endpoint(Construct):
             vpc_endpoint_type="Gateway",
             service_name=f"com.amazonaws.{region}.s3",
             route_table_ids=list(route_tables),
-            policy_document=policy_document(_s3_statements(region, other_buckets)),
+            policy_document=policy_document(_s3_statements(region, other_buckets, read_only_buckets)),
         )
 
 
@@ -106,7 +109,7 @@ class InterfaceEndpoints(Construct):
             )
 
 
-def _s3_statements(region: str, other_buckets: Sequence[str]) -> list[dict[str, Any]]:
+def _s3_statements(region: str, other_buckets: Sequence[str], read_only_buckets: Sequence[str]) -> list[dict[str, Any]]:
     anybody = {"Principal": {"AWS": "*"}}
     arn = f"arn:{PARTITION}:s3:::"
     statements = [
@@ -127,4 +130,16 @@ def _s3_statements(region: str, other_buckets: Sequence[str]) -> list[dict[str, 
     if other_buckets:
         resources = [f"{arn}{name}{part}" for name in other_buckets for part in ("", "/*")]
         statements.append({"Sid": "ExistingBuckets", **anybody, "Action": "s3:*", "Resource": resources})
-    return statements
+    reads = read_statements(read_only_buckets)
+    return [*statements, *({"Sid": f"ReadOnlyBuckets{i}", **anybody, **read} for i, read in enumerate(reads))]
+
+
+def read_statements(buckets: Sequence[str]) -> list[dict[str, Any]]:
+    """Statements for listing and reading buckets, by name; none without buckets."""
+    if not buckets:
+        return []
+    arns = [f"arn:{PARTITION}:s3:::{name}" for name in buckets]
+    return [
+        {"Action": "s3:ListBucket", "Resource": arns},
+        {"Action": "s3:GetObject", "Resource": [f"{arn}/*" for arn in arns]},
+    ]

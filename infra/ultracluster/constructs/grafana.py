@@ -18,10 +18,28 @@ from ultracluster.constructs.references import expect
 from ultracluster.constructs.roles import managed_policy, service_role
 from ultracluster.errors import InvalidArgument
 
+CLOUDWATCH_ACTIONS = (
+    "cloudwatch:DescribeAlarmHistory",
+    "cloudwatch:DescribeAlarms",
+    "cloudwatch:DescribeAlarmsForMetric",
+    "cloudwatch:GetInsightRuleReport",
+    "cloudwatch:GetMetricData",
+    "cloudwatch:GetMetricStatistics",
+    "cloudwatch:ListMetrics",
+    "ec2:DescribeInstances",
+    "ec2:DescribeRegions",
+    "ec2:DescribeTags",
+    "tag:GetResources",
+)
+"""What the CloudWatch data source needs for metrics and alarms; AWS's policy allows reading logs too.
+
+Source: Amazon Managed Grafana User Guide, "Permissions and policies for AWS data sources" (2026).
+"""
+
 
 @jsii.implements(IWorkspaceRef)
 class GrafanaWorkspace(Construct):
-    """A Grafana workspace that may query the metrics of `metrics`, and nothing else in the account.
+    """A Grafana workspace that may query `metrics` and read the account's CloudWatch metrics and alarms, but no logs.
 
     With `identity_center`, assign an Admin user after creation, which CloudFormation cannot do. Raises InvalidArgument
     for `auth: none`.
@@ -40,7 +58,7 @@ class GrafanaWorkspace(Construct):
             account_access_type="CURRENT_ACCOUNT",
             permission_type="CUSTOMER_MANAGED",
             role_arn=role,
-            data_sources=["PROMETHEUS"],
+            data_sources=["PROMETHEUS", "CLOUDWATCH"],
             grafana_version=VERSION,
             plugin_admin_enabled=True,  # Grafana 12 needs a plugin to read Prometheus workspaces, which is added later
             **_authentication(settings),
@@ -78,8 +96,10 @@ class GrafanaWorkspace(Construct):
                 "StringLike": {"aws:SourceArn": own_arn("grafana", "/workspaces/*")},
             },
         )
-        reads = {"Action": list(QUERY_ACTIONS), "Resource": metrics.workspace_arn}
-        managed_policy(self, "Policy", roles=[role], statements=[reads])
+        own = {"Action": [*QUERY_ACTIONS, "aps:DescribeWorkspace"], "Resource": metrics.workspace_arn}
+        every = {"Action": ["aps:ListWorkspaces", *CLOUDWATCH_ACTIONS], "Resource": "*"}
+        accepted = {"AwsSolutions-IAM5[Resource::*]": "they only read, and most of them take no resource"}
+        managed_policy(self, "Policy", roles=[role], statements=[own, every], accepted=accepted)
         return role
 
 

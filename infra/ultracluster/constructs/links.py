@@ -17,7 +17,7 @@ from ultracluster.constructs.names import ACCOUNT, PARTITION, REGION, bucket_pre
 from ultracluster.constructs.references import bucket_reference, expect
 from ultracluster.errors import InvalidArgument
 
-LINK_ROLE = "aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/AWSServiceRoleForFSxS3Access_*"
+LINK_ROLE = "aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/AWSServiceRoleForFSxS3Access_fs-*"
 """The service-linked role of a file system's S3 links; its name ends with the file system's id."""
 
 
@@ -84,8 +84,10 @@ def _events(events: Sequence[Event]) -> list[str]:
 def _allow_key_use(scope: Construct, bucket: IBucketRef) -> tuple[iam.PolicyStatement, ...]:
     """Allows the service-linked role of the links to use the key of `bucket`, for objects of the bucket.
 
-    The role's name is a pattern, since FSx creates the role after the key. The name of a TrainingBucket is a pattern
-    too, which matches all buckets of its stack. Does nothing for a bucket whose key is not known.
+    The statement grants to the role itself: to name the account would only let IAM policies decide, and that of the
+    role has S3 actions alone. The role is a pattern in a condition, since FSx creates it after the key. The name of a
+    TrainingBucket is a pattern too, which matches all buckets of its stack. Does nothing for a bucket whose key is not
+    known.
 
     Source: FSx for Lustre User Guide, "Working with server-side encrypted Amazon S3 buckets" (2026).
     """
@@ -97,7 +99,7 @@ def _allow_key_use(scope: Construct, bucket: IBucketRef) -> tuple[iam.PolicyStat
         scope,
         key,
         {
-            "Principal": {"AWS": f"{arn}:iam::{ACCOUNT}:root"},
+            "Principal": {"AWS": "*"},
             "Action": ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"],
             "Resource": "*",
             "Condition": {

@@ -150,7 +150,8 @@ class ClusterNetwork(NodeNetwork):
     """VPC, subnets and security groups of a cluster.
 
     With `settings.create` everything is created, with the endpoints that keep nodes off the internet. The S3 endpoint
-    reaches buckets of the account and `existing_buckets`, names of buckets that another account may own.
+    reaches buckets of the account and `existing_buckets`, names of buckets that another account may own; it only reads
+    `read_only_buckets`.
     `control_plane` and `karpenter` decide which services get an interface endpoint. With `settings.existing` only the
     security groups are created. Accelerated nodes carry both groups, the controller and login nodes the cluster group.
     """
@@ -163,12 +164,14 @@ class ClusterNetwork(NodeNetwork):
         settings: Network,
         zone: str | None = None,
         existing_buckets: Sequence[str] = (),
+        read_only_buckets: Sequence[str] = (),
         control_plane: Controller = "pcs",
         karpenter: bool = False,
     ) -> None:
         super().__init__(scope, id)
         expect(settings, Network, "settings")
         expect_list(existing_buckets, "existing_buckets")
+        expect_list(read_only_buckets, "read_only_buckets")
         self._node_zone = zone
         if settings.create:
             self._cidr = settings.create.cidr
@@ -188,7 +191,14 @@ class ClusterNetwork(NodeNetwork):
         )
         if self._created:
             tables = self._created.private_route_tables
-            S3Endpoint(self, "S3", vpc=self.vpc_id, route_tables=tables, other_buckets=existing_buckets)
+            S3Endpoint(
+                self,
+                "S3",
+                vpc=self.vpc_id,
+                route_tables=tables,
+                other_buckets=existing_buckets,
+                read_only_buckets=read_only_buckets,
+            )
         if settings.create and settings.create.private_endpoints:
             InterfaceEndpoints(
                 self,

@@ -7,9 +7,14 @@ from aws_cdk import aws_iam as iam
 from aws_cdk.interfaces.aws_iam import IInstanceProfileRef, InstanceProfileReference
 from constructs import Construct
 
+from ultracluster.constructs.acknowledgements import wildcards
 from ultracluster.constructs.launch_templates import SESSION_MANAGER_ACTIONS
+from ultracluster.constructs.names import PARTITION, REGION
 from ultracluster.constructs.node_role import NodeRole
 from ultracluster.constructs.roles import managed_policy, trust_policy
+
+PULL_ACTIONS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
+"""What pulling an image takes beside a token (ECR User Guide, "Repository policy examples", 2026)."""
 
 ROLE_PATH = "/aws-pcs/"
 """PCS accepts only instance profiles whose role has this path (AWS PCS User Guide, "Instance profiles", 2026)."""
@@ -17,20 +22,29 @@ ROLE_PATH = "/aws-pcs/"
 
 @jsii.implements(IInstanceProfileRef)
 class PcsNodeRole(NodeRole):
-    """Role and instance profile of PCS nodes: they register with their cluster, and allow Session Manager.
+    """Role and instance profile of PCS nodes: they register with their cluster, allow Session Manager, and pull images.
+
+    Images may be in any account of the Region whose repository policy allows it, as AWS's Deep Learning Containers.
 
     Grant more with the `grant_*` methods of other constructs: the role is an `iam.IGrantable`.
     """
 
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)
+        repositories = f"arn:{PARTITION}:ecr:{REGION}:*:repository/*"
         actions = ["pcs:RegisterComputeNodeGroupInstance", *SESSION_MANAGER_ACTIONS]
         own = managed_policy(
             self,
             "Policy",
             roles=[],  # the role names the policy, so that whatever depends on the role depends on its permissions
-            statements=[{"Action": actions, "Resource": "*"}],
-            accepted={"AwsSolutions-IAM5[Resource::*]": "these actions take no resource"},
+            statements=[
+                {"Action": [*actions, "ecr:GetAuthorizationToken"], "Resource": "*"},
+                {"Action": list(PULL_ACTIONS), "Resource": repositories},
+            ],
+            accepted={
+                "AwsSolutions-IAM5[Resource::*]": "these actions take no resource",
+                **wildcards(self, [repositories], "jobs choose their image; pulling changes nothing"),
+            },
         )
         self._role = iam.CfnRole(
             self,

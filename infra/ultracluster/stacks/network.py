@@ -20,6 +20,7 @@ class NetworkStack(EnvironmentStack):
             settings=environment.network,
             zone=environment.availability_zone,
             existing_buckets=[bucket.existing for bucket in buckets if bucket.existing],
+            read_only_buckets=environment.storage.read_only_buckets,
             control_plane=plane.type,
             karpenter=isinstance(plane, Eks) and plane.karpenter,
         )

@@ -35,8 +35,14 @@ class PcsComputeStack(EnvironmentStack):
             tags=node_tags(environment, "login"),
             scope=self,
         )
-        if storage.buckets:
-            access = BucketAccess(self, "BucketAccess", buckets=list(storage.buckets.values()), role=role)
+        if storage.buckets or environment.storage.read_only_buckets:
+            access = BucketAccess(
+                self,
+                "BucketAccess",
+                buckets=list(storage.buckets.values()),
+                role=role,
+                read_only=environment.storage.read_only_buckets,
+            )
             login.node.add_dependency(access)
         groups = {
             group.name: cluster.add_node_group(

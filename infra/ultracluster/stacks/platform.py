@@ -138,11 +138,13 @@ class PlatformStack(EnvironmentStack):
 
     def _create_bucket_role(self) -> iam.Role | None:
         """The role of the teams' jobs, and of the CSI driver that mounts buckets for them."""
-        if not self._storage.buckets:
+        read_only = self._environment.storage.read_only_buckets
+        if not self._storage.buckets and not read_only:
             return None
         pods = iam.ServicePrincipal(PODS).with_session_tags()
         role = iam.Role(self, "BucketRole", assumed_by=pods, description="Pods that use the buckets")
-        BucketAccess(self, "BucketAccess", buckets=list(self._storage.buckets.values()), role=role)
+        buckets = list(self._storage.buckets.values())
+        BucketAccess(self, "BucketAccess", buckets=buckets, role=role, read_only=read_only)
         for team in self._settings.teams:
             eks.CfnPodIdentityAssociation(
                 self,
