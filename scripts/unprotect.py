@@ -1,6 +1,7 @@
 """Disable termination protection of the stacks in an assembly and deletion protection of their EKS clusters.
 
-Usage: unprotect.py CDK_OUT, with the variables of .localaws/env. Works on the embedded AWS only.
+Usage: unprotect.py CDK_OUT, with the variables of .localaws/env. Works on the embedded AWS only, whatever `protect` in
+the file says now: the stacks may have been deployed with another value.
 """
 
 import json
@@ -26,19 +27,17 @@ def call_if_exists(call: Any, **parameters: Any) -> Any:
         return None
 
 
-def unprotect(folder: Path, artifact: dict[str, Any], name: str) -> None:
-    """Disable the protection of a stack and of the EKS clusters in its template."""
-    region = urlsplit(artifact["environment"]).path.strip("/")
+def unprotect(region: str, stack: str) -> None:
+    """Disable the protection of a stack and of its EKS clusters."""
     cloudformation, eks = (boto3.client(service, region_name=region) for service in ("cloudformation", "eks"))
-    if artifact["properties"].get("terminationProtection"):
-        call_if_exists(cloudformation.update_termination_protection, StackName=name, EnableTerminationProtection=False)
-    template = json.loads((folder / artifact["properties"]["templateFile"]).read_text())
-    for logical_id, resource in template.get("Resources", {}).items():
-        if resource["Type"] == "AWS::EKS::Cluster" and resource["Properties"].get("DeletionProtection"):
-            found = call_if_exists(cloudformation.describe_stack_resource, StackName=name, LogicalResourceId=logical_id)
-            if found:
-                cluster = found["StackResourceDetail"]["PhysicalResourceId"]
-                call_if_exists(eks.update_cluster_config, name=cluster, deletionProtection=False)
+    call_if_exists(cloudformation.update_termination_protection, StackName=stack, EnableTerminationProtection=False)
+    deployed = call_if_exists(cloudformation.describe_stack_resources, StackName=stack) or {"StackResources": []}
+    for resource in deployed["StackResources"]:
+        if resource["ResourceType"] == "AWS::EKS::Cluster":
+            name = resource.get("PhysicalResourceId")
+            found = call_if_exists(eks.describe_cluster, name=name) if name else None
+            if found and found["cluster"].get("deletionProtection"):
+                eks.update_cluster_config(name=name, deletionProtection=False)
 
 
 endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
@@ -48,4 +47,4 @@ if urlsplit(endpoint).hostname not in ("localhost", "127.0.0.1"):
 assembly = Path(sys.argv[1])
 for identifier, found in json.loads((assembly / "manifest.json").read_text())["artifacts"].items():
     if found["type"] == "aws:cloudformation:stack":
-        unprotect(assembly, found, found["properties"].get("stackName", identifier))
+        unprotect(urlsplit(found["environment"]).path.strip("/"), found["properties"].get("stackName", identifier))

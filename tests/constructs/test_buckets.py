@@ -71,9 +71,11 @@ def test_buckets_are_versioned_and_block_public_access(template, name):
     assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}
 
 
-def test_buckets_policies_and_keys_are_retained(template):
-    for kind in ("AWS::S3::Bucket", "AWS::S3::BucketPolicy", "AWS::KMS::Key"):
-        template.all_resources(kind, {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"})
+@pytest.mark.parametrize("kind", ["AWS::S3::Bucket", "AWS::S3::BucketPolicy", "AWS::KMS::Key"])
+def test_buckets_policies_and_keys_are_retained_once_created(template, kind):
+    for logical_id, resource in template.find_resources(kind).items():
+        policy = "Retain" if logical_id.startswith("AccessLogs") else "RetainExceptOnCreate"
+        assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == (policy, "Retain"), logical_id
 
 
 def test_bucket_policies_deny_plain_http_and_old_tls(template):

@@ -29,7 +29,7 @@ def settings(**changes):
 class Deployed(cdk.Stack):
     """A stack with one cluster."""
 
-    def __init__(self, eks_settings=None, name="staging"):
+    def __init__(self, eks_settings=None, name="staging", **options):
         super().__init__(cdk.App(), "stack", env=cdk.Environment(region="us-east-2"))
         self.cluster = EksCluster(
             self,
@@ -40,6 +40,7 @@ class Deployed(cdk.Stack):
             subnets=[ec2.Subnet.from_subnet_id(self, f"Subnet{i}", f"subnet-{i}") for i in (1, 2)],
             security_group=ec2.SecurityGroup.from_security_group_id(self, "Access", "sg-1"),
             key=kms.Key.from_key_arn(self, "Key", "arn:aws:kms:us-east-2:111122223333:key/1"),
+            **options,
         )
 
     def network_addon(self):
@@ -65,12 +66,17 @@ def test_the_endpoint_is_private_unless_the_settings_open_it():
     assert vpc["PublicAccessCidrs"] == ["8.8.8.0/24"]
 
 
-def test_secrets_are_encrypted_with_our_key_and_deletion_protection_is_on():
+def test_secrets_are_encrypted_with_our_key():
     cluster = Deployed().only("AWS::EKS::Cluster")
     (encryption,) = cluster["EncryptionConfig"]
     assert encryption["Resources"] == ["secrets"]
     assert encryption["Provider"]["KeyArn"].endswith(":key/1")
-    assert cluster["DeletionProtection"] is True
+
+
+@pytest.mark.parametrize("protected", [True, False])
+def test_deletion_protection_is_as_asked_and_off_by_default(protected):
+    deployed = Deployed(deletion_protection=True) if protected else Deployed()
+    assert deployed.only("AWS::EKS::Cluster")["DeletionProtection"] is protected
 
 
 def test_every_control_plane_log_type_is_enabled():

@@ -19,7 +19,7 @@ def template(synth):
 
 def test_keys_rotate_and_are_retained(template):
     template.all_resources_properties("AWS::KMS::Key", {"EnableKeyRotation": True})
-    template.all_resources("AWS::KMS::Key", {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"})
+    template.all_resources("AWS::KMS::Key", {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"})
 
 
 def test_a_statement_that_is_added_twice_is_in_the_policy_once(synth):

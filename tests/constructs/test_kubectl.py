@@ -122,7 +122,7 @@ def test_both_functions_log_to_one_encrypted_and_retained_group():
     template = Template.from_stack(Served())
     groups = template.find_resources("AWS::Logs::LogGroup").items()
     (logs,) = ((name, group) for name, group in groups if "kubectl" in str(group["Properties"]["LogGroupName"]))
-    assert logs[1]["DeletionPolicy"] == "Retain"
+    assert logs[1]["DeletionPolicy"] == "RetainExceptOnCreate"
     assert "KmsKeyId" in logs[1]["Properties"]
     for function in template.find_resources("AWS::Lambda::Function").values():
         assert function["Properties"]["LoggingConfig"]["LogGroup"] == {"Ref": logs[0]}

@@ -36,7 +36,9 @@ def test_log_groups_are_encrypted_keep_events_for_a_year_and_are_retained(templa
     (key,) = template.find_resources("AWS::KMS::Key")
     expected = {"RetentionInDays": 365, "KmsKeyId": {"Fn::GetAtt": [key, "Arn"]}}
     template.has_resource_properties("AWS::Logs::LogGroup", expected)
-    template.all_resources("AWS::Logs::LogGroup", {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"})
+    template.all_resources(
+        "AWS::Logs::LogGroup", {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
+    )
 
 
 def test_the_name_of_a_group_matches_the_pattern_in_the_key_policy(template):

@@ -14,7 +14,7 @@ from ultracluster.errors import InvalidArgument
 
 SSD = {"capacity_gib": 9600, "throughput_mbps_per_tib": 500}
 TCP_PORTS = [(988, 988), (1018, 1023)]
-RETAINED = {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}
+RETAINED = {"DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
 
 
 def file_system(stack, place, **settings):

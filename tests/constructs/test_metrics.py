@@ -34,7 +34,7 @@ def test_the_workspace_is_encrypted_with_our_key_and_retained(template):
     (key,) = template.find_resources("AWS::KMS::Key")
     _, resource = workspace(template)
     assert resource["Properties"]["KmsKeyArn"] == {"Fn::GetAtt": [key, "Arn"]}
-    assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
 
 
 def test_the_log_group_is_named_by_its_arn_with_the_wildcard(template):

@@ -106,7 +106,7 @@ def test_slurm_settings_of_cluster_and_queue_are_name_and_value():
     assert made["SlurmConfiguration"]["SlurmCustomSettings"] == [week]
 
 
-@pytest.mark.parametrize(("accounting", "policy"), [(True, "Retain"), (False, Match.absent())])
+@pytest.mark.parametrize(("accounting", "policy"), [(True, "RetainExceptOnCreate"), (False, Match.absent())])
 def test_a_cluster_with_accounting_is_retained(accounting, policy):
     template = Deployed(settings(accounting=accounting)).template()
     template.has_resource("AWS::PCS::Cluster", {"DeletionPolicy": policy, "UpdateReplacePolicy": policy})

@@ -119,7 +119,7 @@ def test_the_file_system_has_efa_and_is_retained(template):
     (file_system,) = of_type(template, "AWS::FSx::FileSystem")
     assert file_system["Properties"]["StorageCapacity"] == 4800
     assert file_system["Properties"]["LustreConfiguration"]["EfaEnabled"] is True
-    assert file_system["DeletionPolicy"] == file_system["UpdateReplacePolicy"] == "Retain"
+    assert (file_system["DeletionPolicy"], file_system["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
 
 
 def test_the_file_system_is_in_the_node_subnet(template):

@@ -73,13 +73,15 @@ def test_create_only_properties_of_stateful_resources(name, snapshot):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_stateful_resources_are_retained_on_delete_and_on_replacement(name):
-    gone = [
-        place
+def test_stateful_resources_are_retained_once_created_and_access_logs_always(name):
+    policies = {
+        place: (resource.get("DeletionPolicy"), resource.get("UpdateReplacePolicy"))
         for place, resource in stateful(name)
-        if (resource.get("DeletionPolicy"), resource.get("UpdateReplacePolicy")) != ("Retain", "Retain")
-    ]
-    assert gone == []
+    }
+    always = {place for place, policy in policies.items() if policy == ("Retain", "Retain")}
+    assert set(policies.values()) <= {("Retain", "Retain"), ("RetainExceptOnCreate", "Retain")}
+    assert {place.partition("/AccessLogs")[0] for place in always} <= {"storage"}
+    assert {place for place in policies if "/AccessLogs" in place} == always
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -17,6 +17,7 @@ from ultracluster.config.loader import check
 from ultracluster.config.source import parse
 from ultracluster.localaws import server
 
+DEPLOY = ("deploy", "--all", "--require-approval", "never")
 CDK = [str(ROOT / "node_modules/.bin/cdk"), "--no-notices"]
 
 
@@ -59,6 +60,16 @@ def assembly(environment: Any, folder: Path) -> str:
     app = cdk.App(outdir=str(folder), context=flags(), analytics_reporting=False)
     build_app(environment, app=app).synth()
     return str(folder)
+
+
+def statuses(cli: Cli, environment: str) -> dict[str, str]:
+    """The statuses of the stacks of an environment, by the part that each is named for."""
+    start = f"{environment}-"
+    return {
+        stack["StackName"].removeprefix(start): stack["StackStatus"]
+        for stack in cli.client("cloudformation").describe_stacks()["Stacks"]
+        if stack["StackName"].startswith(start)
+    }
 
 
 @pytest.fixture(scope="module")

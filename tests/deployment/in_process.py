@@ -36,7 +36,17 @@ def deployed_whole(*names: str) -> Iterator[Environment]:
         yield found[0]
 
 
-def _deploy(environment: Environment, name: str) -> None:
+@contextmanager
+def prepared(name: str) -> Iterator[Environment]:
+    """An account that is ready for the stacks of a shipped environment, without any of them."""
+    environment = load(FILES[name])
+    with local_aws(environment.account or accounts.DEFAULT):
+        _prepare(environment, name)
+        yield environment
+
+
+def _prepare(environment: Environment, name: str) -> None:
+    """Create what the CDK CLI and AWS would have made: reservations, the bootstrap version, assets."""
     for reservation in seeds.reservations(environment):
         seed_reservation(**reservation, account=environment.account or accounts.DEFAULT)
     seeds.make_reservation_groups(environment, client(environment, "resource-groups"))
@@ -44,6 +54,10 @@ def _deploy(environment: Environment, name: str) -> None:
         Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String", Overwrite=True
     )
     _publish_assets(environment, name)
+
+
+def _deploy(environment: Environment, name: str) -> None:
+    _prepare(environment, name)
     cloudformation = client(environment, "cloudformation")
     for part in [part for part in ORDER if part in templates(name)]:
         cloudformation.create_stack(

@@ -3,13 +3,15 @@
 Each step starts from what the steps before it deployed, so all of them are one test.
 """
 
+import subprocess
+import sys
+
 import pytest
 
-from tests.deployment.conftest import assembly, changed
+from tests.deployment.conftest import DEPLOY, assembly, changed
 from tests.synthesis import FILES, ROOT
 
 STACKS = ["dev-network", "dev-storage", "dev-control-plane", "dev-observability", "dev-compute", "dev-links"]
-DEPLOY = ("deploy", "--all", "--require-approval", "never")
 
 
 def grown(data):
@@ -28,6 +30,11 @@ def widened(data):
     joined(data)
     data["storage"]["buckets"]["results"] = {}
     data["storage"]["lustre"]["links"].append({"path": "/results", "bucket": "results"})
+
+
+def protected(data):
+    widened(data)
+    data["protect"] = True
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +60,11 @@ def dev_joined(tmp_path_factory):
 @pytest.fixture(scope="module")
 def dev_widened(tmp_path_factory):
     return assembly(changed("dev", widened), tmp_path_factory.mktemp("widened"))
+
+
+@pytest.fixture(scope="module")
+def dev_protected(tmp_path_factory):
+    return assembly(changed("dev", protected), tmp_path_factory.mktemp("protected"))
 
 
 def stack_statuses(cli):
@@ -82,7 +94,7 @@ def node_groups(cli):
     }
 
 
-def test_life_of_an_environment(cli, dev, dev_grown, dev_joined, dev_widened):
+def test_life_of_an_environment(cli, dev, dev_grown, dev_joined, dev_widened, dev_protected):
     deploy_creates_every_stack(cli, dev)
     second_deploy_changes_nothing(cli, dev)
     diff_shows_no_difference(cli, dev)
@@ -90,7 +102,8 @@ def test_life_of_an_environment(cli, dev, dev_grown, dev_joined, dev_widened):
     larger_group_is_updated_in_place(cli, dev_grown)
     insufficient_capacity_rolls_back_and_leaves_storage_alone(cli, dev_joined)
     next_deploy_recovers(cli, dev_widened)
-    destroy_is_refused_while_stacks_are_protected(cli, dev_widened)
+    protection_follows_the_file(cli, dev_widened, dev_protected)
+    destroy_is_refused_while_stacks_are_protected(cli, dev_protected)
     destroy_leaves_only_what_is_retained(cli, dev_widened)
 
 
@@ -155,16 +168,31 @@ def next_deploy_recovers(cli, dev_widened):
     assert {link["FileSystemPath"] for link in links} == {"/datasets", "/checkpoints", "/results"}
 
 
-def destroy_is_refused_while_stacks_are_protected(cli, dev_widened):
-    refused = cli("--app", dev_widened, "destroy", "dev-storage", "--exclusively", "--force")
+def protected_stacks(cli):
+    stacks = cli.client("cloudformation").describe_stacks()["Stacks"]
+    return {stack["StackName"] for stack in stacks if stack.get("EnableTerminationProtection")} & set(STACKS)
+
+
+def protection_follows_the_file(cli, dev_widened, dev_protected):
+    for folder, expected in (
+        (dev_protected, {"dev-storage", "dev-control-plane", "dev-observability"}),
+        (dev_widened, set()),
+        (dev_protected, {"dev-storage", "dev-control-plane", "dev-observability"}),
+    ):
+        deployed = cli("--app", folder, *DEPLOY)
+        assert deployed.returncode == 0, deployed.stderr
+        assert protected_stacks(cli) == expected
+
+
+def destroy_is_refused_while_stacks_are_protected(cli, dev_protected):
+    refused = cli("--app", dev_protected, "destroy", "dev-storage", "--exclusively", "--force")
     assert refused.returncode != 0
     assert "protect" in (refused.stdout + refused.stderr).lower()
 
 
 def destroy_leaves_only_what_is_retained(cli, dev_widened):
-    cloudformation = cli.client("cloudformation")
-    for stack in STACKS:
-        cloudformation.update_termination_protection(StackName=stack, EnableTerminationProtection=False)
+    script = [sys.executable, str(ROOT / "scripts/unprotect.py"), dev_widened]
+    subprocess.run(script, env=cli.variables, cwd=ROOT, check=True)
     destroyed = cli("--app", dev_widened, "destroy", "--all", "--force")
     assert destroyed.returncode == 0, destroyed.stdout + destroyed.stderr
     assert stack_statuses(cli) == {}

@@ -8,14 +8,13 @@ import sys
 
 import pytest
 
-from tests.deployment.conftest import assembly, changed
+from tests.deployment.conftest import DEPLOY, assembly, changed
 from tests.synthesis import FILES, ROOT
 from ultracluster.config.loader import load
 from ultracluster.localaws import seeds
 
 PARTS = ("network", "storage", "control-plane", "compute", "platform", "links", "observability")
 STACKS = [f"staging-{part}" for part in PARTS]
-DEPLOY = ("deploy", "--all", "--require-approval", "never")
 ACCOUNT = "123456789012"
 
 
@@ -34,6 +33,10 @@ def joined(data):
         {"name": "more", "instance_type": "p5.48xlarge", "count": 2, "purchase": {"type": "on_demand"}}
     )
     data["control_plane"]["teams"][2] |= {"node_groups": ["train", "more"], "gpus": {"train": 16, "more": 16}}
+
+
+def protected(data):
+    data["protect"] = True
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +61,11 @@ def staging_joined(tmp_path_factory):
     return assembly(changed("staging", joined), tmp_path_factory.mktemp("joined"))
 
 
+@pytest.fixture(scope="module")
+def staging_protected(tmp_path_factory):
+    return assembly(changed("staging", protected), tmp_path_factory.mktemp("protected"))
+
+
 def statuses(cli):
     stacks = cli.client("cloudformation").describe_stacks()["Stacks"]
     return {stack["StackName"]: stack["StackStatus"] for stack in stacks if stack["StackName"] in STACKS}
@@ -77,14 +85,14 @@ def objects(cli, kind):
     }
 
 
-def test_life_of_an_environment_with_kubernetes(cli, staging, staging_changed, staging_joined):
+def test_life_of_an_environment_with_kubernetes(cli, staging, staging_changed, staging_joined, staging_protected):
     deploy_creates_every_stack(cli, staging)
     second_deploy_changes_nothing(cli, staging)
     charts_are_recorded_with_their_values(cli)
     changed_and_new_teams_get_their_queues(cli, staging_changed)
     storage_removed_from_the_file_is_removed_from_the_cluster(cli)
     insufficient_capacity_rolls_back_and_leaves_the_other_nodes_alone(cli, staging_joined)
-    destroy_is_refused_while_the_cluster_is_protected(cli, staging)
+    destroy_is_refused_while_the_cluster_is_protected(cli, staging_protected)
     destroy_leaves_only_what_is_retained(cli, staging)
 
 
@@ -136,11 +144,16 @@ def insufficient_capacity_rolls_back_and_leaves_the_other_nodes_alone(cli, stagi
     assert set(eks.list_nodegroups(clusterName=name)["nodegroups"]) == before
 
 
-def destroy_is_refused_while_the_cluster_is_protected(cli, staging):
+def destroy_is_refused_while_the_cluster_is_protected(cli, staging_protected):
+    before = cluster(cli)
+    assert before["deletionProtection"] is False
+    deployed = cli("--app", staging_protected, "deploy", "staging-control-plane", "--exclusively", *DEPLOY[2:])
+    assert deployed.returncode == 0, deployed.stderr
+    assert cluster(cli)["arn"] == before["arn"]
     cloudformation = cli.client("cloudformation")
     for stack in STACKS:
         cloudformation.update_termination_protection(StackName=stack, EnableTerminationProtection=False)
-    refused = cli("--app", staging, "destroy", "staging-control-plane", "--force")
+    refused = cli("--app", staging_protected, "destroy", "staging-control-plane", "--force")
     assert refused.returncode != 0
     assert cluster(cli)["deletionProtection"] is True
 

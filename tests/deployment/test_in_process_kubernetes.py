@@ -30,7 +30,7 @@ def node_groups(environment):
 def test_the_cluster_has_the_settings_of_the_file(deployed):
     found, settings = cluster(deployed), deployed.control_plane
     assert found["version"] == settings.kubernetes_version
-    assert found["deletionProtection"] is True
+    assert found["deletionProtection"] is False
     assert found["resourcesVpcConfig"]["endpointPublicAccess"] == (settings.endpoint == "public_and_private")
     assert found["accessConfig"]["authenticationMode"] == "API"
 

@@ -102,11 +102,9 @@ def test_the_inventory_shows_a_platform(running: server.Server, resources: dict[
 def test_unprotect_allows_deletion_of_a_protected_cluster(
     running: server.Server, resources: dict[str, Any], tmp_path: Path
 ) -> None:
-    (tmp_path / "platform.json").write_text(json.dumps({"Resources": resources}))
-    (tmp_path / "other.json").write_text(json.dumps({"Resources": resources}))
     place = {"type": "aws:cloudformation:stack", "environment": f"aws://{accounts.DEFAULT}/{REGION}"}
     artifacts = {
-        name: {**place, "properties": {"templateFile": f"{name}.json", "terminationProtection": True}}
+        name: {**place, "properties": {}}  # the file no longer says protect: true
         for name in ("platform", "other")  # of which one was never deployed
     }
     (tmp_path / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))

@@ -53,6 +53,47 @@ def test_failed_creation_keeps_what_its_policy_retains(stacks: Stacks) -> None:
     assert [physical_id.split("-")[0] for physical_id in Fake.there] == ["Always"]
 
 
+def retained_once_created(resource: dict[str, Any]) -> dict[str, Any]:
+    return {**resource, "DeletionPolicy": "RetainExceptOnCreate", "UpdateReplacePolicy": "Retain"}
+
+
+def test_retain_except_on_create_retains_what_an_update_or_a_deletion_removes(stacks: Stacks) -> None:
+    stacks.create({"A": retained_once_created(topic()), "B": retained_once_created(topic()), "C": topic()})
+    stacks.update({"B": retained_once_created(topic()), "C": topic()})
+    assert ("A", "DELETE_SKIPPED") in stacks.events()
+    assert stacks.delete() == "DELETE_COMPLETE"
+    assert sorted(physical_id.split("-")[0] for physical_id in Fake.there) == ["A", "B"]
+
+
+def test_retain_except_on_create_deletes_what_a_failed_update_created(stacks: Stacks) -> None:
+    old = {"A": retained_once_created(topic(TopicName="one"))}
+    stacks.create(old)
+    before = dict(Fake.there)
+    new = {
+        "A": retained_once_created(topic(TopicName="two")),
+        "New": retained_once_created(topic()),
+        "Always": {**topic(), "DeletionPolicy": "Retain"},
+        "Z": {**REFUSED, "DependsOn": ["A", "New", "Always"]},
+    }
+    assert stacks.update(new) == "UPDATE_ROLLBACK_COMPLETE"
+    left = sorted(physical_id for physical_id in Fake.there if physical_id not in before)
+    assert [physical_id.split("-")[0] for physical_id in left] == ["Always"]
+    assert before.keys() <= Fake.there.keys()
+
+
+def test_resource_that_resists_the_roll_back_of_its_creation_is_retained_by_the_deletion(stacks: Stacks) -> None:
+    stuck = retained_once_created(topic(DisplayName="stuck"))
+    assert stacks.create({"A": stuck, "Z": {**REFUSED, "DependsOn": "A"}}) == "ROLLBACK_FAILED"
+    assert stacks.delete() == "DELETE_COMPLETE"
+    assert [physical_id.split("-")[0] for physical_id in Fake.there] == ["A"]
+
+
+def test_protection_does_not_hinder_a_roll_back_but_the_deletion_after_it(stacks: Stacks) -> None:
+    assert stacks.create({"A": REFUSED}, EnableTerminationProtection=True) == "ROLLBACK_COMPLETE"
+    with pytest.raises(ClientError, match="TerminationProtection is enabled"):
+        stacks.delete()
+
+
 def test_rolled_back_creation_must_be_deleted_first(stacks: Stacks) -> None:
     stacks.create({"A": REFUSED})
     with pytest.raises(ClientError, match="ROLLBACK_COMPLETE state and can not be updated"):

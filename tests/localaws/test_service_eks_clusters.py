@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import boto3
 import pytest
 from moto import mock_aws
 from moto.backends import get_backend
@@ -169,6 +170,28 @@ def test_enumerations_of_the_model_are_checked(account: Account) -> None:
 def test_a_second_cluster_of_a_name_is_refused(account: Account) -> None:
     create(account)
     refused(BUSY, "already exists with name", account.eks.create_cluster, **cluster_request(account))
+
+
+def groups() -> dict[str, Any]:
+    found = boto3.client("logs", REGION).describe_log_groups(logGroupNamePrefix="/aws/eks/")["logGroups"]
+    return {group["logGroupName"]: group for group in found}
+
+
+def test_eks_creates_a_missing_log_group_without_key_and_once_more_after_the_cluster(account: Account) -> None:
+    logging = {"clusterLogging": [{"types": ["audit"], "enabled": True}]}
+    create(account, logging=logging)
+    assert "kmsKeyId" not in groups()["/aws/eks/train/cluster"]
+    account.eks.delete_cluster(name="train")
+    logs = boto3.client("logs", REGION)
+    logs.delete_log_group(logGroupName="/aws/eks/train/cluster")
+    assert "/aws/eks/train/cluster" in groups()
+    logs.delete_log_group(logGroupName="/aws/eks/train/cluster")
+    assert groups() == {}
+
+
+def test_eks_creates_no_log_group_without_a_type_of_log(account: Account) -> None:
+    create(account)
+    assert groups() == {}
 
 
 def test_a_protected_cluster_is_not_deleted(account: Account) -> None:

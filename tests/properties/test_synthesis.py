@@ -36,7 +36,7 @@ def broken_guards(environment: Environment, templates: dict[str, dict[str, Any]]
             place, said = f"{part}/{logical_id}", resource.get("Properties", {})
             if resource["Type"] in STATEFUL and resource.get("DeletionPolicy") != resource.get("UpdateReplacePolicy"):
                 yield f"{place} has different policies for deletion and replacement"
-            if resource["Type"] in STATEFUL and resource.get("DeletionPolicy") != "Retain":
+            if resource["Type"] in STATEFUL and resource.get("UpdateReplacePolicy") != "Retain":
                 yield f"{place} is not retained"
             if any(value in ([], {}) for value in said.values()):
                 yield f"{place} has an empty property"

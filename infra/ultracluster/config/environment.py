@@ -57,6 +57,9 @@ class Environment(Settings):
     """Tags of all resources."""
     permissions_boundary: PolicyArn | None = None
     """Permissions boundary of all IAM roles."""
+    protect: bool = False
+    """Termination protection of the stacks with data, and deletion protection of an EKS cluster. Set it after the first
+    deployment: the CDK CLI cannot retry a protected deployment that failed. Data is retained either way."""
     network: Network
     """A new or an existing VPC."""
     storage: Storage = Storage()

@@ -1,11 +1,11 @@
 """Buckets for data sets and checkpoints."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import jsii
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -20,6 +20,7 @@ from ultracluster.constructs.cloudwatch import service_metric
 from ultracluster.constructs.keys import DECRYPT, ENCRYPT, grant_key
 from ultracluster.constructs.names import ACCOUNT, PARTITION, bucket_prefix, stack_suffix, unique_in_stack
 from ultracluster.constructs.references import expect, key_arn
+from ultracluster.constructs.retention import retain, retain_always
 from ultracluster.constructs.roles import policy_document
 from ultracluster.errors import InvalidArgument
 
@@ -201,14 +202,18 @@ def access_log_bucket(stack: Stack) -> s3.CfnBucket:
             "ArnLike": {"aws:SourceArn": f"arn:{PARTITION}:s3:::{bucket_prefix(stack)}-*"},
         },
     }
-    _bucket_policy(bucket, logging)
+    # S3 may deliver logs while the other resources of the stack are still being created, and a bucket with an object
+    # cannot be deleted: a roll-back that deletes this bucket would fail. Its generated name never blocks the next try.
+    _bucket_policy(bucket, logging, keep=retain_always)
     reason = "S3 delivers access logs only to buckets whose default encryption is SSE-S3."
     acknowledge(bucket, {"NIST.800.53.R5-S3DefaultEncryptionKMS": reason})
     return bucket
 
 
-def _bucket_policy(bucket: s3.CfnBucket, allowed: Mapping[str, Any] | None = None) -> str:
-    """Creates the bucket policy, retains bucket and policy, and returns the ARN of the bucket.
+def _bucket_policy(
+    bucket: s3.CfnBucket, allowed: Mapping[str, Any] | None = None, keep: Callable[..., None] = retain
+) -> str:
+    """Creates the bucket policy, retains bucket and policy with `keep`, and returns the ARN of the bucket.
 
     `allowed` is a statement without Resource, for the objects of the bucket.
     """
@@ -220,8 +225,7 @@ def _bucket_policy(bucket: s3.CfnBucket, allowed: Mapping[str, Any] | None = Non
         *([{**allowed, "Resource": f"{arn}/*"}] if allowed else []),
     ]
     policy = s3.CfnBucketPolicy(bucket, "Policy", bucket=bucket, policy_document=policy_document(statements))
-    for resource in (bucket, policy):
-        resource.apply_removal_policy(RemovalPolicy.RETAIN)
+    keep(bucket, policy)
     acknowledge(bucket, NOT_REPLICATED)
     return arn
 

@@ -266,7 +266,7 @@ class KubernetesCluster(Construct):
 
 
 class EksCluster(KubernetesCluster):
-    """An EKS cluster with deletion protection, which authenticates by access entries only (no aws-auth ConfigMap).
+    """An EKS cluster that authenticates by access entries only (no aws-auth ConfigMap).
 
     Secrets are encrypted with `key`, the control plane writes every log type, and the kube-scheduler packs GPUs. The
     endpoint is reachable from the VPC, and from `settings.allowed_cidrs` where the settings make it public too.
@@ -274,6 +274,9 @@ class EksCluster(KubernetesCluster):
     172.20.0.0/16. The name defaults to that of the stack with a suffix that differs for each creation. Logs go
     to /aws/eks/NAME/cluster: without a `log_group` of that name, one is created, encrypted with `key` and retained. The
     cluster is created after it, since EKS would create an unencrypted one.
+
+    Set `deletion_protection` after the first deployment: CloudFormation cannot roll back a creation that fails after
+    a protected cluster.
 
     EKS installs no add-on by itself. Nodes become ready with vpc-cni and kube-proxy, pods resolve names with coredns,
     and roles of pods need eks-pod-identity-agent: add them with `add_addon`.
@@ -293,6 +296,7 @@ class EksCluster(KubernetesCluster):
         vpc_cidr: str | None = None,
         name: str | None = None,
         log_group: ILogGroupRef | None = None,
+        deletion_protection: bool = False,
     ) -> None:
         super().__init__(scope, id)
         expect(settings, EksControlPlane, "settings")
@@ -313,7 +317,7 @@ class EksCluster(KubernetesCluster):
             access_config={"authenticationMode": "API", "bootstrapClusterCreatorAdminPermissions": False},
             bootstrap_self_managed_addons=False,
             control_plane_scaling_config={"tier": settings.control_plane_tier},
-            deletion_protection=True,
+            deletion_protection=deletion_protection,
             encryption_config=[{"provider": {"keyArn": key_arn(key)}, "resources": ["secrets"]}],
             kube_scheduler_config={"nodeResourcesFit": {"scoringStrategy": SCORING}},
             kubernetes_network_config={"ipFamily": "ipv4", "serviceIpv4Cidr": self.service_network},

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import jsii
-from aws_cdk import Annotations, RemovalPolicy, Stack
+from aws_cdk import Annotations, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk.interfaces import ResourceEnvironment
@@ -14,6 +14,7 @@ from aws_cdk.interfaces.aws_kms import IKeyRef, KeyReference
 from constructs import Construct
 
 from ultracluster.constructs.names import ACCOUNT, PARTITION
+from ultracluster.constructs.retention import retain
 from ultracluster.constructs.roles import policy_document
 
 DECRYPT = ("kms:Decrypt",)
@@ -39,7 +40,7 @@ class DataKey(Construct):
             enable_key_rotation=True,
             key_policy=policy_document(self._statements),
         )
-        self._key.apply_removal_policy(RemovalPolicy.RETAIN)
+        retain(self._key)
         self._arn = self._key.attr_arn
 
     @property

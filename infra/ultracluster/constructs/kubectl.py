@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, cast
 
-from aws_cdk import CfnElement, CfnResource, Fn, RemovalPolicy, Stack
+from aws_cdk import CfnElement, CfnResource, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
@@ -29,6 +29,7 @@ from ultracluster.constructs.references import (
     subnet_id,
     vpc_id,
 )
+from ultracluster.constructs.retention import retain_always
 from ultracluster.constructs.roles import managed_policy, service_role
 from ultracluster.errors import MissingExtra, UltraclusterError
 
@@ -267,7 +268,8 @@ class KubernetesObjects(Construct):
         )
         _deploy_after(self, provider, after)
         if retained:
-            self.resource.apply_removal_policy(RemovalPolicy.RETAIN)
+            # even when a creation is rolled back: an object that existed before it was taken over, with what is in it
+            retain_always(self.resource)
 
 
 def _deploy_after(

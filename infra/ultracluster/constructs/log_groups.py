@@ -3,7 +3,6 @@
 from functools import cached_property
 
 import jsii
-from aws_cdk import RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk.interfaces import ResourceEnvironment
@@ -14,6 +13,7 @@ from constructs import Construct
 from ultracluster.constructs.keys import add_to_key_policy
 from ultracluster.constructs.names import REGION, own_arn, stack_label, stack_suffix, unique_in_stack
 from ultracluster.constructs.references import key_arn, log_group_name
+from ultracluster.constructs.retention import retain
 
 LOGS_ACTIONS = ("kms:Decrypt*", "kms:Describe*", "kms:Encrypt*", "kms:GenerateDataKey*", "kms:ReEncrypt*")
 """What CloudWatch Logs does with a key (CloudWatch Logs User Guide, "Encrypt log data using AWS KMS", 2026)."""
@@ -53,7 +53,7 @@ class LogGroup(Construct):
         self._group = logs.CfnLogGroup(
             self, "Resource", log_group_name=name, kms_key_id=key_arn(key), retention_in_days=RETENTION_DAYS
         )
-        self._group.apply_removal_policy(RemovalPolicy.RETAIN)
+        retain(self._group)
 
     @cached_property
     def log_group_name(self) -> str:

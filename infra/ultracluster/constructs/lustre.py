@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import jsii
-from aws_cdk import CfnResource, Duration, RemovalPolicy, Stack
+from aws_cdk import CfnResource, Duration, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_iam as iam
@@ -27,6 +27,7 @@ from ultracluster.constructs.references import (
     subnet_id,
     vpc_id,
 )
+from ultracluster.constructs.retention import retain
 from ultracluster.constructs.root_squash import RootSquash
 from ultracluster.constructs.security_groups import ALL_TRAFFIC, Ports, allow, security_group
 from ultracluster.errors import InvalidArgument
@@ -237,7 +238,7 @@ class TrainingFileSystem(LustreFileSystem):
             security_group_ids=[self.security_group_id],
             **properties,
         )
-        file_system.apply_removal_policy(RemovalPolicy.RETAIN)
+        retain(file_system)
         return file_system
 
 

@@ -1,7 +1,7 @@
 """Metrics storage: an Amazon Managed Service for Prometheus workspace."""
 
 import jsii
-from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_aps as aps
 from aws_cdk import aws_iam as iam
 from aws_cdk.interfaces import ResourceEnvironment
@@ -13,6 +13,7 @@ from ultracluster.config.observability import Observability
 from ultracluster.constructs.log_groups import log_group
 from ultracluster.constructs.names import REGION, own_arn
 from ultracluster.constructs.references import expect, key_arn
+from ultracluster.constructs.retention import retain
 
 QUERY_ACTIONS = ("aps:GetLabels", "aps:GetMetricMetadata", "aps:GetSeries", "aps:QueryMetrics")
 """Read-only actions (Amazon Managed Service for Prometheus User Guide, IAM permissions)."""
@@ -79,7 +80,7 @@ class MetricsWorkspace(PrometheusWorkspace):
             logging_configuration={"logGroupArn": errors.log_group_arn},
             workspace_configuration={"retentionPeriodInDays": settings.retention_days},
         )
-        workspace.apply_removal_policy(RemovalPolicy.RETAIN)
+        retain(workspace)
         self.workspace_id, self.workspace_arn = workspace.attr_workspace_id, workspace.attr_arn
         self.prometheus_endpoint = workspace.attr_prometheus_endpoint
 

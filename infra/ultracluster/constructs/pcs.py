@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import jsii
-from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_pcs as pcs
 from aws_cdk.interfaces import ResourceEnvironment
@@ -38,6 +38,7 @@ from ultracluster.constructs.references import (
     security_group_id,
     subnet_id,
 )
+from ultracluster.constructs.retention import retain
 from ultracluster.errors import InvalidArgument
 from ultracluster.nodes.lustre import LustreMount
 from ultracluster.nodes.pcs import compute_node_user_data, login_node_user_data
@@ -224,7 +225,7 @@ class PcsCluster(SlurmCluster):
             slurm_configuration=_cluster_configuration(settings),
         )
         if settings.accounting:
-            cluster.apply_removal_policy(RemovalPolicy.RETAIN)
+            retain(cluster)
         self.cluster_id, self.cluster_arn = cluster.attr_id, cluster.attr_arn
         if log_group is None and key:
             log_group = create_log_group(self, "Logs", name="/aws/vendedlogs/pcs/cluster", key=key)

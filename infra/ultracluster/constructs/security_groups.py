@@ -2,11 +2,12 @@
 
 from typing import NamedTuple
 
-from aws_cdk import CfnResource, RemovalPolicy
+from aws_cdk import CfnResource
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from ultracluster.constructs.acknowledgements import acknowledge
+from ultracluster.constructs.retention import retain
 
 
 class Ports(NamedTuple):
@@ -31,7 +32,7 @@ ACCEPTED = {
 def security_group(scope: Construct, id: str, *, vpc_id: str, description: str, retained: bool = False) -> str:
     """Creates a security group without any traffic in or out, and returns its id. Add rules with `allow`.
 
-    A retained group survives the deletion of its stack.
+    A retained group survives the deletion of its stack, but not a creation that is rolled back.
     """
     group = ec2.CfnSecurityGroup(
         Construct(scope, id),
@@ -41,7 +42,7 @@ def security_group(scope: Construct, id: str, *, vpc_id: str, description: str, 
         security_group_egress=[{**NO_EGRESS, "description": "Disallow all traffic"}],
     )
     if retained:
-        group.apply_removal_policy(RemovalPolicy.RETAIN)
+        retain(group)
     return group.attr_group_id
 
 

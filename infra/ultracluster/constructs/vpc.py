@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Network
 from typing import NamedTuple
 
-from aws_cdk import Fn, RemovalPolicy, Token
+from aws_cdk import Fn, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
@@ -14,6 +14,7 @@ from ultracluster.constructs.acknowledgements import acknowledge
 from ultracluster.constructs.functions import InlineResource
 from ultracluster.constructs.log_groups import log_group
 from ultracluster.constructs.names import ACCOUNT, own_arn
+from ultracluster.constructs.retention import retain
 from ultracluster.constructs.roles import managed_policy, service_role
 
 ZONES_OF_FILE = "The environment file names the zones of the control plane."
@@ -70,8 +71,7 @@ class ClusterVpc(Construct):
         if settings.control_plane_zones:
             for made in control_plane:
                 _accept_fixed_zone(made.subnet, ZONES_OF_FILE)
-        for retained in (self._vpc, nodes.subnet, *(made.subnet for made in control_plane)):
-            retained.apply_removal_policy(RemovalPolicy.RETAIN)
+        retain(self._vpc, nodes.subnet, *(made.subnet for made in control_plane))
         if settings.nat_gateways:
             gateways = self._nat_gateways(settings.nat_gateways, plan.public, zones)
             for private, gateway in ((nodes, 0), *((made, i) for i, made in enumerate(control_plane))):

@@ -86,7 +86,7 @@ class Operation:
         stack.outputs, stack.imports = outputs, imports
         if verb == "UPDATE":
             self._set_status("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
-            self._clean_up()
+            self._clean_up(lambda record: record.deletion_policy != "Delete")
         stack.last_good = LastGood(version, dict(stack.resources))
         self._set_status(f"{verb}_COMPLETE")
 
@@ -282,16 +282,19 @@ class Operation:
             self._set_status("UPDATE_ROLLBACK_FAILED", str(failure))
             return
         self._set_status("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS")
-        self._clean_up()
+        self._clean_up(lambda record: record.deletion_policy == "Retain")
         stack.last_good = LastGood(last_good.version, dict(stack.resources))
         self._set_status("UPDATE_ROLLBACK_COMPLETE")
 
-    def _clean_up(self) -> None:
-        """Delete resources that left the stack. Those that fail to delete are left behind, as in AWS."""
+    def _clean_up(self, keep: Callable[[Record], bool]) -> None:
+        """Delete resources that left the stack, unless `keep`. Those that fail to delete are left behind, as in AWS.
+
+        RetainExceptOnCreate retains what an update removes, and deletes what an update created and rolls back.
+        """
         current = {record.key for record in self._stack.resources.values()}
         for record in sorted(self._stack.alive.values(), key=lambda record: -record.rank):
             if record.key not in current:
-                self._delete_one(record, keep=record.deletion_policy == "Retain")
+                self._delete_one(record, keep=keep(record))
                 self._stack.remove(record)
 
     def _delete_all(self, keep: Callable[[Record], bool]) -> list[str]:

@@ -1,6 +1,7 @@
 """The CDK app of one environment."""
 
 import aws_cdk as cdk
+from aws_cdk import Annotations
 
 from ultracluster.config.eks import Eks
 from ultracluster.config.environment import Environment
@@ -9,6 +10,8 @@ from ultracluster.stacks.links import LinksStack
 from ultracluster.stacks.network import NetworkStack
 from ultracluster.stacks.observability import ObservabilityStack
 from ultracluster.stacks.storage import StorageStack
+
+UNPROTECTED = "The stacks have no termination protection. Set protect: true after the first deployment."
 
 
 def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.App:
@@ -27,6 +30,8 @@ def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.Ap
     if environment.storage.lustre and environment.storage.lustre.links:
         LinksStack(app, environment, storage=storage)
     ObservabilityStack(app, environment)
+    if not environment.protect:
+        Annotations.of(storage).add_info_v2("ultracluster:protect", UNPROTECTED)
     return app
 
 

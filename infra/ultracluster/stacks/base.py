@@ -10,7 +10,8 @@ from ultracluster.config.environment import Environment
 class EnvironmentStack(cdk.Stack):
     """A stack named `<environment>-<part>`, in the environment's Region and, where the file names one, its account.
 
-    `stateful` stacks have termination protection.
+    `stateful` stacks have termination protection with `protect: true`. The CDK CLI switches it on before it executes
+    the first change set, and off with `protect: false`.
     """
 
     def __init__(self, scope: Construct, part: str, environment: Environment, *, stateful: bool = False) -> None:
@@ -19,7 +20,7 @@ class EnvironmentStack(cdk.Stack):
             f"{environment.name}-{part}",
             env=cdk.Environment(account=environment.account, region=environment.region),
             description=f"{part.capitalize()} of the {environment.name} UltraCluster",
-            termination_protection=stateful,
+            termination_protection=stateful and environment.protect,
             tags={**environment.tags, "ultracluster:environment": environment.name},
         )
         if environment.permissions_boundary:

@@ -25,7 +25,7 @@ POD_POLICIES = {
 class EksControlPlaneStack(EnvironmentStack):
     """The EKS cluster with its logs, the role of its nodes, and the add-ons that nodes need.
 
-    As little as possible: a cluster with deletion protection cannot be rolled back when something beside it fails.
+    As little as possible: with `protect: true` CloudFormation cannot roll back the cluster when another resource fails.
     """
 
     def __init__(self, scope: Construct, environment: Environment, *, settings: Eks, network: ClusterNetwork) -> None:
@@ -45,6 +45,7 @@ class EksControlPlaneStack(EnvironmentStack):
             security_group=network.cluster_security_group_id,
             vpc_cidr=create.cidr if create else None,
             key=self.key,
+            deletion_protection=environment.protect,
             log_group=LogGroup(self, "Logs", name=f"/aws/eks/{name}/cluster", pattern=pattern, key=self.key),
         )
         self.node_role = EksNodeRole(self, "Nodes")

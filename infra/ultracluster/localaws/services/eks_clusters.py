@@ -8,6 +8,7 @@ from typing import Any
 from moto.core.responses import ActionResult
 
 from ultracluster.catalog import eks as catalog
+from ultracluster.localaws.services import eks_logs as logs
 from ultracluster.localaws.services import eks_network as network
 from ultracluster.localaws.services.eks_actions import EksActions
 from ultracluster.localaws.services.eks_store import Cluster, in_use, invalid, refused
@@ -81,6 +82,7 @@ class ClusterActions(EksActions):
         cluster = Cluster(description, group)
         self.eks.store(cluster, request.get("tags"))
         network.connect(self.eks, cluster)
+        logs.write(self.eks.references, cluster)
         return ActionResult({"cluster": self.eks.view(cluster)})
 
     def describe_cluster(self) -> ActionResult:
@@ -110,6 +112,7 @@ class ClusterActions(EksActions):
         _check_authentication(cluster, changes.get("accessConfig", cluster["accessConfig"])["authenticationMode"])
         _check_auto_mode({**cluster.description, **changes})
         cluster.change(changes)
+        logs.write(self.eks.references, cluster)
         if "subnetIds" in vpc or "securityGroupIds" in vpc:
             network.connect(self.eks, cluster)
         return self.update_response(kinds.pop())
@@ -145,6 +148,7 @@ class ClusterActions(EksActions):
         view = {**self.eks.view(cluster), "status": "DELETING"}
         children = [item for item in self.eks.children if item["clusterName"] == name]
         self.eks.remove([*children, cluster])
+        logs.write_late(self.eks.references, cluster)
         return ActionResult({"cluster": view})
 
     def _new_cluster(self, name: str, version: str, vpc_id: str) -> dict[str, Any]:

@@ -1,0 +1,51 @@
+"""`protect` of the environment file: which stacks have termination protection, and what a synth says."""
+
+import json
+
+import aws_cdk as cdk
+import pytest
+import yaml
+
+from tests.synthesis import FILES, flags
+from ultracluster.config.loader import check
+from ultracluster.config.source import parse
+from ultracluster.stacks import build_app
+
+STATEFUL_STACKS = {"storage", "control-plane", "observability"}
+
+
+def assembly(name, tmp_path, **changes):
+    environment = check(parse(json.dumps({**yaml.safe_load(FILES[name].read_text()), **changes}))).environment
+    return build_app(environment, app=cdk.App(outdir=str(tmp_path), context=flags())).synth()
+
+
+@pytest.mark.parametrize("name", ["dev", "staging"])
+def test_stacks_with_data_are_protected_if_the_file_says_so(name, tmp_path):
+    found = assembly(name, tmp_path, protect=True)
+    protected = {stack.stack_name.removeprefix(f"{name}-") for stack in found.stacks if stack.termination_protection}
+    assert protected == STATEFUL_STACKS
+    clusters = [
+        resource["Properties"]["DeletionProtection"]
+        for stack in found.stacks
+        for resource in stack.template["Resources"].values()
+        if resource["Type"] == "AWS::EKS::Cluster"
+    ]
+    assert clusters == ([True] if name == "staging" else [])
+    assert messages(found) == []
+
+
+def test_no_stack_is_protected_by_default_and_a_synth_says_how_without_a_warning(tmp_path):
+    found = assembly("dev", tmp_path)
+    assert not any(stack.termination_protection for stack in found.stacks)
+    ((level, text),) = messages(found)
+    assert level == cdk.cx_api.SynthesisMessageLevel.INFO
+    assert "Set protect: true after the first deployment." in text
+
+
+def messages(found):
+    return [(message.level, message.entry.data) for stack in found.stacks for message in stack.messages]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_shipped_files_are_first_deployments(name):
+    assert "protect" not in yaml.safe_load(FILES[name].read_text())

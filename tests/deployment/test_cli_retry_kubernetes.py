@@ -1,0 +1,72 @@
+"""A first deployment that fails, with the real CDK CLI and Kubernetes: mend the cause and deploy again."""
+
+import pytest
+
+from tests.deployment.conftest import DEPLOY, assembly, changed, statuses
+from tests.deployment.leftovers import found, owned
+from tests.synthesis import FILES, ROOT
+from ultracluster.config.loader import load
+from ultracluster.localaws import seeds
+
+ACCOUNT = "123456789012"
+FAILING = {
+    "network": "AWS::EC2::FlowLog",
+    "storage": "AWS::FSx::FileSystem",
+    "control-plane": "AWS::EKS::Addon",
+    "compute": "AWS::EKS::Nodegroup",
+    "platform": "Custom::AWSCDK-EKS-HelmChart",
+    "links": "AWS::FSx::DataRepositoryAssociation",
+    "observability": "AWS::APS::Workspace",
+}
+UNPROTECT = "aws eks update-cluster-config --name CLUSTER --no-deletion-protection"
+
+
+def protected(data):
+    data["name"], data["protect"] = "guarded", True
+
+
+@pytest.fixture(scope="module")
+def staging(cli, tmp_path_factory):
+    for reservation in seeds.reservations(load(FILES["staging"])):
+        cli.running.seed(reservation, ACCOUNT)
+    return assembly(changed("staging", lambda _: None), tmp_path_factory.mktemp("staging"))
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    return assembly(changed("staging", protected), tmp_path_factory.mktemp("guarded"))
+
+
+def test_every_stack_whose_first_deployment_failed_is_deployed_by_the_next_run(cli, staging):
+    failed = set()
+    for kind in FAILING.values():
+        cli.running.inject("quota-exceeded", kind)
+    for _ in FAILING:  # each run ends at the first stack that fails
+        assert cli("--app", staging, *DEPLOY).returncode != 0
+        failed |= {part for part, status in statuses(cli, "staging").items() if status == "ROLLBACK_COMPLETE"}
+    assert failed == set(FAILING)
+    assert cli.running.faults() == []
+    deployed = cli("--app", staging, *DEPLOY)
+    assert deployed.returncode == 0, deployed.stderr
+    assert statuses(cli, "staging") == dict.fromkeys(FAILING, "CREATE_COMPLETE")
+    left = {kind: name for kind, name in found(cli.client) if name not in owned(cli.client)}
+    assert left.keys() == {"bucket", "log group"}
+    assert left["bucket"].startswith("staging-storage-accesslogs")
+    assert left["log group"].startswith("/aws/eks/staging-")
+
+
+def test_a_protected_cluster_is_unprotected_too_before_the_next_run(cli, guarded):
+    assert UNPROTECT in (ROOT / "docs/operations-kubernetes.md").read_text()
+    deploy = ("--app", guarded, "deploy", "guarded-control-plane", "--require-approval", "never")
+    cli.running.inject("quota-exceeded", "AWS::EKS::Addon")
+    assert cli(*deploy).returncode != 0
+    assert statuses(cli, "guarded")["control-plane"] == "ROLLBACK_FAILED"
+    (cluster,) = [name for name in cli.client("eks").list_clusters()["clusters"] if name.startswith("guarded-")]
+    assert cli(*deploy).returncode != 0
+    cloudformation = cli.client("cloudformation")
+    cloudformation.update_termination_protection(StackName="guarded-control-plane", EnableTerminationProtection=False)
+    cli.client("eks").update_cluster_config(name=cluster, deletionProtection=False)
+    deployed = cli(*deploy)
+    assert deployed.returncode == 0, deployed.stderr
+    assert statuses(cli, "guarded")["control-plane"] == "CREATE_COMPLETE"
+    assert cluster not in cli.client("eks").list_clusters()["clusters"]
