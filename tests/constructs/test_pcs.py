@@ -106,10 +106,13 @@ def test_slurm_settings_of_cluster_and_queue_are_name_and_value():
     assert made["SlurmConfiguration"]["SlurmCustomSettings"] == [week]
 
 
-@pytest.mark.parametrize(("accounting", "policy"), [(True, "RetainExceptOnCreate"), (False, Match.absent())])
-def test_a_cluster_with_accounting_is_retained(accounting, policy):
+@pytest.mark.parametrize(
+    ("accounting", "policies"), [(True, ("RetainExceptOnCreate", "Retain")), (False, (Match.absent(), Match.absent()))]
+)
+def test_a_cluster_with_accounting_is_retained_once_created(accounting, policies):
     template = Deployed(settings(accounting=accounting)).template()
-    template.has_resource("AWS::PCS::Cluster", {"DeletionPolicy": policy, "UpdateReplacePolicy": policy})
+    deletion, replacement = policies
+    template.has_resource("AWS::PCS::Cluster", {"DeletionPolicy": deletion, "UpdateReplacePolicy": replacement})
 
 
 @pytest.mark.parametrize(
