@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from ultracluster.kubernetes.environment import NotEks as NotEks
     from ultracluster.kubernetes.jobs import JobRefused as JobRefused
     from ultracluster.kubernetes.jobs import example_job as example_job
+    from ultracluster.nodes.steps import Step as Step
     from ultracluster.stacks.app import build_app as build_app
 
 _MODULES = {
@@ -103,6 +104,7 @@ _MODULES = {
     "config.storage": ("Bucket", "Lifecycle", "Lustre", "S3Link", "Storage"),
     "kubernetes.environment": ("NotEks",),
     "kubernetes.jobs": ("JobRefused", "example_job"),
+    "nodes.steps": ("Step",),
     "constructs.bucket_access": ("BucketAccess",),
     "constructs.buckets": ("TrainingBucket",),
     "constructs.eks": ("EksAddon", "EksCluster", "KubernetesCluster", "UnknownAddon"),

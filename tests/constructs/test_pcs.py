@@ -3,6 +3,7 @@
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk.assertions import Match, Template
@@ -14,6 +15,8 @@ from ultracluster.constructs.launch_templates import CpuLaunchTemplate
 from ultracluster.constructs.pcs import PcsCluster, PcsNodeGroup
 from ultracluster.constructs.pcs_role import PcsNodeRole
 from ultracluster.errors import InvalidArgument
+from ultracluster.nodes.pcs import PCS_SCRIPTS
+from ultracluster.nodes.steps import script
 
 QUEUE = Queue(name="train", node_groups=("train",))
 
@@ -228,3 +231,67 @@ def test_node_groups_and_queues_of_an_imported_cluster_are_deployed_in_order():
     assert first["DependsOn"]
     assert second["DependsOn"]
     assert first["Properties"]["ClusterId"] == "pcs_1"
+
+
+def add_groups(stack, role):
+    """Login nodes and a node group, with Lustre."""
+    train = NodeGroup.model_validate(
+        {"name": "train", "instance_type": "p5en.48xlarge", "count": 2, "purchase": {"type": "on_demand"}}
+    )
+    place = {"role": role, "subnet": stack.subnet, "security_groups": [stack.group]}
+    return [stack.cluster.add_login_nodes(Login(), **place), stack.cluster.add_node_group(train, **place)]
+
+
+def actions(stack):
+    """Node lifecycle actions of the login nodes, and of the node group."""
+    groups = stack.properties("AWS::PCS::ComputeNodeGroup")
+    return [group["NodeLifecycleActions"]["Stages"]["NodeBootstrapped"] for group in groups]
+
+
+def test_a_failed_step_terminates_a_compute_node_and_keeps_a_login_node():
+    stack = Deployed(settings())
+    add_groups(stack, PcsNodeRole(stack, "Nodes"))
+    login, compute = actions(stack)
+    assert {action["OnError"] for action in login} == {"CONTINUE"}
+    assert {action["OnError"] for action in compute} == {"TERMINATE"}
+
+
+def test_steps_are_lifecycle_actions_with_checksum_arguments_and_frequency():
+    stack = Deployed(settings())
+    add_groups(stack, PcsNodeRole(stack, "Nodes"))
+    _, compute = actions(stack)
+    scratch = next(action for action in compute if action["Name"] == "mount-scratch")
+    assert scratch["Arguments"] == ["/scratch"]
+    assert scratch["ExecutionPolicy"] == "EVERY_BOOT"
+    assert scratch["ScriptSource"]["Checksum"] == script("mount-scratch").checksum
+    assert next(action for action in compute if action["Name"] == "hold-kernel")["ExecutionPolicy"] == "FIRST_BOOT_ONLY"
+    assert compute[-1]["Name"] == "admit-jobs"
+
+
+def test_nodes_may_read_their_scripts_before_they_boot():
+    stack = Deployed(settings())
+    add_groups(stack, PcsNodeRole(stack, "Nodes"))
+    template = stack.template()
+    (policy,) = (name for name in template.find_resources("AWS::IAM::ManagedPolicy") if "ScriptsRead" in name)
+    (statement,) = template.find_resources("AWS::IAM::ManagedPolicy")[policy]["Properties"]["PolicyDocument"][
+        "Statement"
+    ]
+    assert statement["Action"] == "s3:GetObject"
+    readable = {str(resource).rpartition("/")[2].rstrip("]}'") for resource in statement["Resource"]}
+    named = {
+        str(action["ScriptSource"]["ScriptLocation"]).rpartition("/")[2].rstrip("]}'")
+        for steps in actions(stack)
+        for action in steps
+    }
+    assert named <= readable
+    assert "*" not in str(statement)
+    for group in template.find_resources("AWS::PCS::ComputeNodeGroup").values():
+        assert policy in group["DependsOn"]
+
+
+def test_the_owner_of_another_instance_profile_is_told_what_to_allow():
+    stack = Deployed(settings())
+    profile = iam.CfnInstanceProfile(stack, "Profile", roles=["AWSPCS-nodes"])
+    _, group = add_groups(stack, profile)
+    assert len(group.script_arns) == len(PCS_SCRIPTS)
+    assert "ScriptsRead" not in str(stack.template().to_json())

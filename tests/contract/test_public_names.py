@@ -26,8 +26,8 @@ PUBLIC = [
     "Lustre", "LustreFileSystem", "MetricsWorkspace", "MissingExtra", "Network", "NodeGroup", "NodeLaunchTemplate",
     "NodeNetwork", "NodeRepair", "NodeRole", "NotEks", "Observability", "Pcs", "PcsCluster", "PcsControlPlane",
     "PcsNodeGroup", "PcsNodeRole", "PcsQueue", "Problem", "PrometheusWorkspace", "Purchase", "Queue", "Reading",
-    "RefusedEnvironment", "RootSquash", "S3Endpoint", "S3Link", "S3Links", "Scale", "SlurmCluster", "Storage",
-    "SystemNodeGroup", "SystemNodes", "Team", "TrainingBucket", "TrainingFileSystem", "UltraclusterError",
+    "RefusedEnvironment", "RootSquash", "S3Endpoint", "S3Link", "S3Links", "Scale", "SlurmCluster", "Step",
+    "Storage", "SystemNodeGroup", "SystemNodes", "Team", "TrainingBucket", "TrainingFileSystem", "UltraclusterError",
     "UnknownAddon", "UnknownChart", "UnknownInstanceType", "WrongReference", "build_app", "example_job", "load",
     "validate",
 ]  # fmt: skip
@@ -35,6 +35,7 @@ PUBLIC = [
 
 NOT_PUBLIC = {
     "InlineResource",  # its code is a file of this package
+    "NodeScripts",  # node groups create it
     "UnreadableSource",  # the loader turns it into a finding
     "Settings",  # base class
 }

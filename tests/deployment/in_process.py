@@ -84,7 +84,7 @@ def update(environment: Environment) -> None:
 
 
 def _publish_assets(environment: Environment, name: str) -> None:
-    """Upload an archive for each asset, where the CDK CLI would upload the asset."""
+    """Upload an archive for each asset that is code, and the scripts of nodes, where the CDK CLI would upload them."""
     s3, account = client(environment, "s3"), environment.account or accounts.DEFAULT
     bucket = f"cdk-hnb659fds-assets-{account}-{environment.region}"
     place = {"LocationConstraint": environment.region}
@@ -96,6 +96,8 @@ def _publish_assets(environment: Environment, name: str) -> None:
         content.writestr("index.py", "")
     for key in set(re.findall(r'"S3Key": "([^"]+)"', json.dumps(templates(name)))):
         s3.put_object(Bucket=bucket, Key=key, Body=archive.getvalue())
+    for key in set(re.findall(r"/([0-9a-f]{64}\.sh)", json.dumps(templates(name)))):
+        s3.put_object(Bucket=bucket, Key=key, Body=b"")
 
 
 def client(environment: Environment, service: str) -> Any:

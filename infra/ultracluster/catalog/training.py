@@ -101,3 +101,8 @@ def training_environment(instance_type: InstanceType) -> dict[str, str]:
     With them a missing plugin or a node without EFA is an error. NCCL alone falls back to TCP without a word.
     """
     return {**_TRAINING["environment"], **_TRAINING["environment_of_types"].get(instance_type.name, {})}
+
+
+def type_environment(instance_type: str) -> dict[str, str]:
+    """Environment variables that every job on nodes of this type needs, whatever starts it."""
+    return dict(_TRAINING["environment_of_types"].get(instance_type, {}))

@@ -30,6 +30,8 @@ from ultracluster.constructs.launch_templates import (
 from ultracluster.constructs.log_groups import arn_without_wildcard
 from ultracluster.constructs.log_groups import log_group as create_log_group
 from ultracluster.constructs.lustre import LustreFileSystem
+from ultracluster.constructs.node_role import NodeRole
+from ultracluster.constructs.node_scripts import OnError, node_scripts
 from ultracluster.constructs.references import (
     SecurityGroup,
     Subnet,
@@ -41,7 +43,13 @@ from ultracluster.constructs.references import (
 from ultracluster.constructs.retention import retain
 from ultracluster.errors import InvalidArgument
 from ultracluster.nodes.lustre import LustreMount
-from ultracluster.nodes.pcs import compute_node_user_data, login_node_user_data
+from ultracluster.nodes.pcs import (
+    compute_node_steps,
+    compute_node_user_data,
+    login_node_steps,
+    login_node_user_data,
+)
+from ultracluster.nodes.steps import Step
 
 PurchaseOption = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK", "INTERRUPTIBLE_CAPACITY_RESERVATION"]
 
@@ -106,7 +114,7 @@ class SlurmCluster(Construct):
             control_plane="pcs",
             subnet=subnet,
             security_groups=security_groups,
-            user_data=compute_node_user_data(settings, _mount(file_system)),
+            user_data=compute_node_user_data(),
             tags=tags,
         )
         return PcsNodeGroup(
@@ -123,6 +131,7 @@ class SlurmCluster(Construct):
             max_count=settings.max_count,
             purchase=settings.purchase.type,
             image=settings.image,
+            steps=compute_node_steps(settings, _mount(file_system)),
         )
 
     def add_login_nodes(
@@ -147,7 +156,7 @@ class SlurmCluster(Construct):
             control_plane="pcs",
             security_groups=security_groups,
             root_volume_gib=LOGIN_VOLUME_GIB,
-            user_data=login_node_user_data(_mount(file_system)),
+            user_data=login_node_user_data(),
             tags=tags,
         )
         return PcsNodeGroup(
@@ -163,6 +172,8 @@ class SlurmCluster(Construct):
             min_count=settings.count,
             max_count=settings.count,
             image=settings.image,
+            steps=login_node_steps(_mount(file_system)),
+            on_failed_step="CONTINUE",
         )
 
     def add_queue(
@@ -276,6 +287,10 @@ class PcsNodeGroup(Construct):
     Its name contains a hash of the instance type, so another type creates a group of another name: PCS replaces a group
     whose type changes, and refuses two of one name. `image` is auto for AWS's PCS-ready AMI of the architecture, an AMI
     id, or `ssm:/path`.
+
+    Nodes run `steps` at boot, as node lifecycle actions; `on_failed_step` is what PCS does with a node on which one
+    fails. The role of `role` is allowed to read their scripts if `role` is a PcsNodeRole; allow it for any other:
+    s3:GetObject on `script_arns`.
     """
 
     def __init__(
@@ -294,9 +309,12 @@ class PcsNodeGroup(Construct):
         max_count: int,
         purchase: PurchaseType = "on_demand",
         image: str = "auto",
+        steps: Sequence[Step] = (),
+        on_failed_step: OnError = "TERMINATE",
     ) -> None:
         super().__init__(scope, id)
         expect(cluster, SlurmCluster, "cluster")
+        scripts = node_scripts(scope) if steps else None
         group = pcs.CfnComputeNodeGroup(
             self,
             "Resource",
@@ -309,12 +327,20 @@ class PcsNodeGroup(Construct):
                 "version": launch_template.latest_version_number,
             },
             iam_instance_profile_arn=instance_profile_arn(role),
+            node_lifecycle_actions=scripts.lifecycle_actions(steps, on_failed_step) if scripts else None,
             purchase_option=PURCHASE_OPTIONS[purchase],
             scaling_configuration={"minInstanceCount": min_count, "maxInstanceCount": max_count},
             subnet_ids=[subnet_id(subnet)],
         )
-        self._group = group
+        self._group, self._scripts = group, scripts
+        if scripts and isinstance(role, NodeRole):
+            group.add_resource_dependency(scripts.grant_read(role))
         cluster._follow(self)
+
+    @property
+    def script_arns(self) -> list[str]:
+        """ARNs of the scripts that the nodes download at boot."""
+        return self._scripts.object_arns if self._scripts else []
 
     @property
     def compute_node_group_id(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ultracluster.catalog import InstanceType, lustre
+from ultracluster.nodes.steps import Step
 
 
 @dataclass(frozen=True)
@@ -20,38 +21,10 @@ class LustreMount:
     efa: bool
 
 
-def mount_lustre(mount: LustreMount, hardware: InstanceType | None) -> str:
-    """Script of a PCS node: mounts a file system at every boot and tunes the client.
-
-    `hardware` is None for a node without GPUs, which mounts over TCP and is not tuned. Where the file system and the
-    node have EFA, AWS's client script sets EFA up. If its systemd unit is not active afterwards, the script fails
-    and cloud-init logs it: Lustre would fall back to TCP without any message. The mount keeps access times
-    (relatime) because release tasks use them.
-    """
-    source = f"{mount.dns_name}@tcp:/{mount.mount_name}"
-    after = "network-online.target"
-    lines = ["#!/bin/bash", "set -euo pipefail"]
-    if hardware:
-        lines += _module_options(hardware)
-    if hardware and mount.efa:
-        after = lustre.EFA_CLIENT_UNIT
-        lines += _require_efa_client()
-    options = f"relatime,flock,_netdev,x-systemd.requires={after},x-systemd.after={after}"
-    lines += [
-        f"mkdir -p {mount.path}",
-        f"entry='{source} {mount.path} lustre {options} 0 0'",
-        'grep -qxF "$entry" /etc/fstab || echo "$entry" >> /etc/fstab',
-        "systemctl daemon-reload",
-        "for attempt in $(seq 30); do",
-        f"  mountpoint -q {mount.path} || mount {mount.path} || sleep 10",
-        "done",
-        f"mountpoint -q {mount.path}",
-    ]
-    if hardware and mount.efa:
-        lines += ["lnetctl net show --net efa | grep -q 'status: up'"]
-    if hardware:
-        lines += _tune_after_boot(lustre.client_parameters(hardware))
-    return "\n".join([*lines, ""])
+def module_option_steps(hardware: InstanceType) -> list[Step]:
+    """The step that sets options of Lustre's kernel modules, before anything loads them; none where none are set."""
+    options = lustre.module_options(hardware)
+    return [Step("set-lustre-module-options", options)] if options else []
 
 
 def prepare_lustre_client(hardware: InstanceType | None, *, efa: bool) -> str:
@@ -85,21 +58,8 @@ def _module_options(hardware: InstanceType) -> list[str]:
     return [f"echo 'options {option}' {'>>' if number else '>'} {file}" for number, option in enumerate(options)]
 
 
-def _require_efa_client() -> list[str]:
-    """Sets up the EFA client unless the image did. Success is the state of its unit, not its script's exit status."""
-    return [
-        f"if ! systemctl is-active --quiet {lustre.EFA_CLIENT_UNIT}; then",
-        "  cd /root",
-        f"  curl -fsSO --retry 5 {lustre.EFA_CLIENT_PACKAGE}.zip",
-        f"  python3 -m zipfile -e {_EFA_CLIENT_FOLDER}.zip .",
-        f"  (cd {_EFA_CLIENT_FOLDER} && bash ./setup.sh) || true",
-        f"  systemctl is-active --quiet {lustre.EFA_CLIENT_UNIT}",
-        "fi",
-    ]
-
-
 def _try_efa_client() -> list[str]:
-    """Like `_require_efa_client`, but a failure leaves Lustre on TCP and only prints a warning."""
+    """Sets up the EFA client unless the image did. A failure leaves Lustre on TCP and only prints a warning."""
     return [
         f"active() {{ systemctl is-active --quiet {lustre.EFA_CLIENT_UNIT}; }}",
         "set_up() {",
@@ -108,25 +68,6 @@ def _try_efa_client() -> list[str]:
         "}",
         "active || (set_up) || true",
         "active || echo 'lustre: EFA is not set up, so Lustre runs over TCP on this node' >&2",
-    ]
-
-
-def _tune_after_boot(parameters: Sequence[str]) -> list[str]:
-    """A unit that sets the parameters at every boot, because `lctl set_param` does not persist."""
-    if not parameters:
-        return []
-    return [
-        *_write_unit(
-            "lustre-tuning.service",
-            "[Unit]",
-            "After=remote-fs.target",
-            "[Service]",
-            "Type=oneshot",
-            *(f"ExecStart=/usr/sbin/lctl set_param {parameter}" for parameter in parameters),
-            "[Install]",
-            "WantedBy=multi-user.target",
-        ),
-        "systemctl enable --now lustre-tuning.service",
     ]
 
 

@@ -1,40 +1,96 @@
-"""User data of AWS PCS nodes.
+"""What AWS PCS nodes run at boot: steps, as node lifecycle actions, and user data for what must run before them.
 
-A cloud-config part runs before the node registers with PCS, a shell script after that and before slurmd starts.
-Source: AWS PCS User Guide, "Working with Amazon EC2 user data" (2026).
+PCS runs the steps in order, after it has configured the node and before slurmd starts, and does with a node on which
+one fails what its group says. A cloud-config part of user data runs before the node registers with PCS, a shell part
+after that and before slurmd starts.
+
+Source: AWS PCS User Guide, "Run custom scripts with node lifecycle actions", "Working with EC2 user data" (2026).
 """
 
+from collections.abc import Sequence
+
+from ultracluster.catalog import InstanceType, lustre
+from ultracluster.catalog.training import type_environment
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.nodes.disks import raid0_instance_store
-from ultracluster.nodes.lustre import LustreMount, mount_lustre
+from ultracluster.nodes.lustre import LustreMount, module_option_steps
 from ultracluster.nodes.mime import cloud_config, multipart, shell_script
+from ultracluster.nodes.steps import Step, script
+
+SCRATCH = "/scratch"
+"""Mount point of the instance store."""
+
+PCS_SCRIPTS = (
+    "hold-kernel",
+    "set-job-environment",
+    "mount-scratch",
+    "set-lustre-module-options",
+    "set-up-lustre-efa",
+    "mount-lustre",
+    "tune-lustre",
+    "admit-jobs",
+)
+"""Scripts of all steps that a PCS node may have."""
 
 
-def login_node_user_data(mount: LustreMount | None) -> str:
-    """User data of login nodes, which mount the file system over TCP."""
-    mounts = [mount_lustre(mount, None)] if mount else []
-    return _user_data(mounts)
+def login_node_steps(mount: LustreMount | None) -> tuple[Step, ...]:
+    """Steps of login nodes, which mount the file system over TCP."""
+    return (Step("hold-kernel"), *(mount_steps(mount, None) if mount else ()))
 
 
-def compute_node_user_data(group: NodeGroup, mount: LustreMount | None) -> str:
-    """User data of the nodes of a node group."""
-    disks = [raid0_instance_store()] if group.local_storage == "raid0" else []
-    mounts = [mount_lustre(mount, group.hardware)] if mount else []
-    return _user_data([*disks, *mounts])
+def compute_node_steps(group: NodeGroup, mount: LustreMount | None) -> tuple[Step, ...]:
+    """Steps of the nodes of a node group. The last one lets slurmd start."""
+    steps = [Step("hold-kernel")]
+    if variables := type_environment(group.instance_type):
+        steps.append(Step("set-job-environment", tuple(f"{name}={value}" for name, value in variables.items())))
+    if group.local_storage == "raid0" and group.hardware.instance_store.disks:
+        steps.append(Step("mount-scratch", (SCRATCH,), "every_boot"))
+    if mount:
+        steps += mount_steps(mount, group.hardware)
+    return (*steps, Step("admit-jobs", frequency="every_boot"))
 
 
-def protect_slurmd() -> str:
-    """cloud-config that keeps Ubuntu's needrestart from restarting slurmd, which would kill the node's jobs.
+def login_node_user_data() -> str:
+    """User data of login nodes."""
+    return multipart([cloud_config(before_upgrades())])
 
-    needrestart runs during unattended upgrades.
+
+def compute_node_user_data() -> str:
+    """User data of accelerated nodes: slurmd starts only after the last step."""
+    return multipart([cloud_config(before_upgrades()), shell_script(script("fence-slurmd").text)])
+
+
+def before_upgrades() -> str:
+    """cloud-config that prepares for unattended upgrades, which may start as soon as the node boots.
+
+    They must not upgrade the kernel before the step hold-kernel, and Ubuntu's needrestart, which they run, must not
+    restart slurmd: that would kill the node's jobs.
     """
     return """#cloud-config
 write_files:
   - path: /etc/needrestart/conf.d/slurmd.conf
     content: |
       $nrconf{override_rc}{qr(^slurmd)} = 0;
+  - path: /etc/apt/apt.conf.d/52hold-kernel
+    content: |
+      Unattended-Upgrade::Package-Blacklist { "linux-"; "lustre-client"; };
 """
 
 
-def _user_data(scripts: list[str]) -> str:
-    return multipart([cloud_config(protect_slurmd()), *map(shell_script, scripts)])
+def mount_steps(mount: LustreMount, hardware: InstanceType | None) -> Sequence[Step]:
+    """Steps that mount the file system at every boot and tune the client.
+
+    `hardware` is None for a node without GPUs, which mounts over TCP and is not tuned. Where the file system and the
+    node have EFA, AWS's client script sets EFA up, and the mount fails without it.
+    """
+    source = f"{mount.dns_name}@tcp:/{mount.mount_name}"
+    if hardware is None:
+        return [Step("mount-lustre", (source, mount.path, "network-online.target"), "every_boot")]
+    steps = module_option_steps(hardware)
+    if mount.efa:
+        steps.append(Step("set-up-lustre-efa", (lustre.EFA_CLIENT_PACKAGE, lustre.EFA_CLIENT_UNIT)))
+        steps.append(Step("mount-lustre", (source, mount.path, lustre.EFA_CLIENT_UNIT, "efa"), "every_boot"))
+    else:
+        steps.append(Step("mount-lustre", (source, mount.path, "network-online.target"), "every_boot"))
+    if parameters := lustre.client_parameters(hardware):
+        steps.append(Step("tune-lustre", (mount.path, *parameters), "every_boot"))
+    return steps

@@ -1,4 +1,7 @@
-"""A fake machine in a folder: runs a boot script with fake commands, and its absolute paths inside the folder."""
+"""A fake machine in a folder: runs boot scripts with fake commands, and their absolute paths inside the folder.
+
+Its systemd reads the unit files that scripts write: it mounts and runs what they say, and does it again at a reboot.
+"""
 
 import os
 import re
@@ -9,69 +12,123 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.unit.nodes.systemd import SYSTEMD
 from ultracluster.catalog import lustre
+from ultracluster.nodes.steps import Step
 
 EFA_CLIENT = lustre.EFA_CLIENT_PACKAGE.rpartition("/")[2]
 """Folder of AWS's EFA client, and the name of its archive without .zip."""
 
-_ABSOLUTE = re.compile(r"(?<![\w./-])/(?=(?:dev|etc|fsx|opt|root|scratch|sys)\b)")
-_REAL = ("awk", "bash", "cat", "chmod", "grep", "mkdir", "seq")
+_ABSOLUTE = re.compile(r"(?<![\w./-])/(?=(?:dev|etc|fsx|opt|proc|root|run|scratch|sys|usr/local|usr/sbin|var)\b)")
+_REAL = ("awk", "bash", "cat", "chmod", "grep", "mkdir", "rm", "seq", "test")
 """Real commands that scripts may run. bash finds no other command that is not faked."""
-
-_EFA_UNIT = f"""
-case "$*" in
-  "is-active --quiet {lustre.EFA_CLIENT_UNIT}") test -e "$ROOT/efa-active";;
-  is-active*) exit 4;;
-esac
-"""
 
 _FAKES = {
     "sleep": "exit 0",
-    "systemctl": _EFA_UNIT,
+    "systemd-escape": 'path="${@: -1}"; path="${path#"$ROOT"/}"; echo "${path//\\//-}.mount"',
     "lnetctl": "test -e \"$ROOT/efa-active\" && echo '        status: up' || echo '        status: down'",
-    "curl": f'cp "$ROOT/{EFA_CLIENT}.zip" .',
+    "curl": f'case "$*" in *169.254*) ;; *) cp "$ROOT/{EFA_CLIENT}.zip" .;; esac',
     "mountpoint": 'grep -qxF "$2" "$ROOT/mounts"',
     "mount": """
-target="${@: -1}"
-if [ "$#" -eq 1 ]; then grep -q " $target lustre " "$ROOT/etc/fstab" || exit 32; fi
-echo "$target" >> "$ROOT/mounts"
+what="${@: -2:1}" where="${@: -1}"
+case "$what" in "$ROOT/dev/"*) test -e "$what" || exit 32;; esac
+[ -d "$where" ] || exit 32
+echo "$where" >> "$ROOT/mounts"
 """,
     "lsblk": 'cat "$ROOT/disks"',
-    "mdadm": 'mkdir -p "$ROOT/dev/md"; : > "$2"',
+    "mdadm": """
+case "$1" in
+  --examine) grep -qxF "$2" "$ROOT/array";;
+  --assemble) mkdir -p "$ROOT/dev/md" "$ROOT/dev/disk/by-label"; : > "$2"; : > "$ROOT/dev/disk/by-label/scratch";;
+  --create) mkdir -p "$ROOT/dev/md"; : > "$2"; shift 5; printf '%s\\n' "$@" > "$ROOT/array";;
+esac
+""",
     "blkid": 'grep -qxF "$1" "$ROOT/formatted"',
-    "mkfs.xfs": 'echo "$1" >> "$ROOT/formatted"',
+    "mkfs.xfs": 'echo "$3" >> "$ROOT/formatted"; mkdir -p "$ROOT/dev/disk/by-label"; : > "$ROOT/dev/disk/by-label/$2"',
+    "udevadm": "exit 0",
+    "lctl": 'grep -q fsx "$ROOT/mounts"',
+    "lustre_rmmod": ': > "$ROOT/proc/modules"',
+    "apt-mark": "exit 0",
+    "dpkg-query": 'cat "$ROOT/packages"',
+    "python3": f'"{sys.executable}" "$@"',
     "rpm": 'test -e "$ROOT/lustre-client-installed"',
     "dnf": ': > "$ROOT/lustre-client-installed"',
     "systemd-tmpfiles": "exit 0",
+    "configure-efa": ': > "$ROOT/efa-active"',
 }
 """Fake commands, with their bodies when nothing fails. `$ROOT` is the folder of the machine."""
 
+PACKAGES = """\
+linux-aws
+linux-headers-aws
+linux-image-6.17.0-1005-aws
+linux-base
+lustre-client-modules-aws
+lustre-client-utils
+"""
+
+EFA_UNIT = """[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart={root}/bin/configure-efa
+"""
+
+DLAMI_UNIT = """[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart={root}/bin/mount /dev/vg.01/lv_ephemeral {root}/opt/dlami/nvme
+"""
+
 
 class Machine:
-    """A machine whose files are under `root`. `efa` is whether AWS's client script sets EFA up.
+    """A machine whose files are under `root`. `efa` is whether AWS's client package sets EFA up.
 
-    `instance_store` is the number of its NVMe instance store volumes.
+    `instance_store` is the number of its NVMe instance store volumes; with `dlami` its image joins and mounts them.
+    With `apt` it has Ubuntu's package manager, else dnf.
     """
 
-    def __init__(self, root: Path, *, efa: bool = True, instance_store: int = 0) -> None:
+    def __init__(
+        self, root: Path, *, efa: bool = True, instance_store: int = 0, dlami: bool = False, apt: bool = True
+    ) -> None:
         self.root = root
-        for folder in ("bin", "dev", "etc/modprobe.d", "etc/systemd/system", "etc/tmpfiles.d", "root"):
+        for folder in (
+            *("bin", "dev/vg.01", "etc/dnf", "etc/modprobe.d", "etc/profile.d", "etc/systemd/system", "etc/tmpfiles.d"),
+            *("opt/dlami/nvme", "proc", "root", "run", "scratch", "systemd", "usr/local/sbin"),
+        ):
             (root / folder).mkdir(parents=True)
-        for file in ("etc/fstab", "formatted", "log", "mounts"):
+        (root / "scratch").rmdir()
+        for file in (
+            *("array", "dev/vg.01/lv_ephemeral", "etc/environment", "formatted", "log", "mounts", "proc/modules"),
+            *("systemd/active", "systemd/enabled"),
+        ):
             (root / file).touch()
+        self.write("packages", PACKAGES)
+        self.write("etc/dnf/dnf.conf", "[main]\ngpgcheck=True\n")
         volumes = [f"{root}/dev/nvme{number}n1 Amazon EC2 NVMe Instance Storage" for number in range(instance_store)]
         root_volume = f"{root}/dev/nvme{instance_store}n1 Amazon Elastic Block Store"
+        for line in (*volumes, root_volume):
+            Path(line.split()[0]).touch()
         self.write("disks", "".join(f"{line}\n" for line in (*volumes, root_volume)))
         with zipfile.ZipFile(root / f"{EFA_CLIENT}.zip", "w") as archive:
             # its exit status does not tell whether it worked: the script under test must look at the unit
-            setup = ': > "$ROOT/efa-active"; exit 1\n' if efa else "exit 0\n"
-            archive.writestr(f"{EFA_CLIENT}/setup.sh", setup)
+            unit = EFA_UNIT.format(root=root)
+            start = f"systemctl daemon-reload\nsystemctl start {lustre.EFA_CLIENT_UNIT}\n"
+            write = f"cat > '{root}/etc/systemd/system/{lustre.EFA_CLIENT_UNIT}' <<'END'\n{unit}END\n{start}exit 1\n"
+            archive.writestr(f"{EFA_CLIENT}/setup.sh", write if efa else "exit 0\n")
+        if dlami:
+            self.write("etc/systemd/system/dlami-nvme.service", DLAMI_UNIT.format(root=root))
         for name in _REAL:
             found = shutil.which(name)
             assert found
             (root / "bin" / name).symlink_to(found)
-        self._command("python3", f'"{sys.executable}" "$@"')
+        self.apt = apt
         self._command("cp", f'"{shutil.which("cp")}" "$@"')
+        self._command("systemctl", f'exec "{sys.executable}" -IS "$ROOT/systemctl.py" "$@"')
+        self.write("systemctl.py", SYSTEMD)
+        self.write("systemd/units", "{}")
+        if dlami:
+            self.systemctl("daemon-reload")
+        self.write("log", "")
 
     def write(self, path: str, text: str) -> None:
         file = self.root / path
@@ -81,45 +138,82 @@ class Machine:
     def read(self, path: str) -> str:
         return (self.root / path).read_text()
 
-    def run(self, script: str, **failing: str) -> subprocess.CompletedProcess[str]:
-        """Runs a script. `failing` replaces bodies of fake commands, with _ for - in names."""
+    def run(self, step: Step | str, **failing: str) -> subprocess.CompletedProcess[str]:
+        """Runs a step or a script. `failing` replaces bodies of fake commands, with _ for - in names."""
+        text, arguments = (step.script.text, step.arguments) if isinstance(step, Step) else (step, ())
+        self._fakes(failing)
+        self.write("script", _ABSOLUTE.sub(f"{self.root}/", text))
+        inside = [_ABSOLUTE.sub(f"{self.root}/", argument) for argument in arguments]
+        return self._execute(str(self.root / "script"), *inside)
+
+    def boot(self, steps: Sequence[Step], *, first: bool = True, **failing: str) -> list[str]:
+        """Runs steps as PCS does, up to the first that fails; returns the names of those that succeeded."""
+        done = []
+        for step in steps:
+            if first or step.frequency == "every_boot":
+                if self.run(step, **failing).returncode:
+                    break
+                done.append(step.name)
+        return done
+
+    def reboot(self, **failing: str) -> None:
+        """Reboots: nothing is mounted, /run and the log are empty; then systemd starts what is enabled."""
+        for file in ("mounts", "log", "systemd/active"):
+            self.write(file, "")
+        shutil.rmtree(self.root / "run")
+        (self.root / "run").mkdir()
+        (self.root / "efa-active").unlink(missing_ok=True)
+        self._fakes(failing)
+        self.systemctl("daemon-reload")
+        self.systemctl("boot")
+        self.write("log", "")
+
+    def systemctl(self, *arguments: str) -> int:
+        """Runs the machine's systemctl; returns its exit status."""
+        return self._execute(str(self.root / "bin" / "systemctl"), *arguments).returncode
+
+    def commands(self, *names: str) -> list[str]:
+        """Commands that ran, in order, those called `names` or all; paths as the machine sees them."""
+        lines = [self._seen(line) for line in self.read("log").splitlines()]
+        return [line for line in lines if not names or line.split()[0] in names]
+
+    def unit(self, name: str) -> str:
+        """Text of a unit file, with paths as the machine sees them."""
+        return self._seen(self.read(f"etc/systemd/system/{name}"))
+
+    @property
+    def mounts(self) -> list[str]:
+        return [self._seen(line) for line in self.read("mounts").splitlines()]
+
+    @property
+    def ready(self) -> bool:
+        """Whether slurmd may start."""
+        return (self.root / "run/ultracluster/ready").exists()
+
+    def _seen(self, text: str) -> str:
+        return text.replace(str(self.root), "")
+
+    def _fakes(self, failing: Mapping[str, str]) -> None:
         replaced = {name.replace("_", "-"): body for name, body in failing.items()}
         for name, body in {**_FAKES, **replaced}.items():
-            self._command(name, body)
-        self.write("script", _ABSOLUTE.sub(f"{self.root}/", script))
-        environment = {"PATH": str(self.root / "bin"), "ROOT": str(self.root)}
+            if self.apt or name != "apt-mark":
+                self._command(name, body)
+
+    def _execute(self, *command: str) -> subprocess.CompletedProcess[str]:
         bash = os.path.realpath(self.root / "bin" / "bash")
         return subprocess.run(
-            [bash, str(self.root / "script")],
+            [bash, *command],
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
             cwd=self.root,
-            env=environment,
-            timeout=20,
+            env={"PATH": str(self.root / "bin"), "ROOT": str(self.root)},
+            timeout=60,
         )
-
-    def restart(self) -> None:
-        """Stops and starts the machine: nothing is mounted, and the log of commands is empty."""
-        self.write("mounts", "")
-        self.write("log", "")
-
-    def commands(self, *names: str) -> list[str]:
-        """Commands that ran, in order, those called `names` or all; paths as the machine sees them."""
-        lines = [line.replace(str(self.root), "") for line in self.read("log").splitlines()]
-        return [line for line in lines if not names or line.split()[0] in names]
-
-    @property
-    def mounts(self) -> list[str]:
-        return [line.replace(str(self.root), "") for line in self.read("mounts").splitlines()]
-
-    @property
-    def fstab(self) -> list[str]:
-        return [line.replace(str(self.root), "") for line in self.read("etc/fstab").splitlines()]
 
     def _command(self, name: str, body: str) -> None:
         file = self.root / "bin" / name
-        log = "" if name in ("cp", "sleep") else f'echo "{name} $*" >> "$ROOT/log"\n'
+        log = "" if name in ("cp", "sleep", "systemd-escape") else f'echo "{name} $*" >> "$ROOT/log"\n'
         file.write_text(f"#!/bin/bash\n{log}{body}\n")
         file.chmod(0o755)
 

@@ -1,4 +1,4 @@
-"""User data of every shipped environment: valid bash that fits into what EC2 takes."""
+"""Boot scripts of every shipped environment: they fit into what EC2 and PCS take, and run."""
 
 from email import message_from_string
 
@@ -11,7 +11,12 @@ from ultracluster.config.loader import load
 from ultracluster.kubernetes.labels import GPU_TAINT, node_labels
 from ultracluster.nodes.eks import gpu_node_user_data, karpenter_node_user_data, system_node_user_data
 from ultracluster.nodes.lustre import LustreMount
-from ultracluster.nodes.pcs import compute_node_user_data, login_node_user_data
+from ultracluster.nodes.pcs import (
+    compute_node_steps,
+    compute_node_user_data,
+    login_node_steps,
+    login_node_user_data,
+)
 
 ENVIRONMENTS = {name: load(file) for name, file in FILES.items()}
 EKS = {name: found for name, found in ENVIRONMENTS.items() if isinstance(found.control_plane, Eks)}
@@ -30,15 +35,14 @@ def eks_documents(environment):
     return [*gpu_nodes, system_node_user_data(lustre=lustre), *karpenter, karpenter_node_user_data(None, lustre=lustre)]
 
 
-def pcs_documents(environment):
+def pcs_steps(environment):
     lustre = environment.storage.lustre
     mount = LustreMount("fs-1.fsx.amazonaws.com", "abcdefgh", "/fsx", lustre.efa) if lustre else None
-    groups = [compute_node_user_data(group, mount) for group in environment.node_groups]
-    return [login_node_user_data(mount), *groups]
+    return [login_node_steps(mount), *(compute_node_steps(group, mount) for group in environment.node_groups)]
 
 
 DOCUMENTS = {name: eks_documents(found) for name, found in EKS.items()}
-DOCUMENTS |= {name: pcs_documents(found) for name, found in PCS.items()}
+DOCUMENTS |= {name: [login_node_user_data(), compute_node_user_data()] for name in PCS}
 
 
 def scripts(document):
@@ -54,7 +58,7 @@ def test_there_are_both_kinds():
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_script_is_valid_bash(name):
     texts = {script for document in DOCUMENTS[name] for script in scripts(document)}
-    assert all(text.startswith("#!/bin/bash\nset -euo pipefail\n") for text in texts)
+    assert all(text.startswith("#!/bin/bash\n") and "\nset -euo pipefail\n" in text for text in texts)
     assert syntax_errors(sorted(texts)) == []
 
 
@@ -64,13 +68,24 @@ def test_user_data_fits(name):
     assert all(len(document.encode()) < (8 if name in EKS else 16) * 1024 for document in DOCUMENTS[name])
 
 
+DISTINCT = list(dict.fromkeys(steps for found in PCS.values() for steps in pcs_steps(found)))
+
+
+@pytest.mark.parametrize("number", range(len(DISTINCT)))
+def test_first_boot_and_reboot_succeed_on_pcs(number, tmp_path):
+    steps = DISTINCT[number]
+    machine = Machine(tmp_path, instance_store=8, dlami=True)
+    assert machine.boot(steps) == [step.name for step in steps]
+    machine.reboot()
+    again = [step.name for step in steps if step.frequency == "every_boot"]
+    assert machine.boot(steps, first=False) == again
+
+
 @pytest.mark.parametrize("name", PCS)
-def test_a_first_and_a_second_boot_succeed_on_pcs(name, tmp_path):
-    for number, document in enumerate(dict.fromkeys(DOCUMENTS[name])):
-        machine = Machine(tmp_path / str(number), instance_store=8)
-        for _ in range(2):
-            machine.restart()
-            for script in scripts(document):
-                ran = machine.run(script)
-                assert (ran.returncode, ran.stderr) == (0, "")
-        assert len(machine.fstab) <= 1
+def test_pcs_takes_the_arguments_of_every_step(name):
+    """At most 20 scripts a stage with 20 arguments of 256 characters (PCS API Reference, NodeLifecycleScript)."""
+    for steps in pcs_steps(PCS[name]):
+        assert len(steps) <= 20
+        for step in steps:
+            assert len(step.arguments) <= 20
+            assert all(0 < len(argument) <= 256 for argument in step.arguments)

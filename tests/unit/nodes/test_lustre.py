@@ -1,18 +1,24 @@
-"""Scripts that mount Lustre (PCS) and prepare its client (EKS): their text, and what they do when they run."""
+"""Steps that mount Lustre on PCS nodes, and the script that prepares its client on EKS nodes, run on a fake machine."""
 
 import pytest
 
 from tests.unit.nodes.machine import Machine, syntax_errors
-from ultracluster.catalog import catalog
-from ultracluster.nodes.lustre import LustreMount, mount_lustre, prepare_lustre_client
+from ultracluster.catalog import catalog, lustre
+from ultracluster.nodes.lustre import LustreMount, module_option_steps, prepare_lustre_client
+from ultracluster.nodes.pcs import mount_steps
+from ultracluster.nodes.steps import Step
 
 P5EN, P5_SMALL = catalog["p5en.48xlarge"], catalog["p5.4xlarge"]
 OVER_EFA = LustreMount("fs-1.fsx.us-east-2.amazonaws.com", "abcdefgh", "/fsx", efa=True)
 OVER_TCP = LustreMount("fs-1.fsx.us-east-2.amazonaws.com", "abcdefgh", "/fsx", efa=False)
 EFA_UNIT = "configure-efa-fsx-lustre-client.service"
+MOUNT = "mount -t lustre -o relatime,flock,_netdev fs-1.fsx.us-east-2.amazonaws.com@tcp:/abcdefgh /fsx"
 
-PCS_SCRIPTS = [mount_lustre(OVER_EFA, P5EN), mount_lustre(OVER_TCP, P5_SMALL), mount_lustre(OVER_TCP, None)]
 EKS_SCRIPTS = [prepare_lustre_client(hardware, efa=efa) for hardware in (P5EN, None) for efa in (True, False)]
+
+
+def names(steps):
+    return [step.name for step in steps]
 
 
 @pytest.fixture
@@ -21,123 +27,150 @@ def without_efa(tmp_path):
     return Machine(tmp_path, efa=False)
 
 
-@pytest.mark.parametrize("script", PCS_SCRIPTS + EKS_SCRIPTS)
-def test_every_script_is_valid_bash_that_stops_at_the_first_failure(script):
-    assert script.startswith("#!/bin/bash\nset -euo pipefail\n")
-    assert syntax_errors([script]) == []
-
-
-@pytest.mark.parametrize("script", PCS_SCRIPTS + EKS_SCRIPTS)
-def test_every_script_can_run_twice(machine, script):
-    for _ in range(2):
-        ran = machine.run(script)
-        assert (ran.returncode, ran.stderr) == (0, "")
-
-
 # PCS
 
 
-def test_fstab_mounts_lustre_with_relatime_flock_and_netdev(machine):
-    assert machine.run(mount_lustre(OVER_TCP, None)).returncode == 0
-    (entry,) = machine.fstab
-    device, path, kind, options, *_ = entry.split()
-    assert (device, path, kind) == ("fs-1.fsx.us-east-2.amazonaws.com@tcp:/abcdefgh", "/fsx", "lustre")
-    assert options.split(",")[:3] == ["relatime", "flock", "_netdev"]
+def test_a_login_node_mounts_with_relatime_flock_and_netdev(machine):
+    (step,) = mount_steps(OVER_TCP, None)
+    ran = machine.run(step)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert machine.commands("mount", "curl", "lnetctl", "lctl") == [MOUNT]
     assert machine.mounts == ["/fsx"]
+    assert "Requires=network-online.target\nAfter=network-online.target\n" in machine.unit("fsx.mount")
 
 
-def test_the_mount_over_efa_waits_for_the_efa_unit_and_checks_it():
-    script = mount_lustre(OVER_EFA, P5EN)
-    assert f"x-systemd.after={EFA_UNIT}" in script
-    assert f"systemctl is-active --quiet {EFA_UNIT}" in script
-    assert "lnetctl net show --net efa | grep -q 'status: up'" in script
+def test_a_path_of_several_parts_has_a_unit_of_its_name(machine):
+    mount = LustreMount("fs-1", "abcdefgh", "/fsx/data", efa=False)
+    (step,) = mount_steps(mount, None)
+    assert machine.run(step).returncode == 0
+    assert "Where=/fsx/data\n" in machine.unit("fsx-data.mount")
 
 
 @pytest.mark.parametrize(("mount", "hardware"), [(OVER_TCP, P5EN), (OVER_EFA, None)])
 def test_efa_is_set_up_only_if_node_and_file_system_have_it(machine, mount, hardware):
-    script = mount_lustre(mount, hardware)
-    assert "efa-" not in script
-    assert "lnetctl" not in script
-    machine.run(script)
+    assert "set-up-lustre-efa" not in names(mount_steps(mount, hardware))
+    machine.boot(mount_steps(mount, hardware))
+    assert machine.mounts == ["/fsx"]
     assert machine.commands("curl", "lnetctl") == []
 
 
 def test_tuning_depends_on_memory_and_vcpus():
-    large, small = mount_lustre(OVER_TCP, P5EN), mount_lustre(OVER_TCP, P5_SMALL)
-    assert "ldlm.namespaces.*.lru_size=19200" in large
-    assert "ptlrpcd_per_cpt_max=32" in large
-    assert "ldlm.namespaces.*.lru_size=1600" in small
-    assert "ptlrpcd_per_cpt_max" not in small
+    large, small = mount_steps(OVER_TCP, P5EN)[-1], mount_steps(OVER_TCP, P5_SMALL)[-1]
+    assert "ldlm.namespaces.*.lru_size=19200" in large.arguments
+    assert "mdc.*.max_rpcs_in_flight=64" in large.arguments
+    assert small == Step(
+        "tune-lustre",
+        ("/fsx", "ldlm.namespaces.*.lru_max_age=600000", "ldlm.namespaces.*.lru_size=1600"),
+        "every_boot",
+    )
+    assert not module_option_steps(P5_SMALL)
 
 
 def test_first_boot_sets_efa_up_before_it_mounts_and_tunes_after_it(machine):
-    assert machine.run(mount_lustre(OVER_EFA, P5EN)).returncode == 0
-    steps = [command.split()[0] for command in machine.commands("curl", "python3", "mount", "lnetctl")]
-    assert steps == ["curl", "python3", "mount", "lnetctl"]
-    assert machine.commands("systemctl")[-1] == "systemctl enable --now lustre-tuning.service"
-    assert "options ksocklnd credits=2560\n" in machine.read("etc/modprobe.d/lustre-tuning.conf")
-    unit = machine.read("etc/systemd/system/lustre-tuning.service")
-    assert "ExecStart=/usr/sbin/lctl set_param ldlm.namespaces.*.lru_size=19200\n" in unit
-    assert "WantedBy=multi-user.target\n" in unit
+    steps = mount_steps(OVER_EFA, P5EN)
+    assert machine.boot(steps) == names(steps)
+    ran = machine.commands("curl", "python3", "configure-efa", "mount", "lnetctl", "lctl")
+    download = f"curl -fsSO --retry 5 {lustre.EFA_CLIENT_PACKAGE}.zip"
+    assert [ran[0], *(command.split()[0] for command in ran[1:-5])] == [
+        *(download, "python3", "curl", "configure-efa", "mount", "lnetctl"),
+    ]
+    assert ran[-5] == "lctl set_param ldlm.namespaces.*.lru_max_age=600000"
+    assert machine.read("etc/modprobe.d/lustre-tuning.conf") == (
+        "options ptlrpc ptlrpcd_per_cpt_max=32\noptions ksocklnd credits=2560\n"
+    )
 
 
-def test_second_boot_adds_no_second_fstab_entry_and_downloads_nothing(machine):
-    script = mount_lustre(OVER_EFA, P5EN)
-    machine.run(script)
-    options = machine.read("etc/modprobe.d/lustre-tuning.conf")
-    machine.restart()
-    assert machine.run(script).returncode == 0
-    assert len(machine.fstab) == 1
+def test_the_efa_unit_waits_for_the_instance_metadata_service(machine):
+    machine.boot(mount_steps(OVER_EFA, P5EN))
+    ran = machine.commands("curl", "configure-efa")
+    assert ran[-1] == "configure-efa "
+    assert ran[-2].startswith("curl -fsS -o /dev/null -X PUT ")
+    machine.reboot(curl="exit 7")
+    assert machine.systemctl("is-active", EFA_UNIT) != 0
+    assert machine.mounts == []
+
+
+def test_after_a_reboot_systemd_mounts_and_tunes_by_itself(machine):
+    steps = mount_steps(OVER_EFA, P5EN)
+    machine.boot(steps)
+    machine.reboot(lctl=': > "$ROOT/tuned"')
     assert machine.mounts == ["/fsx"]
-    assert machine.commands("curl") == []
-    assert machine.read("etc/modprobe.d/lustre-tuning.conf") == options
+    assert (machine.root / "tuned").exists()
+
+
+def test_the_second_boot_checks_mount_and_efa_and_downloads_nothing(machine):
+    steps = mount_steps(OVER_EFA, P5EN)
+    machine.boot(steps)
+    machine.reboot()
+    assert machine.boot(steps, first=False) == ["mount-lustre", "tune-lustre"]
+    assert machine.mounts == ["/fsx"]
+    assert machine.commands("curl", "mount") == []
+    assert machine.commands("lnetctl") == ["lnetctl net show --net efa"]
 
 
 def test_an_image_with_the_efa_client_downloads_nothing(machine):
+    machine.write(f"etc/systemd/system/{EFA_UNIT}", "[Service]\nType=oneshot\nExecStart=/bin/true\n")
+    steps = mount_steps(OVER_EFA, P5EN)
     machine.write("efa-active", "")
-    assert machine.run(mount_lustre(OVER_EFA, P5EN)).returncode == 0
-    assert machine.commands("curl", "python3") == []
+    assert machine.boot(steps) == names(steps)
+    assert not any("--retry" in command for command in machine.commands("curl"))
 
 
-def test_other_fstab_entries_stay(machine):
-    machine.write("etc/fstab", "UUID=1 / xfs defaults 0 0\n")
-    machine.run(mount_lustre(OVER_TCP, P5EN))
-    assert machine.fstab[0] == "UUID=1 / xfs defaults 0 0"
-    assert len(machine.fstab) == 2
+def test_loaded_modules_are_unloaded_because_they_read_their_options_only_once(machine):
+    machine.write("proc/modules", "lnet 1 2 - Live\nlibcfs 1 2 - Live\n")
+    assert "set-up-lustre-efa" in machine.boot(mount_steps(OVER_EFA, P5EN))
+    assert machine.commands("lustre_rmmod") == ["lustre_rmmod "]
 
 
-def test_on_pcs_a_node_without_efa_fails_before_it_mounts(without_efa):
-    assert without_efa.run(mount_lustre(OVER_EFA, P5EN)).returncode != 0
-    assert without_efa.fstab == without_efa.mounts == []
+def test_a_node_without_efa_fails_before_it_mounts(without_efa):
+    assert without_efa.boot(mount_steps(OVER_EFA, P5EN)) == ["set-lustre-module-options"]
+    assert without_efa.mounts == []
 
 
-def test_on_pcs_a_failed_download_stops_the_script(machine):
-    assert machine.run(mount_lustre(OVER_EFA, P5EN), curl="exit 22").returncode == 22
-    assert machine.commands("python3", "mount") == []
-
-
-def test_on_pcs_a_mount_without_an_efa_interface_fails_the_script(machine):
-    ran = machine.run(mount_lustre(OVER_EFA, P5EN), lnetctl="echo 'status: down'")
-    assert ran.returncode != 0
-    assert machine.commands("systemctl")[-1] == "systemctl daemon-reload"
+@pytest.mark.parametrize(
+    ("failing", "body", "done"),
+    [
+        ("curl", "exit 22", ["set-lustre-module-options"]),
+        ("python3", "exit 1", ["set-lustre-module-options"]),
+        ("mount", "exit 32", ["set-lustre-module-options", "set-up-lustre-efa"]),
+        ("lnetctl", "echo 'status: down'", ["set-lustre-module-options", "set-up-lustre-efa"]),
+        ("lctl", "exit 2", ["set-lustre-module-options", "set-up-lustre-efa", "mount-lustre"]),
+    ],
+)
+def test_a_command_that_fails_fails_its_step(machine, failing, body, done):
+    assert machine.boot(mount_steps(OVER_EFA, P5EN), **{failing: body}) == done
 
 
 def test_a_failed_mount_is_retried(machine):
     third = """
 [ "$(grep -c "^mount " "$ROOT/log")" -ge 3 ] || exit 1
-echo "$1" >> "$ROOT/mounts"
+echo "${@: -1}" >> "$ROOT/mounts"
 """
-    assert machine.run(mount_lustre(OVER_TCP, P5EN), mount=third).returncode == 0
+    (step,) = mount_steps(OVER_TCP, None)
+    assert machine.run(step, mount=third).returncode == 0
     assert len(machine.commands("mount")) == 3
 
 
-def test_a_mount_that_never_succeeds_fails_the_script(machine):
-    assert machine.run(mount_lustre(OVER_TCP, P5EN), mount="exit 1").returncode != 0
+def test_a_mount_that_never_succeeds_fails_the_step_after_thirty_attempts(machine):
+    (step,) = mount_steps(OVER_TCP, None)
+    assert machine.run(step, mount="exit 1").returncode != 0
     assert len(machine.commands("mount")) == 30
-    assert not (machine.root / "etc/systemd/system/lustre-tuning.service").exists()
 
 
 # EKS
+
+
+@pytest.mark.parametrize("script", EKS_SCRIPTS)
+def test_every_script_is_valid_bash_that_stops_at_the_first_failure(script):
+    assert script.startswith("#!/bin/bash\nset -euo pipefail\n")
+    assert syntax_errors([script]) == []
+
+
+@pytest.mark.parametrize("script", EKS_SCRIPTS)
+def test_every_script_can_run_twice(machine, script):
+    for _ in range(2):
+        ran = machine.run(script)
+        assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_on_eks_a_node_without_efa_reports_it_and_uses_tcp(without_efa):
@@ -177,4 +210,4 @@ def test_on_eks_large_clients_are_tuned_every_minute(machine):
     assert "ExecStart=-/usr/sbin/lctl set_param ldlm.namespaces.*.lru_size=19200\n" in service
     assert "options ksocklnd credits=2560\n" in machine.read("etc/modprobe.d/lustre-tuning.conf")
     assert "OnUnitActiveSec=1min" in machine.read("etc/systemd/system/lustre-tuning.timer")
-    assert machine.commands("systemctl") == ["systemctl enable --now lustre-tuning.timer"]
+    assert machine.commands("systemctl")[-1] == "systemctl enable --now lustre-tuning.timer"

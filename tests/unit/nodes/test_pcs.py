@@ -1,4 +1,4 @@
-"""User data of PCS nodes."""
+"""What PCS nodes run at boot: their steps, and user data for what must run before them."""
 
 from email import message_from_string
 
@@ -6,15 +6,27 @@ import pytest
 import yaml
 
 from tests.kubernetes.environments import eks_environment
+from tests.unit.nodes.machine import Machine
 from ultracluster.nodes.lustre import LustreMount
-from ultracluster.nodes.pcs import compute_node_user_data, login_node_user_data, protect_slurmd
+from ultracluster.nodes.pcs import (
+    PCS_SCRIPTS,
+    compute_node_steps,
+    compute_node_user_data,
+    login_node_steps,
+    login_node_user_data,
+)
+from ultracluster.nodes.steps import Step
 
 OVER_EFA = LustreMount("fs-1.fsx.us-east-2.amazonaws.com", "abcdefgh", "/fsx", efa=True)
 
 
-def group(**settings):
-    [found] = eks_environment({"train": "p5en.48xlarge"}).node_groups
+def group(instance_type="p5en.48xlarge", **settings):
+    [found] = eks_environment({"train": instance_type}).node_groups
     return found.model_copy(update=settings)
+
+
+def names(steps):
+    return [step.name for step in steps]
 
 
 def parts(text):
@@ -23,40 +35,127 @@ def parts(text):
     return [(part.get_content_type(), part.get_payload()) for part in document.get_payload()]
 
 
+COMPUTE = compute_node_steps(group(), OVER_EFA)
+
+
+def test_a_compute_node_admits_jobs_after_everything_else():
+    assert names(COMPUTE) == [
+        "hold-kernel",
+        "mount-scratch",
+        "set-lustre-module-options",
+        "set-up-lustre-efa",
+        "mount-lustre",
+        "tune-lustre",
+        "admit-jobs",
+    ]
+
+
+def test_mounts_scratch_and_tuning_are_done_at_every_boot_and_the_rest_once():
+    again = [step.name for step in COMPUTE if step.frequency == "every_boot"]
+    assert again == ["mount-scratch", "mount-lustre", "tune-lustre", "admit-jobs"]
+    assert {step.stage for step in COMPUTE} == {"bootstrapped"}
+
+
+def test_a_group_without_local_storage_mounts_no_scratch():
+    assert "mount-scratch" not in names(compute_node_steps(group(local_storage="none"), OVER_EFA))
+
+
+def test_a_login_node_mounts_over_tcp_and_nothing_keeps_users_out():
+    assert names(login_node_steps(OVER_EFA)) == ["hold-kernel", "mount-lustre"]
+    assert names(login_node_steps(None)) == ["hold-kernel"]
+
+
+def test_jobs_on_p5_4xlarge_get_the_variable_that_it_needs(machine):
+    (step,) = (step for step in compute_node_steps(group("p5.4xlarge"), None) if step.name == "set-job-environment")
+    for _ in range(2):
+        assert machine.run(step).returncode == 0
+    assert machine.read("etc/environment") == "FI_HMEM_DISABLE_P2P=1\n"
+    assert machine.read("etc/profile.d/ultracluster.sh") == "export FI_HMEM_DISABLE_P2P=1\n"
+
+
+def test_every_step_has_a_script_that_nodes_may_read():
+    steps = [*COMPUTE, *compute_node_steps(group("p5.4xlarge"), OVER_EFA), *login_node_steps(OVER_EFA)]
+    assert set(names(steps)) == set(PCS_SCRIPTS)
+
+
+@pytest.mark.parametrize("dlami", [True, False])
+def test_first_boot_and_reboot_of_a_compute_node(tmp_path, dlami):
+    machine = Machine(tmp_path, instance_store=8, dlami=dlami)
+    assert machine.boot(COMPUTE) == names(COMPUTE)
+    assert machine.ready
+    machine.reboot()
+    assert not machine.ready
+    assert {"/scratch", "/fsx"} <= set(machine.mounts)
+    assert machine.boot(COMPUTE, first=False) == ["mount-scratch", "mount-lustre", "tune-lustre", "admit-jobs"]
+    assert machine.ready
+    assert machine.commands("mdadm", "mkfs.xfs", "mount", "curl", "python3") == []
+
+
+@pytest.mark.parametrize(
+    ("failing", "step"),
+    [
+        ("apt-mark", "hold-kernel"),
+        ("mkfs.xfs", "mount-scratch"),
+        ("curl", "set-up-lustre-efa"),
+        ("lnetctl", "mount-lustre"),
+        ("lctl", "tune-lustre"),
+    ],
+)
+def test_a_node_on_which_a_step_fails_admits_no_job(machine, failing, step):
+    done = machine.boot(COMPUTE, **{failing: "exit 1"})
+    assert done == names(COMPUTE)[: names(COMPUTE).index(step)]
+    assert not machine.ready
+
+
+@pytest.mark.parametrize(("lost", "step"), [("mount", "mount-scratch"), ("lnetctl", "mount-lustre")])
+def test_a_node_that_loses_a_mount_at_a_reboot_admits_no_job(machine, lost, step):
+    machine.boot(COMPUTE)
+    machine.reboot(**{lost: "exit 1"})
+    assert step not in machine.boot(COMPUTE, first=False, **{lost: "exit 1"})
+    assert not machine.ready
+
+
+def test_the_kernel_is_held_with_lustre_on_ubuntu(machine):
+    assert machine.run(Step("hold-kernel")).returncode == 0
+    assert machine.commands("apt-mark") == [
+        "apt-mark hold linux-aws linux-headers-aws linux-image-6.17.0-1005-aws lustre-client-modules-aws "
+        "lustre-client-utils"
+    ]
+
+
+def test_the_kernel_is_held_with_lustre_on_amazon_linux(tmp_path):
+    machine = Machine(tmp_path, apt=False)
+    for _ in range(2):
+        assert machine.run(Step("hold-kernel")).returncode == 0
+    assert machine.read("etc/dnf/dnf.conf") == "[main]\ngpgcheck=True\nexcludepkgs=kernel*,lustre-client*\n"
+
+
 def test_the_parts_are_one_mime_multipart_document():
-    document = message_from_string(compute_node_user_data(group(), None))
+    document = message_from_string(compute_node_user_data())
     kinds = [part.get_content_type() for part in document.walk()]
     assert kinds == ["multipart/mixed", "text/cloud-config", "text/x-shellscript"]
     assert not document.defects
 
 
-def test_a_compute_node_joins_its_disks_before_it_mounts():
-    _, (_, disks), (_, lustre) = parts(compute_node_user_data(group(), OVER_EFA))
-    assert "mdadm --create" in disks
-    assert "/etc/fstab" in lustre
-
-
-def test_a_group_without_local_storage_joins_no_disks():
-    assert "mdadm" not in compute_node_user_data(group(local_storage="none"), OVER_EFA)
-
-
-def test_a_login_node_mounts_over_tcp_and_joins_no_disks():
-    text = login_node_user_data(OVER_EFA)
-    assert "/etc/fstab" in text
-    assert "lnetctl" not in text
-    assert "modprobe" not in text
-    assert "mdadm" not in text
-
-
-@pytest.mark.parametrize("text", [login_node_user_data(None), compute_node_user_data(group(), None)])
-def test_every_node_keeps_needrestart_from_slurmd(text):
+@pytest.mark.parametrize("text", [login_node_user_data(), compute_node_user_data()])
+def test_unattended_upgrades_leave_slurmd_running_and_the_kernel_alone(text):
     kind, content = parts(text)[0]
     assert kind == "text/cloud-config"
-    assert content.strip() == protect_slurmd().strip()
-    (file,) = yaml.safe_load(content)["write_files"]
-    assert file["path"] == "/etc/needrestart/conf.d/slurmd.conf"
-    assert file["content"] == "$nrconf{override_rc}{qr(^slurmd)} = 0;\n"
+    written = {file["path"]: file["content"] for file in yaml.safe_load(content)["write_files"]}
+    assert written["/etc/needrestart/conf.d/slurmd.conf"] == "$nrconf{override_rc}{qr(^slurmd)} = 0;\n"
+    assert '"linux-"; "lustre-client"' in written["/etc/apt/apt.conf.d/52hold-kernel"]
 
 
-def test_user_data_stays_below_the_16_kib_that_ec2_takes():
-    assert len(compute_node_user_data(group(), OVER_EFA).encode()) < 16 * 1024
+def test_slurmd_of_a_compute_node_starts_only_after_the_last_step(machine):
+    _, (_, fence) = parts(compute_node_user_data())
+    machine.write("etc/systemd/system/slurmd.service", "[Service]\nExecStart=/usr/bin/true\n")
+    assert machine.run(fence).returncode == 0
+    assert machine.systemctl("start", "slurmd.service") != 0
+    assert machine.run(Step("admit-jobs")).returncode == 0
+    assert machine.systemctl("start", "slurmd.service") == 0
+    machine.reboot()
+    assert machine.systemctl("start", "slurmd.service") != 0
+
+
+def test_a_login_node_is_not_fenced():
+    assert "slurmd.service" not in login_node_user_data()

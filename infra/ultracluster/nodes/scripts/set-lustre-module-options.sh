@@ -1,0 +1,4 @@
+#!/bin/bash
+# Sets options of Lustre's kernel modules, which are read when the modules are loaded: "MODULE OPTION=VALUE" each.
+set -euo pipefail
+printf 'options %s\n' "$@" > /etc/modprobe.d/lustre-tuning.conf
