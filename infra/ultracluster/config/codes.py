@@ -92,6 +92,7 @@ Code = Literal[
     "login-architecture",
     "spot-service-role",
     "queue-default-twice",
+    "queue-name-reserved",
     # the EKS cluster
     "kubernetes-version-unsupported",
     "kubernetes-version-ending",

@@ -56,7 +56,7 @@ ACCELERATED = re.compile(r"(p|gr?|inf|trn|dl|vt|f)\d")
 """Start of the names of instance families with GPUs or other accelerators (EC2 User Guide, instance naming)."""
 
 MIRROR = (
-    r"^oci://[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:\d{1,5})?"
+    r"^oci://[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*(:\d{1,5})?"
     r"(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$"
 )
 """A registry and a path in it (OCI Distribution Specification 1.1, "Pulling manifests": names of repositories)."""

@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag
 
 from ultracluster.catalog import addresses, capacity_block_places, lustre, offered_zones
 from ultracluster.catalog.regions import PARTITIONS
+from ultracluster.config.bucket_names import environment_name_problems
 from ultracluster.config.eks import POD_ADDRESSES, Eks
 from ultracluster.config.eks_fleet import eks_problems
 from ultracluster.config.fields import ZONE_DUMMIES, Many, PolicyArn, cdk_value, from_cdk, text
@@ -40,8 +41,9 @@ class Environment(Settings):
     name: Annotated[
         str,
         text(
-            r"^[a-z][a-z0-9-]{0,19}$",
-            "a name of up to 20 lower-case letters, digits and hyphens that starts with a letter",
+            r"^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$",
+            "a name of up to 20 lower-case letters, digits and hyphens that starts with a letter and ends without a "
+            "hyphen",
         ),
     ]
     """Name of the environment, the prefix of its stack names."""
@@ -111,6 +113,11 @@ class Environment(Settings):
         return bool(re.fullmatch(rf"{re.escape(self.region)}([a-f]|-[a-z]{{3}}-\d[a-z])", self.availability_zone))
 
     @rule
+    def _name_of_buckets(self) -> Iterator[Problem]:
+        """The names of new buckets begin with the name (S3 User Guide, "General purpose bucket naming rules", 2026)."""
+        yield from environment_name_problems(self.name)
+
+    @rule
     def _existing_region(self) -> Iterator[Problem]:
         """AWS Regions of all partitions (AWS SDK endpoints, 2026)."""
         yield from region_problems(self.region)
@@ -124,7 +131,7 @@ class Environment(Settings):
     @rule
     def _valid_tags(self) -> Iterator[Problem]:
         """Tags that every service accepts (EC2 User Guide, "Tag restrictions"; IAM User Guide, tags, 2026)."""
-        yield from tag_problems(self.tags)
+        yield from tag_problems(self.tags, on_eks=isinstance(self.control_plane, Eks))
 
     @rule
     def _arns_of_this_place(self) -> Iterator[Problem]:

@@ -85,7 +85,8 @@ TextOrNumber = Annotated[Annotated[str, TEXT] | Annotated[int, NUMBER], KIND]
 Name = Annotated[
     str,
     text(
-        r"^[a-z][a-z0-9-]{0,14}$", "a name of up to 15 lower-case letters, digits and hyphens that starts with a letter"
+        r"^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$",
+        "a name of up to 15 lower-case letters, digits and hyphens that starts with a letter and ends without a hyphen",
     ),
 ]
 """Name of a node group or queue. PCS allows 25 characters; 15 leave room for a suffix."""
@@ -93,7 +94,11 @@ Name = Annotated[
 BucketName = Annotated[str, text(r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", "an S3 bucket name"), cdk_value()]
 Image = Annotated[
     str,
-    text(rf"^(auto|ami-{_HEX}|ssm:/\S+)$", "auto, ami-0123456789abcdef0 or ssm:/path"),
+    text(
+        rf"^(auto|ami-{_HEX}|ssm:(/[a-zA-Z0-9_.-]+){{1,15}})$",
+        "auto, ami-0123456789abcdef0 or ssm:/path with at most 15 parts of letters, digits, _ . and -",
+        max_length=len("ssm:") + 1011,
+    ),
     cdk_value(IMAGE_DUMMIES),
 ]
 VpcId = Annotated[str, text(rf"^vpc-{_HEX}$", "a VPC id such as vpc-0123456789abcdef0"), cdk_value(VPC_DUMMIES)]
@@ -102,12 +107,18 @@ SubnetId = Annotated[
 ]
 PolicyArn = Annotated[
     str,
-    text(r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/.+$", "a policy ARN such as arn:aws:iam::111122223333:policy/name"),
+    text(
+        r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/([!-.0-~]+/)*[a-zA-Z0-9_+=,.@-]{1,128}$",
+        "a policy ARN such as arn:aws:iam::111122223333:policy/name",
+    ),
     cdk_value(),
 ]
 RoleArn = Annotated[
     str,
-    text(r"^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$", "a role ARN such as arn:aws:iam::111122223333:role/name"),
+    text(
+        r"^arn:aws[a-z-]*:iam::\d{12}:role/([!-.0-~]+/)*[a-zA-Z0-9_+=,.@-]{1,64}$",
+        "a role ARN such as arn:aws:iam::111122223333:role/name",
+    ),
     cdk_value(),
 ]
 PublicCidr = Annotated[

@@ -31,7 +31,7 @@ MAXIMUM_BLOCK_INSTANCES = 64
 """Instances of one Capacity Block (EC2 User Guide, "Capacity Blocks for ML")."""
 
 _RESERVATION_ID = re.compile(r"cr-([0-9a-f]{8}|[0-9a-f]{17})")
-_GROUP_ARN = re.compile(r"arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/\S+")
+_GROUP_ARN = re.compile(r"arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/[a-zA-Z0-9_.-]{1,300}(/[a-z0-9]+)?")
 
 
 @dataclass(frozen=True)

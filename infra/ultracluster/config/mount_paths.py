@@ -28,10 +28,23 @@ SYSTEM_FOLDERS = (
 PARENT_FOLDERS = {
     "/home": "the home folders of users",
     "/opt": "software such as EFA and the PCS agent",
-    "/opt/amazon": "EFA and Open MPI",
-    "/opt/aws": "the PCS agent and Slurm",
 }
 """Folders that the image fills. A new folder below them is allowed."""
+
+IMAGE_FOLDERS = {
+    "/home/ec2-user": "the SSH keys of the image's user",
+    "/home/ubuntu": "the SSH keys of the image's user",
+    "/opt/amazon": "EFA and Open MPI",
+    "/opt/aws": "the PCS agent and Slurm",
+    "/opt/dlami": "the local disks",
+    "/opt/nvidia": "NVIDIA's tools",
+    "/opt/slurm": "Slurm",
+    "/snap": "programs such as the Systems Manager agent",
+}
+"""Folders that the image fills and no other software may use: nothing is mounted there or below.
+
+Source: DLAMI developer guide and AWS PCS User Guide (2026), for Ubuntu and Amazon Linux images.
+"""
 
 SCRATCH = "scratch"
 """Folder of the local disks, on nodes and in pods."""
@@ -50,6 +63,8 @@ def mount_path_problems(fleet: Fleet) -> Iterator[Problem]:
         folder, holds = f"/{top}", "is a folder of the operating system"
     elif path in PARENT_FOLDERS:
         folder, holds = path, f"holds {PARENT_FOLDERS[path]}"
+    elif inside := next((of for of in IMAGE_FOLDERS if f"{path}/".startswith(f"{of}/")), None):
+        folder, holds = inside, f"holds {IMAGE_FOLDERS[inside]}"
     else:
         return
     message = f"{folder} {holds}, which the mounted file system would hide"

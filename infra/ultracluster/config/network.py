@@ -150,6 +150,9 @@ def _unusable(block: IPv4Network) -> Iterator[Problem]:
     for network in FORBIDDEN:
         if block.overlaps(IPv4Network(network)):
             yield Problem("cidr-reserved", "cidr", f"{block} overlaps {network}, which AWS refuses for a VPC", hint)
+    if block.is_global:
+        message = f"{block} has public addresses: the nodes cannot reach the hosts on the internet that own them"
+        yield Problem("cidr-conflict", "cidr", message, hint, "warning")
     if block.overlaps(IPv4Network(DOCKER)):
         message = f"{block} overlaps {DOCKER}, the network of Docker's default bridge and of some AWS services"
         yield Problem("cidr-conflict", "cidr", message, hint, "warning")

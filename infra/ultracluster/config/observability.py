@@ -19,7 +19,9 @@ class Grafana(Settings):
 
     auth: Literal["identity_center", "saml", "none"] = "identity_center"
     """How users sign in. none: no Grafana workspace."""
-    saml_metadata_url: Annotated[str, text(r"^https://\S+$", "an https:// URL"), cdk_value()] | None = None
+    saml_metadata_url: (
+        Annotated[str, text(r"^https://\S+$", "an https:// URL", max_length=2048), cdk_value()] | None
+    ) = None
     """URL of the identity provider's SAML metadata."""
 
     @rule

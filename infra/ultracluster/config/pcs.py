@@ -39,6 +39,20 @@ class Queue(Settings):
     """Parameters of slurm.conf that PCS allows for a queue."""
 
     @rule
+    def _partition_of_its_own(self) -> Iterator[Problem]:
+        """A partition DEFAULT, in any case, holds defaults of the others (slurm.conf man page, PartitionName)."""
+        if self.name == "default":
+            message = "default is the name under which Slurm keeps defaults of all queues, not a queue"
+            yield Problem("queue-name-reserved", "name", message, "choose another name")
+
+    @rule
+    def _distinct_groups(self) -> Iterator[Problem]:
+        for i, name in enumerate(self.node_groups):
+            if name in self.node_groups[:i]:
+                message = f"{name} is already node_groups[{self.node_groups.index(name)}]"
+                yield Problem("duplicate-name", ("node_groups", i), message, "remove the duplicate")
+
+    @rule
     def _allowed_settings(self) -> Iterator[Problem]:
         yield from setting_problems(self.slurm_settings, "queue")
 

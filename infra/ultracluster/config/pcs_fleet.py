@@ -25,6 +25,7 @@ def pcs_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     yield from unlisted_type(settings.login.instance_type, ("control_plane", "login", "instance_type"))
     yield from login_architecture(fleet, settings.login.instance_type)
     yield from _spot_role(fleet)
+    yield from _reach_of_aws(fleet)
 
 
 def _cluster_size(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
@@ -125,3 +126,12 @@ def _spot_role(fleet: Fleet) -> Iterator[Problem]:
             hint = "run `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com` once per account"
             yield Problem("spot-service-role", ("node_groups", i, "purchase", "type"), message, hint, "warning")
             return
+
+
+def _reach_of_aws(fleet: Fleet) -> Iterator[Problem]:
+    """Nodes register with PCS when they boot (AWS PCS User Guide, "Networking requirements", 2026)."""
+    create = fleet.network.create
+    if create and not create.nat_gateways and not create.private_endpoints:
+        message = "without NAT gateways or VPC endpoints nodes cannot reach AWS APIs, so they never join the cluster"
+        at = ("network", "create", "private_endpoints")
+        yield Problem("nodes-without-aws", at, message, "set private_endpoints: true, or set nat_gateways: 1")

@@ -53,7 +53,10 @@ def arn_problems(arns: Iterable[Arn], region: str, account: str | None) -> Itera
         if from_cdk(arn.text) or not re.match(r"arn:([^:]*:){4}", arn.text):
             continue
         _, partition, _, place, owner, _ = arn.text.split(":", 5)
-        if expected and partition != expected:
+        if ":role/aws-service-role/" in arn.text:
+            message = f"{arn.text} is a service-linked role, which EKS refuses in an access entry"
+            yield Problem("invalid-format", arn.at, message, "use a role of yours")
+        elif expected and partition != expected:
             message = f"{arn.text} is in the partition {partition}; {region} is in {expected}"
             yield Problem("arn-partition", arn.at, message, f"use an ARN that begins with arn:{expected}:")
         elif place and place != region:

@@ -1,10 +1,9 @@
 """How instances are bought, and which placement group they launch into."""
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Literal
-
-from pydantic import Field
 
 from ultracluster.config.fields import Many, cdk_value, text
 from ultracluster.config.problems import Problem, rule
@@ -65,8 +64,18 @@ class Purchase(Settings):
 class ExistingPlacementGroup(Settings):
     """An existing cluster placement group. With a reservation: the group that the reservation was created in."""
 
-    existing: Annotated[str, Field(min_length=1, max_length=255), cdk_value()]
+    existing: Annotated[
+        str, text(r"^[!-~]([ -~]{0,253}[!-~])?$", "the name of a placement group, in ASCII characters"), cdk_value()
+    ]
     """Name of the placement group."""
+
+    @rule
+    def _name_not_id(self) -> Iterator[Problem]:
+        """A launch template names a group in GroupName, and its id in another key (EC2 API, Placement)."""
+        if re.fullmatch(r"pg-[0-9a-f]{8,17}", self.existing):
+            message = f"{self.existing} is the id of a placement group, not its name"
+            hint = "copy GroupName from `aws ec2 describe-placement-groups`"
+            yield Problem("invalid-format", "existing", message, hint)
 
 
 Placement = Literal["auto", "none"] | ExistingPlacementGroup

@@ -4,6 +4,7 @@ Sources: AWS PCS User Guide, "Custom Slurm settings" (2026); slurm.conf man page
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Literal
@@ -66,6 +67,11 @@ def _not_allowed(name: str, owner: Owner) -> Iterator[Problem]:
 
 def _value(name: str, value: str | int) -> Iterator[Problem]:
     """Slurm refuses to start with a value that it cannot read; PCS accepts numbers from its own minimum only."""
+    unprintable = any(unicodedata.category(character)[0] == "C" for character in str(value))
+    if unprintable or "#" in str(value) or not str(value).strip():
+        kind = "is empty" if not str(value).strip() else "contains # or a line break, which end a value in slurm.conf"
+        yield Problem("slurm-setting-value", ("slurm_settings", name), f"{value!r} {kind}", f"correct {name}")
+        return
     if (form := pcs.FORMS.get(name)) is None:
         return
     pattern, words, example = _FORMS[form]

@@ -1,6 +1,8 @@
 """YAML with positions: the core schema of YAML 1.2 on PyYAML's parser, without its surprises for readers."""
 
+import os
 import re
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -46,7 +48,11 @@ class Source:
 def read_text(file: str | FilePath) -> str:
     """The text of `file`. Raises UnreadableSource if it cannot be read as text."""
     try:
-        with FilePath(file).open("rb") as stream:
+        # without O_NONBLOCK, opening a named pipe waits for somebody to write to it
+        with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                message = "the file is a pipe or a device"
+                raise UnreadableSource("file-unreadable", message, "save it as a regular file", (1, 1))
             content = stream.read(MAXIMUM_BYTES + 1)
         if len(content) > MAXIMUM_BYTES:
             message = f"the file is larger than {MAXIMUM_BYTES // 1024} KiB"

@@ -1,5 +1,6 @@
 """Buckets, and the FSx for Lustre file system with its links to buckets."""
 
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Annotated, Literal
@@ -7,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ultracluster.catalog import lustre
+from ultracluster.config.bucket_names import bucket_name_problems
 from ultracluster.config.fields import KIND, NUMBER, TEXT, BucketName, Many, text
 from ultracluster.config.problems import Problem, rule
 from ultracluster.config.settings import Settings
@@ -16,6 +18,9 @@ Event = Literal["new", "changed", "deleted"]
 
 READ_ONLY_LIMIT = 30
 """Buckets whose ARNs, twice each and at most 76 characters long, fit into a managed policy of 6,144 (IAM quotas)."""
+
+MAXIMUM_FOLDER_BYTES = 255
+"""Bytes of a file name in Lustre (Lustre Operations Manual, "File Name and Path Size Limits")."""
 
 _SMALLEST = {
     "capacity_gib": lustre.SMALL_CAPACITIES_GIB[0],
@@ -27,7 +32,7 @@ _SMALLEST = {
 class Lifecycle(Settings):
     """Lifecycle rule for old object versions. Current versions never expire: a link may need them."""
 
-    noncurrent_days: Annotated[int, Field(ge=1)]
+    noncurrent_days: Annotated[int, Field(ge=1, le=2**31 - 1)]
     """Days after which noncurrent versions (overwritten or deleted objects) expire."""
 
 
@@ -38,6 +43,11 @@ class Bucket(Settings):
     """Name of an existing bucket. Without it, a bucket is created."""
     lifecycle: Lifecycle | None = None
     """When noncurrent versions expire."""
+
+    @rule
+    def _name_of_a_bucket(self) -> Iterator[Problem]:
+        """S3 User Guide, "General purpose bucket naming rules" (2026)."""
+        yield from bucket_name_problems(self.existing or "")
 
     @rule
     def _existing_is_unchanged(self) -> Iterator[Problem]:
@@ -61,6 +71,14 @@ class S3Link(Settings):
     """Changes in the bucket that FSx imports into the folder automatically."""
     export_events: Many[Event] = ()
     """Changes in the folder that FSx exports to the bucket automatically."""
+
+    @rule
+    def _plain_folders(self) -> Iterator[Problem]:
+        """A folder has one path, whose parts Lustre can store: at most 255 bytes, not empty, neither . nor .."""
+        for key, folder in (("path", self.path[1:]), ("prefix", self.prefix)):
+            problem = _folder_problem(folder.removesuffix("/"))
+            if problem:
+                yield Problem("invalid-format", key, f"{key} {problem}", f"correct {key}")
 
     @rule
     def _distinct_events(self) -> Iterator[Problem]:
@@ -105,7 +123,14 @@ class Lustre(Settings):
     """Metadata IOPS. automatic: follows the capacity."""
     compression: Literal["lz4", "none"] = "lz4"
     """Data compression of new files."""
-    mount_path: Annotated[str, text(r"^/[a-z0-9][a-z0-9/_-]*$", "an absolute path such as /fsx")] = "/fsx"
+    mount_path: Annotated[
+        str,
+        text(
+            r"^(/[a-z0-9][a-z0-9_-]*)+$",
+            "an absolute path of lower-case letters, digits, _ and -, without a slash at the end, such as /fsx",
+            max_length=200,
+        ),
+    ] = "/fsx"
     """Path where nodes mount the file system."""
     root_squash: Annotated[str, text(r"^\d{1,10}:\d{1,10}$", "UID:GID such as 65534:65534")] | None = None
     """UID:GID that root of a client is mapped to."""
@@ -269,6 +294,16 @@ class Storage(Settings):
                 yield Problem("duplicate-name", at, message, f"remove it here, or remove buckets.{existing[name]}")
 
     @rule
+    def _distinct_buckets(self) -> Iterator[Problem]:
+        """A bucket under two keys would get two sets of permissions, and its links could overlap."""
+        first: dict[str, str] = {}
+        for key, bucket in self.buckets.items():
+            if bucket.existing and first.setdefault(bucket.existing, key) != key:
+                message = f"{bucket.existing} is already storage.buckets.{first[bucket.existing]}"
+                hint = f"remove {key}, and use {first[bucket.existing]} in its links"
+                yield Problem("duplicate-name", ("buckets", key, "existing"), message, hint)
+
+    @rule
     def _links_name_buckets(self) -> Iterator[Problem]:
         for i, link in enumerate(self.lustre.links if self.lustre else ()):
             if link.bucket not in self.buckets:
@@ -276,6 +311,20 @@ class Storage(Settings):
                 message = f"{link.bucket} is not a key of storage.buckets; {known}"
                 at = ("lustre", "links", i, "bucket")
                 yield Problem("link-bucket-unknown", at, message, f"add {link.bucket}: {{}} under storage.buckets")
+
+
+def _folder_problem(folder: str) -> str | None:
+    """What is wrong with the path of a folder, None for a path that is fine."""
+    parts = folder.split("/") if folder else []
+    if any(unicodedata.category(character)[0] in "CZ" for character in folder):
+        return "contains a character that cannot be seen"
+    if "" in parts:
+        return "contains a folder without a name: //"
+    if "." in parts or ".." in parts:
+        return "contains '.' or '..' as a folder"
+    if any(len(part.encode()) > MAXIMUM_FOLDER_BYTES for part in parts):
+        return f"contains a folder name of more than {MAXIMUM_FOLDER_BYTES} bytes"
+    return None
 
 
 def _at_least(value: int, allowed: Sequence[int]) -> int:

@@ -22,10 +22,16 @@ _SYMBOLS = "_.:/=+-@"
 _WORDS = "letters, digits, spaces and _ . : / = + - @"
 
 
-def tag_problems(tags: Mapping[str, str]) -> Iterator[Problem]:
+_KUBERNETES = ("kubernetes.io/cluster", "karpenter.sh/", "karpenter.k8s.aws/", "eks:")
+"""Starts of tag keys by which EKS and Karpenter find their own resources (EC2NodeClass of Karpenter, its rules)."""
+
+
+def tag_problems(tags: Mapping[str, str], *, on_eks: bool = False) -> Iterator[Problem]:
     """Problems of `tags`, at paths of the environment."""
     yield from _count(tags)
     yield from _reserved(tags)
+    if on_eks:
+        yield from _kubernetes(tags)
     yield from _characters(tags)
     yield from _letter_case(tags)
 
@@ -43,12 +49,22 @@ def _reserved(tags: Mapping[str, str]) -> Iterator[Problem]:
         if key.lower().startswith(_RESERVED):
             message = f"{key} begins with {_RESERVED}, which AWS reserves"
             yield Problem("tag-reserved", ("tags", key), message, "choose a key with another prefix")
+        elif key.lower() == "name":
+            message = f"{key} is the name that ultracluster or AWS gives each resource"
+            yield Problem("tag-reserved", ("tags", key), message, "choose another key")
         elif key.lower().startswith(OWN_PREFIX):
             message = f"{key} begins with {OWN_PREFIX}, the prefix of the tags that ultracluster sets"
             yield Problem("tag-reserved", ("tags", key), message, "choose a key with another prefix")
         elif value.lower().startswith(_RESERVED):
             message = f"the value {value} begins with {_RESERVED}, which AWS reserves"
             yield Problem("tag-reserved", ("tags", key), message, "choose another value")
+
+
+def _kubernetes(tags: Mapping[str, str]) -> Iterator[Problem]:
+    for key in tags:
+        if prefix := next((prefix for prefix in _KUBERNETES if key.startswith(prefix)), None):
+            message = f"{key} begins with {prefix}, by which EKS and Karpenter find their own resources"
+            yield Problem("tag-reserved", ("tags", key), message, "choose a key with another prefix")
 
 
 def _characters(tags: Mapping[str, str]) -> Iterator[Problem]:

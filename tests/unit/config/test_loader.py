@@ -1,6 +1,7 @@
 """The loader reports all problems at once, in file order, with their place."""
 
 import json
+import os
 
 import pytest
 from pydantic import ValidationError
@@ -182,3 +183,17 @@ def test_json_and_report_agree():
 def test_only_similar_slurm_settings_are_suggested(setting, hint):
     (finding,) = refusals(("type: pcs", f"type: pcs\n  slurm_settings: {{{setting}: x}}")).errors
     assert (finding.code, finding.hint) == ("slurm-setting-not-allowed", hint)
+
+
+def test_a_pipe_is_refused_at_once(tmp_path):
+    """Reading a named pipe would wait for a writer for ever."""
+    pipe = tmp_path / "environment.yaml"
+    os.mkfifo(pipe)
+    (finding,) = validate(pipe).findings
+    assert (finding.code, finding.message) == ("file-unreadable", "the file is a pipe or a device")
+
+
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/zero"])
+def test_a_device_is_refused(device):
+    (finding,) = validate(device).findings
+    assert finding.message == "the file is a pipe or a device"
