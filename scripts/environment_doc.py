@@ -49,6 +49,7 @@ SECTIONS = {
     "Queue": "control_plane.queues[]",
     "Eks": "control_plane of type eks",
     "SystemNodes": "control_plane.system_nodes",
+    "CpuNodes": "control_plane.cpu_nodes",
     "DeviceStacks": "control_plane.device_stack",
     "Team": "control_plane.teams[]",
     "NodeRepair": "control_plane.node_repair",

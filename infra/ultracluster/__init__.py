@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ultracluster.catalog.instance_types import UnknownInstanceType as UnknownInstanceType
+    from ultracluster.config.eks import CpuNodes as CpuNodes
     from ultracluster.config.eks import DeviceStacks as DeviceStacks
     from ultracluster.config.eks import Eks as Eks
     from ultracluster.config.eks import EksControlPlane as EksControlPlane
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from ultracluster.constructs.eks import EksCluster as EksCluster
     from ultracluster.constructs.eks import KubernetesCluster as KubernetesCluster
     from ultracluster.constructs.eks import UnknownAddon as UnknownAddon
+    from ultracluster.constructs.eks_nodes import CpuNodeGroup as CpuNodeGroup
     from ultracluster.constructs.eks_nodes import EksNodeGroup as EksNodeGroup
     from ultracluster.constructs.eks_nodes import SystemNodeGroup as SystemNodeGroup
     from ultracluster.constructs.eks_roles import EksNodeRole as EksNodeRole
@@ -91,7 +93,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "errors": ("InvalidArgument", "MissingExtra", "UltraclusterError"),
     "catalog.instance_types": ("UnknownInstanceType",),
-    "config.eks": ("DeviceStacks", "Eks", "EksControlPlane", "NodeRepair", "SystemNodes", "Team"),
+    "config.eks": ("CpuNodes", "DeviceStacks", "Eks", "EksControlPlane", "NodeRepair", "SystemNodes", "Team"),
     "config.environment": ("Environment",),
     "config.findings": ("Finding", "Reading"),
     "config.loader": ("RefusedEnvironment", "load", "validate"),
@@ -108,7 +110,7 @@ _MODULES = {
     "constructs.bucket_access": ("BucketAccess",),
     "constructs.buckets": ("TrainingBucket",),
     "constructs.eks": ("EksAddon", "EksCluster", "KubernetesCluster", "UnknownAddon"),
-    "constructs.eks_nodes": ("EksNodeGroup", "SystemNodeGroup"),
+    "constructs.eks_nodes": ("CpuNodeGroup", "EksNodeGroup", "SystemNodeGroup"),
     "constructs.eks_roles": ("EksNodeRole",),
     "constructs.endpoints": ("InterfaceEndpoints", "S3Endpoint"),
     "constructs.grafana": ("GrafanaWorkspace",),

@@ -126,7 +126,7 @@ def colours(palette: dict[str, tuple[str, str]], parts: Sequence[str]) -> str:
         f".node {{ fill: {palette['compute'][1]}; }}",
     ]
     for part in (*parts, "shared"):
-        fill, line = palette[part]
+        fill, line = palette["compute" if part.startswith("compute") else part]  # on EKS a stack a node group
         rules += [
             f".box.{part} {{ fill: {fill}; stroke: {line}; }}",
             f".bar.{part} {{ fill: {line}; }}",

@@ -8,7 +8,9 @@ from typing import Any
 from scripts.architecture.drawing import TIMES, arrow, box, frame, label, svg
 from scripts.architecture.shared import WIDTH, Source, beside, header, nodes, storage
 
-SOURCE = Source("staging", ("network", "storage", "links", "control-plane", "compute", "platform", "observability"))
+SOURCE = Source(
+    "staging", ("network", "storage", "links", "control-plane", "compute", "compute-cpu", "platform", "observability")
+)
 HEIGHT = 1140
 RELEASE, OBJECTS = "Custom::AWSCDK-EKS-HelmChart", "Custom::AWSCDK-EKS-KubernetesResource"
 
@@ -98,7 +100,7 @@ def queues() -> list[dict[str, Any]]:
 def share(queue: dict[str, Any]) -> str:
     """Describe a team's quota."""
     (group,) = queue["spec"]["resourceGroups"]
-    (flavor,) = group["flavors"]
+    flavor = group["flavors"][-1]  # after that of the CPU nodes
     (gpus,) = (resource for resource in flavor["resources"] if resource["name"] == "nvidia.com/gpu")
     owned = f"{gpus['nominalQuota']} GPUs"
     return f"{owned}, no borrowing" if gpus.get("borrowingLimit") == 0 else f"{owned}, may borrow"
@@ -109,9 +111,11 @@ def compute() -> Iterator[str]:
     group = SOURCE.one("AWS::EKS::Nodegroup", "compute")
     version, _, released = group["ReleaseVersion"].rpartition("-")
     lines = ("AL2023 with NVIDIA driver,", f"{version}, release {released};", "node auto repair by XID")
-    yield box("compute", 76, 764, 232, 112, "Node group train", *lines, kind="AWS::EKS::Nodegroup")
-    rights = ("Joins, pulls images;", "pods have their own roles")
-    yield box("control-plane", 76, 896, 232, 92, "Node role", *rights, kind="AWS::IAM::Role")
+    yield box("compute", 76, 748, 232, 100, "Node group train", *lines, kind="AWS::EKS::Nodegroup")
+    cpu = SOURCE.one("AWS::EKS::Nodegroup", "compute-cpu")
+    count = f"{cpu['ScalingConfig']['DesiredSize']} {TIMES} {cpu['InstanceTypes'][0]}, no GPUs"
+    yield box("compute-cpu", 76, 856, 232, 60, "CPU nodes", count, kind="AWS::EKS::Nodegroup")
+    yield box("control-plane", 76, 924, 232, 60, "Node role", "Joins, pulls images", kind="AWS::IAM::Role")
     title = "EFA security group: all traffic between members, both ways"
     yield frame("network", 324, 764, 540, 194, title, kind="AWS::EC2::SecurityGroup", dashed=True)
     first_boot = "First boot reserves huge pages and stripes the local NVMe disks"

@@ -10,7 +10,7 @@ from aws_cdk.assertions import Match, Template
 from tests.constructs.test_eks import Deployed, imported
 from ultracluster.catalog import catalog
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, REPAIRS
-from ultracluster.config.eks import NodeRepair, SystemNodes
+from ultracluster.config.eks import CpuNodes, NodeRepair, SystemNodes
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.constructs.eks_nodes import repair_configuration, scaling
 from ultracluster.constructs.eks_roles import EksNodeRole
@@ -172,7 +172,7 @@ def test_another_purchase_gives_a_group_another_name():
 @pytest.mark.parametrize(
     ("instance_type", "image"), [("m7i.2xlarge", "AL2023_x86_64_STANDARD"), ("m8g.2xlarge", "AL2023_ARM_64_STANDARD")]
 )
-def test_system_nodes_are_in_two_subnets_and_have_no_taint(instance_type, image):
+def test_system_nodes_are_in_two_subnets_and_tainted(instance_type, image):
     stack = Deployed()
     stack.cluster.add_system_nodes(
         SystemNodes(instance_type=instance_type, count=3),
@@ -182,8 +182,23 @@ def test_system_nodes_are_in_two_subnets_and_have_no_taint(instance_type, image)
     )
     nodes = stack.only("AWS::EKS::Nodegroup")
     assert nodes["Subnets"] == ["subnet-system1", "subnet-system2"]
-    assert "Taints" not in nodes
+    assert nodes["Taints"] == [{"Key": "CriticalAddonsOnly", "Value": "true", "Effect": "NO_SCHEDULE"}]
     assert (nodes["AmiType"], nodes["InstanceTypes"]) == (image, [instance_type])
+
+
+def test_cpu_nodes_have_no_taint_and_their_own_label():
+    stack = Deployed()
+    stack.cluster.add_cpu_nodes(
+        CpuNodes(),
+        role=EksNodeRole(stack, "Nodes"),
+        subnets=[ec2.Subnet.from_subnet_id(stack, "Cpu", "subnet-nodes")],
+        security_groups=["sg-1"],
+    )
+    nodes = stack.only("AWS::EKS::Nodegroup")
+    assert "Taints" not in nodes
+    assert nodes["Labels"] == {"ultracluster/node-group": "cpu"}
+    assert nodes["ScalingConfig"] == {"MinSize": 2, "MaxSize": 3, "DesiredSize": 2}
+    assert (nodes["InstanceTypes"], nodes["Subnets"]) == (["m7i.4xlarge"], ["subnet-nodes"])
 
 
 def test_a_tag_makes_cloudformation_delete_nodes_before_the_network_add_on():

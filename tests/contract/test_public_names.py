@@ -19,7 +19,8 @@ from ultracluster.errors import UltraclusterError
 
 PUBLIC = [
     "AcceleratedLaunchTemplate", "Bucket", "BucketAccess", "ClusterNetwork", "ClusterVpc", "CpuLaunchTemplate",
-    "CreateNetwork", "DataKey", "DeviceStacks", "Eks", "EksAddon", "EksCluster", "EksControlPlane", "EksNodeGroup",
+    "CpuNodeGroup", "CpuNodes", "CreateNetwork", "DataKey", "DeviceStacks", "Eks", "EksAddon", "EksCluster",
+    "EksControlPlane", "EksNodeGroup",
     "EksNodeRole", "Environment", "ExistingNetwork", "ExistingPlacementGroup", "Finding", "Grafana",
     "GrafanaWorkspace", "HelmRelease", "InterfaceEndpoints", "InvalidArgument", "InvalidSettings", "JobRefused",
     "Karpenter", "KubectlProvider", "KubernetesCluster", "KubernetesObjects", "Lifecycle", "LogGroup", "Login",

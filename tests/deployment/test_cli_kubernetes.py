@@ -13,7 +13,7 @@ from tests.synthesis import FILES, ROOT
 from ultracluster.config.loader import load
 from ultracluster.localaws import seeds
 
-PARTS = ("network", "storage", "control-plane", "compute", "platform", "links", "observability")
+PARTS = ("network", "storage", "control-plane", "compute", "compute-cpu", "platform", "links", "observability")
 STACKS = [f"staging-{part}" for part in PARTS]
 ACCOUNT = "123456789012"
 

@@ -151,7 +151,7 @@ def test_a_job_of_the_whole_quota_is_within_it(name, stack, scheduler):
         if obj["kind"] == "ComputeDomain":
             asked["resource.nvidia.com/channel"] = 1
     (queue,) = [obj for obj in in_cluster(environment) if obj["kind"] == "ClusterQueue"]
-    (flavor,) = queue["spec"]["resourceGroups"][0]["flavors"]
+    _, flavor = queue["spec"]["resourceGroups"][0]["flavors"]  # the first one is of CPU nodes
     quota = {entry["name"]: int(str(entry["nominalQuota"]).removesuffix("Gi")) for entry in flavor["resources"]}
     assert asked.keys() == quota.keys()
     assert all(pods(objects) * amount <= quota[resource] for resource, amount in asked.items())

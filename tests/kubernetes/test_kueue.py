@@ -6,6 +6,7 @@ from tests.kubernetes.fleet import fleet, one_team
 from tests.kubernetes.schemas import check
 from ultracluster.catalog import catalog
 from ultracluster.kubernetes.kueue import (
+    cpu_flavor,
     device_class_mappings,
     fleet_cohort,
     kueue_topologies,
@@ -47,6 +48,7 @@ def everything(environment):
         *kueue_topologies(environment),
         *priority_classes(),
         *flavors(environment),
+        cpu_flavor(environment),
         fleet_cohort(environment),
         *teams,
     ]
@@ -96,7 +98,8 @@ def test_the_quota_of_efa_devices_follows_the_gpus(name, efa_per_gpu):
 def test_a_team_that_may_not_borrow_borrows_nothing():
     def limits(team):
         (group,) = queues(fleet(), team)[1]["spec"]["resourceGroups"]
-        return {resource.get("borrowingLimit") for flavor in group["flavors"] for resource in flavor["resources"]}
+        of_gpus = [flavor for flavor in group["flavors"] if flavor["name"].startswith("train")]
+        return {resource.get("borrowingLimit") for flavor in of_gpus for resource in flavor["resources"]}
 
     assert limits("pretrain") == {0}
     assert limits("research") == {None}
@@ -104,8 +107,8 @@ def test_a_team_that_may_not_borrow_borrows_nothing():
 
 def test_a_team_borrows_only_from_its_own_node_groups():
     environment = fleet(MIXED, MIXED_TEAMS)
-    assert {flavor for flavor, _ in quotas(queues(environment, "pretrain")[1])} == {"train"}
-    assert {flavor for flavor, _ in quotas(queues(environment, "research")[1])} == {"small", "train"}
+    assert {flavor for flavor, _ in quotas(queues(environment, "pretrain")[1])} == {"cpu", "train"}
+    assert {flavor for flavor, _ in quotas(queues(environment, "research")[1])} == {"cpu", "small", "train"}
 
 
 def test_quotas_add_up_to_the_fleet():
@@ -168,7 +171,8 @@ def test_a_flavor_selects_a_node_group_and_tolerates_its_taint():
 def test_every_topology_of_a_flavor_exists():
     environment = fleet(MIXED, MIXED_TEAMS)
     known = {topology["metadata"]["name"] for topology in kueue_topologies(environment)}
-    assert {flavor["spec"]["topologyName"] for flavor in flavors(environment)} == known
+    found = [*flavors(environment), cpu_flavor(environment)]
+    assert {flavor["spec"]["topologyName"] for flavor in found} == known
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,9 @@ def test_kuberay_uses_the_gang_scheduler(scheduler, name):
 
 def test_leader_worker_sets_are_gangs_under_volcano():
     values = parts(["leader_worker_set"], scheduler="volcano")["lws"].values
-    assert values == {"gangSchedulingManagement": {"schedulerProvider": "volcano"}}
+    assert values["gangSchedulingManagement"] == {"schedulerProvider": "volcano"}
+    values = parts(["leader_worker_set"], scheduler="kueue")["lws"].values
+    assert "gangSchedulingManagement" not in values
 
 
 def test_objects_of_the_mpi_operator_follow_the_schema_of_kubernetes():

@@ -93,10 +93,11 @@ def test_only_namespaces_are_retained():
 def test_queues_are_deleted_before_their_flavors():
     """Kueue keeps a flavor that a queue uses, and a topology that a flavor uses. Dependents are deleted first."""
     parts = {part.name: part for part in team_and_queue_objects(fleet())}
-    (flavor,) = [name for name in parts if name.startswith("flavor-")]
-    assert flavor in parts["kueue-queue-pretrain"].after
-    assert flavor in parts["fleet-cohort"].after
-    assert "fleet-kueue" in parts[flavor].after
+    flavors = {name for name in parts if name.startswith("flavor-")}
+    assert flavors == {"flavor-cpu-hosts", "flavor-train-network-3-layers"}
+    assert flavors <= set(parts["kueue-queue-pretrain"].after)
+    assert flavors <= set(parts["fleet-cohort"].after)
+    assert all("fleet-kueue" in parts[flavor].after for flavor in flavors)
 
 
 def test_each_scheduler_has_only_its_own_kinds():

@@ -20,9 +20,9 @@ from ultracluster.config.loader import load
 PCS = ("network", "storage", "control-plane", "compute", "links", "observability")
 WHOLE = {
     "dev": PCS,
-    "staging": (*PCS, "platform"),
+    "staging": (*PCS, "compute-cpu", "platform"),
     "prod": PCS,
-    "eks-volcano": ("network", "storage", "control-plane", "compute", "platform", "observability"),
+    "eks-volcano": ("network", "storage", "control-plane", "compute", "compute-cpu", "platform", "observability"),
 }
 
 

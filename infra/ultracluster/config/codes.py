@@ -105,6 +105,7 @@ Code = Literal[
     "karpenter-without-internet",
     "system-nodes-accelerated",
     "system-nodes-too-small",
+    "cpu-nodes-missing",
     # the fleet on EKS
     "node-group-name-reserved",
     "purchase-not-on-eks",

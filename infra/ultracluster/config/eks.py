@@ -80,9 +80,35 @@ class SystemNodes(Settings):
 
     @rule
     def _without_gpus(self) -> Iterator[Problem]:
-        if ACCELERATED.match(self.instance_type):
-            message = f"{self.instance_type} has accelerators, which system nodes do not use"
-            yield Problem("system-nodes-accelerated", "instance_type", message, "set instance_type: m7i.2xlarge")
+        yield from _accelerated(self.instance_type, "system nodes", "m7i.2xlarge")
+
+
+class CpuNodes(Settings):
+    """CPU nodes for pods of teams that need no GPU: launchers of MPI jobs, Ray heads, data preparation.
+
+    They are in the subnet of the accelerated nodes, next to the file system. Kueue divides their CPUs and memory
+    equally among the teams.
+    """
+
+    instance_type: CpuType = "m7i.4xlarge"
+    """Instance type, without accelerators."""
+    count: Annotated[int, Field(ge=0)] = 2
+    """Number of CPU nodes; 0 for none."""
+
+    @rule
+    def _without_gpus(self) -> Iterator[Problem]:
+        yield from _accelerated(self.instance_type, "CPU nodes", "m7i.4xlarge")
+
+    @property
+    def room(self) -> int:
+        """Nodes at most: an update launches one more before it drains an old one."""
+        return self.count + 1 if self.count else 0
+
+
+def _accelerated(instance_type: str, nodes: str, instead: str) -> Iterator[Problem]:
+    if ACCELERATED.match(instance_type):
+        message = f"{instance_type} has accelerators, which {nodes} do not use"
+        yield Problem("system-nodes-accelerated", "instance_type", message, f"set instance_type: {instead}")
 
 
 class DeviceStacks(Settings):
@@ -262,6 +288,8 @@ class Eks(EksControlPlane):
     """IAM roles that administer the cluster."""
     system_nodes: SystemNodes = SystemNodes()
     """CPU nodes for DNS, operators, schedulers and storage controllers."""
+    cpu_nodes: CpuNodes = CpuNodes()
+    """CPU nodes for pods of teams that need no GPU."""
     device_stack: Annotated[Annotated[DeviceStack, TEXT] | Annotated[DeviceStacks, MAPPING], KIND] = "gpu_operator"
     """Software that exposes GPUs to Kubernetes."""
     scheduler: Scheduler = "kueue"

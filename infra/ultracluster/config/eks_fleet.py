@@ -12,8 +12,11 @@ from ultracluster.config.mount_paths import mount_path_problems
 from ultracluster.config.node_groups import Scale, image_not_pinned, unknown_group
 from ultracluster.config.problems import Path, Problem
 
-SYSTEM_GROUP, ELASTIC_GROUPS = "system", "elastic-"
-"""Node-group labels of the system nodes, and the start of those of Karpenter's node pools."""
+SYSTEM_GROUP, CPU_GROUP, ELASTIC_GROUPS = "system", "cpu", "elastic-"
+"""Node-group labels of the system nodes and the CPU nodes, and the start of those of Karpenter's node pools."""
+
+
+_RESERVED_GROUPS = {SYSTEM_GROUP: "the name labels the system nodes", CPU_GROUP: "the name labels the CPU nodes"}
 
 
 def eks_problems(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
@@ -25,7 +28,7 @@ def eks_problems(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     yield from _group_names(fleet)
     yield from _purchases(fleet)
     yield from _counts(fleet)
-    yield from _quotas_of_eks(fleet)
+    yield from _quotas_of_eks(fleet, settings)
     yield from _interfaces(fleet)
     yield from _images(fleet, settings)
     yield from _lustre_efa(fleet)
@@ -69,13 +72,20 @@ def _system_nodes(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     nodes = settings.system_nodes
     yield from unlisted_type(nodes.instance_type, ("control_plane", "system_nodes", "instance_type"))
     yield from system_node_room(fleet, nodes.instance_type, nodes.count)
+    if settings.cpu_nodes.count:
+        yield from unlisted_type(settings.cpu_nodes.instance_type, ("control_plane", "cpu_nodes", "instance_type"))
+    elif not settings.karpenter:
+        message = "no CPU nodes: launchers, Ray heads and other pods without GPUs take CPUs of accelerated nodes"
+        message += ", or wait for ever under Volcano and KAI"
+        at = ("control_plane", "cpu_nodes", "count")
+        yield Problem("cpu-nodes-missing", at, message, "set count: 2, or set karpenter: true", "warning")
 
 
 def _group_names(fleet: Fleet) -> Iterator[Problem]:
     for i, group in enumerate(fleet.node_groups):
-        if group.name == SYSTEM_GROUP or group.name.startswith(ELASTIC_GROUPS):
+        if group.name in _RESERVED_GROUPS or group.name.startswith(ELASTIC_GROUPS):
             karpenter = f"names that start with {ELASTIC_GROUPS} label Karpenter's nodes"
-            use = "the name labels the system nodes" if group.name == SYSTEM_GROUP else karpenter
+            use = _RESERVED_GROUPS.get(group.name, karpenter)
             message = f"{group.name} is reserved: on EKS, {use}"
             yield Problem("node-group-name-reserved", ("node_groups", i, "name"), message, "choose another name")
 
@@ -117,18 +127,17 @@ def _counts(fleet: Fleet) -> Iterator[Problem]:
             yield Problem("count-not-scaled", at, message, hint, "warning")
 
 
-def _quotas_of_eks(fleet: Fleet) -> Iterator[Problem]:
+def _quotas_of_eks(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     """Quotas that AWS raises on request, so this only warns (EKS User Guide, "service quotas", 2026)."""
     for i, group in enumerate(fleet.node_groups):
         if len(group.blocks()) == 1 and group.max_count > eks.NODES_PER_GROUP:
             message = f"{group.max_count} nodes; the default quota is {eks.NODES_PER_GROUP} per managed node group"
             hint = "split the node group, or request a quota increase"
             yield Problem("eks-quota", ("node_groups", i, "count"), message, hint, "warning")
-    groups = len(fleet.launched_groups) + 1
+    groups = len(fleet.launched_groups) + 1 + bool(settings.cpu_nodes.count)
     if groups > eks.MAXIMUM_NODE_GROUPS:
-        message = (
-            f"{groups} node groups with the system nodes; the default quota is {eks.MAXIMUM_NODE_GROUPS} per cluster"
-        )
+        message = f"{groups} node groups with system and CPU nodes; the default quota is "
+        message += f"{eks.MAXIMUM_NODE_GROUPS} per cluster"
         hint = "merge node groups, or request a quota increase"
         yield Problem("eks-quota", "node_groups", message, hint, "warning")
 

@@ -90,13 +90,14 @@ class Environment(Settings):
 
     @property
     def node_addresses(self) -> int:
-        """IPv4 addresses that the node subnet needs: nodes with their pods, login nodes and file servers."""
+        """IPv4 addresses that the node subnet needs: nodes with their pods, login or CPU nodes, and file servers."""
         plane = self.control_plane
-        pods, login = (0, plane.login.count) if isinstance(plane, Pcs) else (POD_ADDRESSES, 0)
+        pods = 0 if isinstance(plane, Pcs) else POD_ADDRESSES
+        cpu = plane.login.count if isinstance(plane, Pcs) else plane.cpu_nodes.room * (1 + pods)
         groups = self.fleet.known_groups
         nodes = sum(group.max_count * (addresses(group.layout(plane.type)) + pods) for _, group in groups)
         servers = self.storage.lustre.file_servers if self.storage.lustre else 0
-        return nodes + login + servers
+        return nodes + cpu + servers
 
     @property
     def control_plane_addresses(self) -> int:

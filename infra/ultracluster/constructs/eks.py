@@ -18,11 +18,11 @@ from constructs import Construct
 
 from ultracluster.catalog.eks import LOG_TYPES, access_policy
 from ultracluster.catalog.software import addons
-from ultracluster.config.eks import EksControlPlane, NodeRepair, SystemNodes
+from ultracluster.config.eks import CpuNodes, EksControlPlane, NodeRepair, SystemNodes
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.storage import Lustre
 from ultracluster.constructs.cloudwatch import service_metric
-from ultracluster.constructs.eks_nodes import EksNodeGroup, SystemNodeGroup
+from ultracluster.constructs.eks_nodes import CpuNodeGroup, EksNodeGroup, SystemNodeGroup
 from ultracluster.constructs.launch_templates import AcceleratedLaunchTemplate, CpuLaunchTemplate
 from ultracluster.constructs.log_groups import LogGroup
 from ultracluster.constructs.names import own_arn, stable_name, stack_label, stack_suffix
@@ -59,6 +59,9 @@ NETWORK_ADDON = "vpc-cni"
 
 SYSTEM_VOLUME_GIB = 100
 """Root volume of a system node."""
+
+CPU_VOLUME_GIB = 300
+"""Root volume of a CPU node: images of training jobs take 20 GB and more."""
 
 
 class UnknownAddon(UltraclusterError, ValueError):
@@ -208,20 +211,39 @@ class KubernetesCluster(Construct):
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> SystemNodeGroup:
-        """Adds CPU nodes for the cluster's own software, with a launch template. `scope` defaults to the cluster."""
+        """Adds CPU nodes for the cluster's own software, with a launch template and the taint CriticalAddonsOnly.
+
+        `scope` defaults to the cluster.
+        """
         scope = scope or self
-        template = CpuLaunchTemplate(
-            scope,
-            "SystemTemplate",
-            control_plane="eks",
-            security_groups=security_groups,
-            root_volume_gib=SYSTEM_VOLUME_GIB,
-            user_data=system_node_user_data(lustre=lustre),
-            tags=tags,
-        )
+        template = _cpu_template(scope, "SystemTemplate", SYSTEM_VOLUME_GIB, security_groups, lustre, tags)
         return SystemNodeGroup(
             scope,
             "System",
+            settings=settings,
+            cluster=self,
+            launch_template=template,
+            role=role,
+            subnets=subnets,
+        )
+
+    def add_cpu_nodes(
+        self,
+        settings: CpuNodes,
+        *,
+        role: Role,
+        subnets: Sequence[Subnet],
+        security_groups: Sequence[SecurityGroup],
+        lustre: Lustre | None = None,
+        tags: Mapping[str, str] | None = None,
+        scope: Construct | None = None,
+    ) -> CpuNodeGroup:
+        """Adds CPU nodes for pods of teams, with a launch template and no taint. `scope` defaults to the cluster."""
+        scope = scope or self
+        template = _cpu_template(scope, "CpuTemplate", CPU_VOLUME_GIB, security_groups, lustre, tags)
+        return CpuNodeGroup(
+            scope,
+            "Cpu",
             settings=settings,
             cluster=self,
             launch_template=template,
@@ -263,6 +285,25 @@ class KubernetesCluster(Construct):
             type="STANDARD",
             **permissions,
         )
+
+
+def _cpu_template(
+    scope: Construct,
+    id: str,
+    volume_gib: int,
+    security_groups: Sequence[SecurityGroup],
+    lustre: Lustre | None,
+    tags: Mapping[str, str] | None,
+) -> CpuLaunchTemplate:
+    return CpuLaunchTemplate(
+        scope,
+        id,
+        control_plane="eks",
+        security_groups=security_groups,
+        root_volume_gib=volume_gib,
+        user_data=system_node_user_data(lustre=lustre),
+        tags=tags,
+    )
 
 
 class EksCluster(KubernetesCluster):

@@ -10,13 +10,13 @@ from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, REPAIRS, image_type
-from ultracluster.config.eks import NodeRepair, SystemNodes
+from ultracluster.config.eks import CpuNodes, NodeRepair, SystemNodes
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.purchase import PurchaseType
 from ultracluster.constructs.launch_templates import NodeLaunchTemplate, cpu_architecture, group_name
 from ultracluster.constructs.references import Role, Subnet, role_arn, subnet_id
 from ultracluster.constructs.roles import managed_policy, service_role
-from ultracluster.kubernetes.labels import GPU_TAINT, NODE_GROUP, SYSTEM
+from ultracluster.kubernetes.labels import CPU, GPU_TAINT, NODE_GROUP, SYSTEM, SYSTEM_TAINT
 
 CAPACITY_TYPES: dict[PurchaseType, str] = {
     "on_demand": "ON_DEMAND",
@@ -138,15 +138,18 @@ class EksNodeGroup(Construct):
         start.node.add_dependency(policy)
 
 
-class SystemNodeGroup(Construct):
-    """A managed node group without GPUs for the cluster's own software: DNS, operators, storage controllers."""
+class _CpuNodeGroup(Construct):
+    """A managed node group without GPUs. `name` is the start of its name, and the label of its nodes."""
+
+    name: str
+    taints: tuple[Mapping[str, str], ...] = ()
 
     def __init__(
         self,
         scope: Construct,
         id: str,
         *,
-        settings: SystemNodes,
+        settings: SystemNodes | CpuNodes,
         cluster: NodeCluster,
         launch_template: NodeLaunchTemplate,
         role: Role,
@@ -154,16 +157,17 @@ class SystemNodeGroup(Construct):
     ) -> None:
         super().__init__(scope, id)
         instance_type, count = settings.instance_type, settings.count
+        taints = [{**taint, "effect": "NO_SCHEDULE"} for taint in self.taints]
         self._group = eks.CfnNodegroup(
             self,
             "Resource",
             cluster_name=cluster.cluster_name,
-            nodegroup_name=group_name("system", instance_type),
+            nodegroup_name=group_name(self.name, instance_type),
             ami_type=image_type(cpu_architecture(instance_type), accelerated=False),
             release_version=_release(cluster.kubernetes_version),
             capacity_type="ON_DEMAND",
             instance_types=[instance_type],
-            labels={NODE_GROUP: SYSTEM},
+            labels={NODE_GROUP: self.name},
             launch_template=_version(launch_template),
             node_repair_config={"enabled": True},
             node_role=role_arn(role),
@@ -171,6 +175,7 @@ class SystemNodeGroup(Construct):
             scaling_config={"minSize": count, "maxSize": count + 1, "desiredSize": count},
             subnets=[subnet_id(subnet) for subnet in subnets],
             tags=_tags(cluster),
+            taints=taints or None,
             update_config={"maxUnavailable": 1},
         )
 
@@ -183,6 +188,21 @@ class SystemNodeGroup(Construct):
     def nodegroup_name(self) -> str:
         """Name of the node group."""
         return self._group.attr_nodegroup_name
+
+
+class SystemNodeGroup(_CpuNodeGroup):
+    """A managed node group without GPUs for the cluster's own software: DNS, operators, storage controllers.
+
+    Its taint CriticalAddonsOnly keeps the pods of teams away.
+    """
+
+    name, taints = SYSTEM, (SYSTEM_TAINT,)
+
+
+class CpuNodeGroup(_CpuNodeGroup):
+    """A managed node group without GPUs for pods of teams that need none: launchers, Ray heads, data preparation."""
+
+    name = CPU
 
 
 def scaling(group: NodeGroup) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import Any
 from ultracluster.catalog.software import Addon, addons
 from ultracluster.config.eks import POD_ADDRESSES
 from ultracluster.config.storage import Storage
-from ultracluster.kubernetes.labels import GPU_TOLERATION
+from ultracluster.kubernetes.labels import GPU_TOLERATION, SYSTEM_TOLERATION
 
 SPARE_ADDRESSES = 2
 """Addresses that the VPC CNI keeps above those in use, once a node has more pods than POD_ADDRESSES."""
@@ -28,20 +28,25 @@ class ClusterAddon:
 def cluster_addons(storage: Storage) -> tuple[ClusterAddon, ...]:
     """Add-ons of an environment with this storage, those before the nodes first.
 
-    The agents of the first three tolerate every taint by themselves. CoreDNS and metrics-server do not tolerate the
-    taint of GPU nodes, so they run on system nodes, with two replicas each by default.
+    Agents on every node tolerate every taint by themselves. Controllers, with two replicas each by default, tolerate
+    the taint of system nodes: those of the CSI drivers for FSx and EBS by default, the others by their configuration.
+    Of the Mountpoint driver, 2.0.0 refused tolerations of its controller (containers-roadmap issue 2676).
     """
     return (
         _addon("vpc-cni", _address_targets(), before_nodes=True),
         _addon("kube-proxy", {}, before_nodes=True),
         _addon("eks-pod-identity-agent", {}, before_nodes=True),
-        _addon("coredns", {}),
-        _addon("metrics-server", {}),
+        _addon("coredns", {"tolerations": [SYSTEM_TOLERATION]}),
+        _addon("metrics-server", {"tolerations": [SYSTEM_TOLERATION]}),
         _addon("eks-node-monitoring-agent", _dcgm_tolerations()),
         *([_addon("aws-fsx-csi-driver", {})] if storage.lustre else []),
-        # versions before 2.7 tolerate no taint by default
-        *([_addon("aws-mountpoint-s3-csi-driver", {"node": {"tolerateAllTaints": True}})] if storage.buckets else []),
+        *([_addon("aws-mountpoint-s3-csi-driver", _mountpoint_tolerations())] if storage.buckets else []),
     )
+
+
+def _mountpoint_tolerations() -> dict[str, Any]:
+    """Tolerations of the Mountpoint driver, whose versions before 2.7 tolerate no taint by default."""
+    return {"node": {"tolerateAllTaints": True}, "controller": {"tolerations": [SYSTEM_TOLERATION]}}
 
 
 def _address_targets() -> dict[str, Any]:

@@ -11,14 +11,22 @@ from typing import Any
 from ultracluster.catalog.software import charts
 from ultracluster.config.eks import DeviceStack
 from ultracluster.kubernetes.environment import EksEnvironment
-from ultracluster.kubernetes.labels import DEVICE_STACK, GPU_TOLERATION, NODE_GROUP
+from ultracluster.kubernetes.labels import DEVICE_STACK, GPU_TOLERATION, NODE_GROUP, on_system_nodes
 from ultracluster.kubernetes.parts import Release
 
 Values = dict[str, Any]
 
 ON, OFF = {"enabled": True}, {"enabled": False}
 
+FEATURE_DISCOVERY: Values = {
+    "master": on_system_nodes(),
+    "gc": on_system_nodes(),
+    "worker": {"tolerations": [GPU_TOLERATION]},
+}
+"""Node Feature Discovery: its workers are needed on accelerated nodes only."""
+
 GPU_OPERATOR: Values = {
+    "operator": on_system_nodes(),
     "driver": OFF,
     "toolkit": OFF,
     # the AMI's containerd injects devices itself; the operator's own NRI plugin would need its toolkit
@@ -43,7 +51,7 @@ GPU_OPERATOR: Values = {
     "clusterPolicy": {"deployCR": True},
     "gpuCluster": {"deployCR": False},
     "daemonsets": {"tolerations": [GPU_TOLERATION]},
-    "node-feature-discovery": {"worker": {"tolerations": [GPU_TOLERATION]}},
+    "node-feature-discovery": FEATURE_DISCOVERY,
 }
 """Label `labels.OPERANDS` keeps its operands off nodes of other stacks; feature discovery runs on every node."""
 
@@ -88,7 +96,7 @@ def device_plugin_values() -> Values:
         "mofedEnabled": False,
         "gdrcopyEnabled": False,
         "gfd": ON,
-        "nfd": {"enabled": True, "worker": {"tolerations": [GPU_TOLERATION]}},
+        "nfd": {"enabled": True, **FEATURE_DISCOVERY},
     }
 
 
@@ -101,7 +109,7 @@ def feature_discovery_values(*, with_nfd: bool) -> Values:
         **on_nodes_of("dra"),
         "devicePlugin": OFF,
         "gfd": ON,
-        "nfd": {"enabled": with_nfd, "worker": {"tolerations": [GPU_TOLERATION]}},
+        "nfd": {"enabled": with_nfd, **FEATURE_DISCOVERY},
     }
 
 
@@ -125,6 +133,7 @@ def dra_driver_values(environment: EksEnvironment) -> Values:
         },
         # confirms to the chart that no device plugin serves the same nodes
         "gpuResourcesEnabledOverride": uses_dra,
+        "controller": on_system_nodes(),
         "kubeletPlugin": {
             "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
             "tolerations": [GPU_TOLERATION],

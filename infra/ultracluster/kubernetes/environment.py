@@ -9,7 +9,7 @@ from ultracluster.config.environment import Environment
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.storage import Storage
 from ultracluster.errors import UltraclusterError
-from ultracluster.kubernetes.quotas import fleet_gpus
+from ultracluster.kubernetes.quotas import Room, cpu_room, fleet_gpus
 
 QueueSoftware = Literal["kueue", "volcano", "kai"]
 
@@ -103,6 +103,12 @@ class EksEnvironment:
         """Node groups of `team` in its order, each with the GPUs guaranteed to the team."""
         groups = {group.name: group for group in self.node_groups}
         return [(groups[name], team.quotas.get(name, 0)) for name in team.node_groups]
+
+    @property
+    def cpu_share(self) -> Room | None:
+        """CPUs and memory of the CPU nodes for each team: equal shares. None without CPU nodes of a known type."""
+        room = cpu_room(self.settings.cpu_nodes)
+        return Room(*(amount // len(self.teams) for amount in room)) if room else None
 
     def unclaimed_gpus(self, group: NodeGroup) -> int:
         """GPUs of `group` that are not guaranteed to any team."""

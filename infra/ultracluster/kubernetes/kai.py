@@ -7,7 +7,7 @@ from ultracluster.config.eks import Team
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.parts import Object
 from ultracluster.kubernetes.quotas import WEIGHTS, fleet_gpus
-from ultracluster.kubernetes.topology import topology_objects
+from ultracluster.kubernetes.topology import topologies, topology_objects
 
 SCHEDULER = "kai-scheduler"
 QUEUE_LABEL = "kai.scheduler/queue"
@@ -21,7 +21,7 @@ UNLIMITED = -1
 
 def kai_topologies(environment: EksEnvironment) -> tuple[Object, ...]:
     """A Topology for each list of levels in the fleet."""
-    return topology_objects(environment, "kai.scheduler/v1alpha1")
+    return topology_objects(topologies(environment), "kai.scheduler/v1alpha1")
 
 
 def fleet_queue(environment: EksEnvironment) -> Object:

@@ -8,6 +8,7 @@ Source: Karpenter 1.14, "NodePools", "NodeClasses", "Disruption", and its design
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ultracluster.catalog import InstanceType, catalog, interface_layout
@@ -16,7 +17,7 @@ from ultracluster.catalog.software import charts
 from ultracluster.config.eks_fleet import ELASTIC_GROUPS
 from ultracluster.kubernetes.deployed import DeployedResources, KarpenterResources
 from ultracluster.kubernetes.environment import EksEnvironment
-from ultracluster.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP, OPERANDS, SYSTEM
+from ultracluster.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP, OPERANDS, on_system_nodes
 from ultracluster.kubernetes.parts import Object, Objects, Release
 from ultracluster.nodes.eks import karpenter_node_user_data
 
@@ -27,14 +28,18 @@ CPU_POOL = f"{ELASTIC_GROUPS}cpu"
 CPU_CATEGORIES = ["c", "m", "r"]
 OLDER_THAN_CPU = "5"
 """Newest generation of those categories that the CPU pool excludes."""
-CPU_LIMIT = "512"
+CPU_LIMIT = 512
 """vCPUs of the CPU pool."""
+CPU_POOL_GIB_PER_CPU = 4
+"""Memory in GiB for each vCPU of the CPU pool, that of the m families."""
 
 G_POOL = f"{ELASTIC_GROUPS}g"
 G_FAMILIES = ["g5", "g6", "g6e", "gr6", "g7e"]
 """Families with GPUs but without NVLink, for inference and for work on a single GPU."""
 G_LIMIT = 16
 """GPUs of the pool of G families."""
+G_CPUS_PER_GPU, G_GIB_PER_GPU = 24, 192
+"""vCPUs and memory in GiB for each GPU of the pool of G families, those of g6e.48xlarge."""
 
 P_NODES = 2
 """Maximum number of nodes of each P type: two are enough to test a job over EFA."""
@@ -64,7 +69,7 @@ def karpenter_release(deployed: DeployedResources) -> Release | None:
         "serviceAccount": {"name": KARPENTER_ACCOUNT},
         "replicas": 2,
         # on a node of its own, Karpenter would disappear with that node
-        "nodeSelector": {NODE_GROUP: SYSTEM},
+        **on_system_nodes(),
         "controller": {
             "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
         },
@@ -82,10 +87,43 @@ def karpenter_pools(environment: EksEnvironment, deployed: DeployedResources) ->
     if resources is None:
         return ()
     items: list[Object] = [*_cpu_pool(environment, resources), *_g_pool(environment, resources)]
-    for hardware in catalog.values():
-        if "on-demand" in hardware.usage_classes:
-            items += _p_pool(environment, resources, hardware)
+    for hardware in _p_types():
+        items += _p_pool(environment, resources, hardware)
     return (Objects("elastic", tuple(items), after=("karpenter",)),)
+
+
+@dataclass(frozen=True)
+class ElasticPool:
+    """What a pool holds at most. `name` is also the value of NODE_GROUP on its nodes."""
+
+    name: str
+    cpus: int
+    memory_gib: int
+    gpus: int = 0
+    efa_devices: int = 0
+
+
+def elastic_pools() -> tuple[ElasticPool, ...]:
+    """All pools, the one without GPUs first."""
+    return (
+        ElasticPool(CPU_POOL, CPU_LIMIT, CPU_LIMIT * CPU_POOL_GIB_PER_CPU),
+        ElasticPool(G_POOL, G_LIMIT * G_CPUS_PER_GPU, G_LIMIT * G_GIB_PER_GPU, G_LIMIT),
+        *(
+            ElasticPool(
+                pool_name(hardware),
+                P_NODES * hardware.vcpus,
+                P_NODES * hardware.memory_gib,
+                P_NODES * hardware.gpu_count,
+                P_NODES * sum(interface.kind != "interface" for interface in interface_layout(hardware, "fewest_ips")),
+            )
+            for hardware in _p_types()
+        ),
+    )
+
+
+def _p_types() -> list[InstanceType]:
+    """P types that EC2 sells On-Demand."""
+    return [hardware for hardware in catalog.values() if "on-demand" in hardware.usage_classes]
 
 
 def pool_name(hardware: InstanceType) -> str:
@@ -108,7 +146,7 @@ def _cpu_pool(environment: EksEnvironment, resources: KarpenterResources) -> tup
     ]
     spec = {
         "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": IDLE},
-        "limits": {"cpu": CPU_LIMIT},
+        "limits": {"cpu": str(CPU_LIMIT)},
         "template": _template(CPU_POOL, {}, requirements),
     }
     return node_class, _pool(CPU_POOL, spec)

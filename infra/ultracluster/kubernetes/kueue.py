@@ -1,12 +1,15 @@
 """Kueue's objects: flavors, cohorts, queues with quotas, topologies and priority classes.
 
-Each node group is a ResourceFlavor. Each team has a ClusterQueue with its quotas, in a Cohort of its own. The fleet's
-Cohort is the parent of all and holds the quota that no team claims.
+The CPU nodes and each node group are a ResourceFlavor. Each team has a ClusterQueue with its quotas, in a Cohort of its
+own. The fleet's Cohort is the parent of all and holds the quota that no team claims.
+
+Kueue tries flavors in the order of the queue. CPU nodes come first, without any GPUs: a pod that requests no GPU gets
+CPU nodes while the team's share of them lasts, and CPUs of accelerated nodes after that.
 
 Source: Kueue 0.19 documentation and source (2026); https://kueue.sigs.k8s.io.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ultracluster.config.eks import Team
@@ -14,18 +17,20 @@ from ultracluster.config.node_groups import NodeGroup
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.labels import (
     CHANNEL_CLASS,
+    CPU,
     EFA,
     EFA_CLASS,
     GPU,
     GPU_CLASS,
     GPU_TAINT,
     GPU_TOLERATION,
+    HOSTNAME,
     NODE_GROUP,
     TEAM,
 )
 from ultracluster.kubernetes.parts import Object
 from ultracluster.kubernetes.quotas import PRIORITIES, WEIGHTS, cpus, efa_devices, memory_gib, nodes
-from ultracluster.kubernetes.topology import topology_name, topology_objects
+from ultracluster.kubernetes.topology import HOSTS, topologies, topology_name, topology_objects
 
 API = "kueue.x-k8s.io/v1beta2"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -56,7 +61,8 @@ def device_class_mappings(environment: EksEnvironment) -> list[dict[str, Any]]:
 
 def kueue_topologies(environment: EksEnvironment) -> tuple[Object, ...]:
     """A Topology for each list of levels in the fleet."""
-    return topology_objects(environment, API)
+    hosts = {HOSTS: (HOSTNAME,)} if environment.cpu_share and _any_topology(environment) else {}
+    return topology_objects({**topologies(environment), **hosts}, API)
 
 
 def priority_classes() -> tuple[Object, ...]:
@@ -88,19 +94,36 @@ def flavor_name(environment: EksEnvironment, group: NodeGroup) -> str:
 
 def resource_flavor(environment: EksEnvironment, group: NodeGroup) -> Object:
     """The nodes of `group`, with the toleration that Kueue adds to jobs on them."""
-    spec: Object = {
-        "nodeLabels": {NODE_GROUP: group.name},
-        "nodeTaints": [GPU_TAINT],
-        "tolerations": [GPU_TOLERATION],
-    }
-    if topology_aware(environment, group):
-        spec["topologyName"] = topology_name(group.hardware)
-    return {
-        "apiVersion": API,
-        "kind": "ResourceFlavor",
-        "metadata": {"name": flavor_name(environment, group)},
-        "spec": spec,
-    }
+    topology = topology_name(group.hardware) if topology_aware(environment, group) else None
+    return flavor(flavor_name(environment, group), group.name, topology=topology)
+
+
+def cpu_flavor(environment: EksEnvironment) -> Object | None:
+    """The CPU nodes; None without. It has a topology if any other flavor has: see `_any_topology`."""
+    if environment.cpu_share is None:
+        return None
+    topology = HOSTS if _any_topology(environment) else None
+    return flavor(_cpu_flavor_name(environment), CPU, gpus=False, topology=topology)
+
+
+def flavor(name: str, nodes: str, *, gpus: bool = True, topology: str | None = None) -> Object:
+    """A ResourceFlavor of the nodes with label `nodes`; those with `gpus` have the taint of GPU nodes."""
+    taint = {"nodeTaints": [GPU_TAINT], "tolerations": [GPU_TOLERATION]} if gpus else {}
+    spec = {"nodeLabels": {NODE_GROUP: nodes}, **taint, **({"topologyName": topology} if topology else {})}
+    return {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": name}, "spec": spec}
+
+
+def _any_topology(environment: EksEnvironment) -> bool:
+    """Whether Kueue places jobs on any group.
+
+    In a queue that mixes flavors with and without a topology, a pod without a topology annotation gets only flavors
+    without one (Kueue 0.19, tas_flavorassigner.go).
+    """
+    return any(topology_aware(environment, group) for group in environment.node_groups)
+
+
+def _cpu_flavor_name(environment: EksEnvironment) -> str:
+    return f"{CPU}.{HOSTS}" if _any_topology(environment) else CPU
 
 
 def fleet_cohort(environment: EksEnvironment) -> Object:
@@ -110,16 +133,20 @@ def fleet_cohort(environment: EksEnvironment) -> Object:
         "apiVersion": API,
         "kind": "Cohort",
         "metadata": {"name": environment.fleet_name},
-        "spec": {"resourceGroups": _resource_groups(environment, unclaimed, may_borrow=True)},
+        "spec": {"resourceGroups": resource_groups(_amounts(environment, unclaimed))},
     }
 
 
 def team_queues(environment: EksEnvironment, team: Team) -> tuple[Object, ...]:
     """The team's Cohort with its weight, its ClusterQueue with its quotas, and the LocalQueue in its namespace.
 
+    CPU nodes are not borrowed: reclaiming them would evict the GPU job whose launcher runs there.
+
     A job starts when all its pods can. While it waits, smaller jobs may start, so that no GPU idles. Once it would fit
     in the place of jobs that came later, it preempts them, so that a big job does not wait for ever.
     """
+    amounts = {**_cpu_amounts(environment), **_amounts(environment, environment.quotas(team))}
+    kept = amounts.keys() if not team.may_borrow else _cpu_amounts(environment).keys()
     return (
         {
             "apiVersion": API,
@@ -139,7 +166,7 @@ def team_queues(environment: EksEnvironment, team: Team) -> tuple[Object, ...]:
                 "namespaceSelector": {"matchLabels": {TEAM: team.name}},
                 "queueingStrategy": "BestEffortFIFO",
                 "preemption": {"withinClusterQueue": "LowerOrNewerEqualPriority", "reclaimWithinCohort": "Any"},
-                "resourceGroups": _resource_groups(environment, environment.quotas(team), may_borrow=team.may_borrow),
+                "resourceGroups": resource_groups(amounts, not_borrowed=kept),
             },
         },
         {
@@ -151,16 +178,44 @@ def team_queues(environment: EksEnvironment, team: Team) -> tuple[Object, ...]:
     )
 
 
-def _resource_groups(
-    environment: EksEnvironment, quotas: Iterable[tuple[NodeGroup, int]], *, may_borrow: bool
-) -> list[Object]:
-    """Quotas by flavor, from GPUs by node group.
+Amounts = dict[str, int | str]
+"""Quotas by resource."""
 
-    CPUs and memory have quotas too: with topology-aware scheduling, Kueue refuses pods that request neither.
+
+def resource_groups(flavors: Mapping[str, Amounts], *, not_borrowed: Iterable[str] = ()) -> list[Object]:
+    """Quotas by flavor, in the order in which Kueue tries the flavors. Those `not_borrowed` have a limit of 0.
+
+    A group covers the same resources in every flavor. CPUs and memory are among them: with topology-aware scheduling,
+    Kueue refuses pods that request neither.
     """
-    flavors = []
+    covered = list(dict.fromkeys(resource for amounts in flavors.values() for resource in amounts))
+    fixed = set(not_borrowed)
+    return [
+        {
+            "coveredResources": covered,
+            "flavors": [
+                {
+                    "name": name,
+                    "resources": [
+                        {
+                            "name": resource,
+                            "nominalQuota": amounts.get(resource, 0),
+                            **({"borrowingLimit": 0} if name in fixed else {}),
+                        }
+                        for resource in covered
+                    ],
+                }
+                for name, amounts in flavors.items()
+            ],
+        }
+    ]
+
+
+def _amounts(environment: EksEnvironment, quotas: Iterable[tuple[NodeGroup, int]]) -> dict[str, Amounts]:
+    """Quotas by flavor, from GPUs by node group."""
+    flavors: dict[str, Amounts] = {}
     for group, gpus in quotas:
-        amounts: dict[str, int | str] = {
+        amounts: Amounts = {
             "cpu": cpus(group, gpus),
             "memory": f"{memory_gib(group, gpus)}Gi",
             GPU: gpus,
@@ -168,19 +223,12 @@ def _resource_groups(
         }
         if environment.has_ultraservers:
             amounts[CHANNEL] = nodes(group, gpus) if group.hardware.ultraserver_only else 0
-        flavors.append((flavor_name(environment, group), amounts))
-    limit = {} if may_borrow else {"borrowingLimit": 0}
-    return [
-        {
-            "coveredResources": list(flavors[0][1]),
-            "flavors": [
-                {
-                    "name": name,
-                    "resources": [
-                        {"name": resource, "nominalQuota": amount, **limit} for resource, amount in amounts.items()
-                    ],
-                }
-                for name, amounts in flavors
-            ],
-        }
-    ]
+        flavors[flavor_name(environment, group)] = amounts
+    return flavors
+
+
+def _cpu_amounts(environment: EksEnvironment) -> dict[str, Amounts]:
+    share = environment.cpu_share
+    if share is None:
+        return {}
+    return {_cpu_flavor_name(environment): {"cpu": share.cpus, "memory": f"{share.memory_gib}Gi"}}

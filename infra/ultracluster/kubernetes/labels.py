@@ -1,7 +1,9 @@
-"""Names that nodes, queues and jobs share: labels, resources, device classes, and the taint of GPU nodes."""
+"""Names that nodes, queues and jobs share: labels, resources, device classes, and the taints of nodes."""
+
+from typing import Any
 
 from ultracluster.config.eks import Eks
-from ultracluster.config.eks_fleet import SYSTEM_GROUP
+from ultracluster.config.eks_fleet import CPU_GROUP, SYSTEM_GROUP
 
 NODE_GROUP = "ultracluster/node-group"
 """Label of a node: its group in the environment file, for UltraServers without the number of the block."""
@@ -14,6 +16,9 @@ TEAM = "ultracluster/team"
 
 SYSTEM = SYSTEM_GROUP
 """Value of NODE_GROUP on system nodes, the CPU nodes for the cluster's own software."""
+
+CPU = CPU_GROUP
+"""Value of NODE_GROUP on the CPU nodes for pods of teams."""
 
 GPU = "nvidia.com/gpu"
 EFA = "vpc.amazonaws.com/efa"
@@ -37,10 +42,19 @@ FILE_SYSTEM_CLAIM = "training"
 GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
 GPU_TOLERATION = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
 
+SYSTEM_TAINT = {"key": "CriticalAddonsOnly", "value": "true", "effect": "NoSchedule"}
+"""Taint of system nodes: pods of teams do not run beside the operators. CoreDNS and AWS's CSI drivers tolerate it."""
+SYSTEM_TOLERATION = {"key": "CriticalAddonsOnly", "operator": "Exists"}
+
 
 def network_layer(number: int) -> str:
     """Label of a node that AWS's cloud provider sets: its switch in layer `number`, 1 the farthest from the node."""
     return f"topology.k8s.aws/network-node-layer-{number}"
+
+
+def on_system_nodes(*, selector: str = "nodeSelector", tolerations: str = "tolerations") -> dict[str, Any]:
+    """Helm values, or fields of a pod, that place it on the system nodes. The arguments are the keys of a chart."""
+    return {selector: {NODE_GROUP: SYSTEM}, tolerations: [dict(SYSTEM_TOLERATION)]}
 
 
 def team_group(team: str) -> str:

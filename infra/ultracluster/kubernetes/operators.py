@@ -11,6 +11,7 @@ from typing import Any
 from ultracluster.catalog.software import charts, manifests
 from ultracluster.config.eks import JobOperator
 from ultracluster.kubernetes.environment import REQUIRED_OPERATORS, EksEnvironment
+from ultracluster.kubernetes.labels import on_system_nodes
 from ultracluster.kubernetes.parts import Object, Objects, Release
 
 Values = dict[str, Any]
@@ -51,15 +52,18 @@ def operator_parts(environment: EksEnvironment, *, after: tuple[str, ...]) -> tu
 
 def operator_values(environment: EksEnvironment, operator: JobOperator) -> Values:
     """Values of one operator's chart."""
-    scheduler = environment.gang_scheduler
+    scheduler, place = environment.gang_scheduler, on_system_nodes()
+    if operator == "jobset":
+        return {"controller": place}
     if operator == "trainer":
         # JobSet has a release of its own
-        return {"jobset": {"install": False}, "dataCache": {"enabled": False, "lws": {"install": False}}}
+        without = {"jobset": {"install": False}, "dataCache": {"enabled": False, "lws": {"install": False}}}
+        return {"manager": place, **without}
     if operator == "leader_worker_set" and scheduler == "volcano":
-        return {"gangSchedulingManagement": {"schedulerProvider": "volcano"}}
+        return {**place, "gangSchedulingManagement": {"schedulerProvider": "volcano"}}
     if operator == "ray" and scheduler in BATCH_SCHEDULERS:
-        return {"batchScheduler": {"name": BATCH_SCHEDULERS[scheduler]}}
-    return {}
+        return {**place, "batchScheduler": {"name": BATCH_SCHEDULERS[scheduler]}}
+    return place
 
 
 def mpi_objects(kubernetes_version: str) -> Objects:
@@ -131,11 +135,12 @@ def _reference(kind: str) -> Values:
 
 
 def _installer_pod(kubernetes_version: str) -> Object:
-    """A pod with kubectl of the cluster's minor version. It runs without root, on a node without taints."""
+    """A pod with kubectl of the cluster's minor version. It runs without root, on a system node."""
     repository = MPI.installer_image.rpartition(":")[0]
     return {
         "serviceAccountName": INSTALLER,
         "restartPolicy": "OnFailure",
+        **on_system_nodes(),
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": NOBODY,

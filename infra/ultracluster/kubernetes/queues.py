@@ -1,8 +1,7 @@
 """Namespaces, access and queues of teams, as sets of objects that come and go with a team or a node group."""
 
 from ultracluster.config.eks import Team
-from ultracluster.config.node_groups import NodeGroup
-from ultracluster.kubernetes import kai, kueue, volcano
+from ultracluster.kubernetes import kai, kueue, kueue_elastic, volcano
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.parts import Object, Objects
 from ultracluster.kubernetes.quotas import PRIORITIES
@@ -22,6 +21,7 @@ def team_and_queue_objects(environment: EksEnvironment) -> tuple[Objects, ...]:
         *flavors,
         *_cohort(environment, flavors),
         *(part for team in environment.teams for part in _team(environment, team, flavors)),
+        *_elastic(environment),
     )
 
 
@@ -43,11 +43,12 @@ def _fleet(environment: EksEnvironment) -> tuple[Objects, ...]:
 def _flavors(environment: EksEnvironment) -> tuple[Objects, ...]:
     if environment.queue_manager != "kueue":
         return ()
-    return tuple(_flavor(environment, group) for group in environment.node_groups)
+    cpu = kueue.cpu_flavor(environment)
+    groups = (kueue.resource_flavor(environment, group) for group in environment.node_groups)
+    return tuple(map(_flavor, (*([cpu] if cpu else []), *groups)))
 
 
-def _flavor(environment: EksEnvironment, group: NodeGroup) -> Objects:
-    flavor = kueue.resource_flavor(environment, group)
+def _flavor(flavor: Object) -> Objects:
     return Objects(f"flavor-{flavor['metadata']['name']}".replace(".", "-"), (flavor,), after=("fleet-kueue",))
 
 
@@ -66,6 +67,24 @@ def _team(environment: EksEnvironment, team: Team, flavors: tuple[Objects, ...])
         Objects(namespace_set, (namespace(team),), retained=True),
         Objects(f"access-{team.name}", access(environment, team), after=(namespace_set, "fleet-view")),
         Objects(queue_set, _queues(environment, team), after=after_queue),
+    )
+
+
+def _elastic(environment: EksEnvironment) -> tuple[Objects, ...]:
+    """The teams' queues for Karpenter's nodes, after their flavors and their cohort."""
+    if environment.queue_manager != "kueue" or not environment.settings.karpenter:
+        return ()
+    fleet = (*kueue_elastic.elastic_flavors(), kueue_elastic.elastic_cohort(environment))
+    return (
+        Objects("flavors-elastic", fleet, after=("fleet-kueue",)),
+        *(
+            Objects(
+                f"kueue-elastic-{team.name}",
+                kueue_elastic.elastic_queues(environment, team),
+                after=(f"namespace-{team.name}", "flavors-elastic"),
+            )
+            for team in environment.teams
+        ),
     )
 
 

@@ -14,7 +14,7 @@ from ultracluster.catalog.software import charts
 from ultracluster.config.eks import JobOperator
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.kueue import device_class_mappings
-from ultracluster.kubernetes.labels import CLIQUE, GPU, HOSTNAME, TEAM, network_layer
+from ultracluster.kubernetes.labels import CLIQUE, GPU, HOSTNAME, TEAM, network_layer, on_system_nodes
 from ultracluster.kubernetes.parts import Release
 
 Values = dict[str, Any]
@@ -69,6 +69,7 @@ def kueue_values(environment: EksEnvironment) -> Values:
     """
     return {
         "controllerManager": {
+            **on_system_nodes(),
             "replicas": 2,
             "podDisruptionBudget": {"enabled": True, "minAvailable": 1},
             # because it manages pods, it caches all pods of the cluster
@@ -132,6 +133,7 @@ def volcano_values(environment: EksEnvironment) -> Values:
     The chart takes the scheduler's configuration as text, but the controller's as a mapping: it would quote text.
     """
     custom: Values = {
+        **on_system_nodes(selector="default_ns", tolerations="default_tolerations"),
         "scheduler_replicas": 2,
         "controller_replicas": 2,
         "admission_replicas": 2,
@@ -201,7 +203,8 @@ def kai_values() -> Values:
     The chart creates neither queues, which would have no limits, nor topologies: `kai.py` has both.
     """
     return {
-        "global": {"leaderElection": True},
+        # the operator passes both on to the schedulers and webhooks that it makes
+        "global": {"leaderElection": True, **on_system_nodes()},
         "operator": {"replicaCount": 2},
         "scheduler": {"placementStrategy": "binpack"},
         "defaultQueue": {"createDefaultQueue": False},

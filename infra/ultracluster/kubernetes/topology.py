@@ -3,6 +3,8 @@
 Source: EC2 User Guide, "Instance topology" (2026); EKS User Guide, "Use P6e-GB200 UltraServers with Amazon EKS" (2026).
 """
 
+from collections.abc import Mapping
+
 from ultracluster.catalog import InstanceType
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.labels import CLIQUE, HOSTNAME, network_layer
@@ -24,7 +26,7 @@ def levels(instance_type: InstanceType) -> tuple[str, ...]:
 def topology_name(instance_type: InstanceType) -> str:
     """Name of the Topology of all types with the same levels; at most 20 characters."""
     depth = instance_type.topology_depth
-    name = f"network-{depth}-layers" if depth else "hosts"
+    name = f"network-{depth}-layers" if depth else HOSTS
     return f"{name}-nvl" if instance_type.ultraserver_only else name
 
 
@@ -34,13 +36,17 @@ def preferred_level(instance_type: InstanceType) -> str | None:
     return shared[-1] if shared else None
 
 
+HOSTS = "hosts"
+"""Topology of nodes without known network layers. Its only level is the host name."""
+
+
 def topologies(environment: EksEnvironment) -> dict[str, tuple[str, ...]]:
     """Levels by the name of their Topology, for the instance types of the environment."""
     types = [group.hardware for group in environment.node_groups]
     return {topology_name(hardware): levels(hardware) for hardware in types}
 
 
-def topology_objects(environment: EksEnvironment, api_version: str) -> tuple[Object, ...]:
+def topology_objects(levels: Mapping[str, tuple[str, ...]], api_version: str) -> tuple[Object, ...]:
     """A Topology of `api_version` for each list of levels; Kueue's and KAI's have the same fields."""
     return tuple(
         {
@@ -49,5 +55,5 @@ def topology_objects(environment: EksEnvironment, api_version: str) -> tuple[Obj
             "metadata": {"name": name},
             "spec": {"levels": [{"nodeLabel": label} for label in labels]},
         }
-        for name, labels in topologies(environment).items()
+        for name, labels in levels.items()
     )

@@ -70,7 +70,7 @@ def gpu_node_user_data(
 
 
 def system_node_user_data(*, lustre: Lustre | None) -> str:
-    """User data of system nodes, which have no GPUs; their pods mount the file system too."""
+    """User data of system nodes and CPU nodes, which have no GPUs; their pods mount the file system too."""
     return _user_data({"kubelet": {"config": KUBELET}}, _scripts(None, lustre))
 
 

@@ -51,10 +51,13 @@ def _kubernetes(
 ) -> None:
     from ultracluster.stacks.eks_compute import EksComputeStack
     from ultracluster.stacks.eks_control_plane import EksControlPlaneStack
+    from ultracluster.stacks.eks_cpu_nodes import EksCpuNodesStack
     from ultracluster.stacks.platform import PlatformStack
 
     control_plane = EksControlPlaneStack(app, environment, settings=settings, network=network.network)
     EksComputeStack(app, environment, settings=settings, network=network.network, control_plane=control_plane)
+    if settings.cpu_nodes.count:
+        EksCpuNodesStack(app, environment, settings=settings, network=network.network, control_plane=control_plane)
     PlatformStack(
         app, environment, settings=settings, network=network.network, storage=storage, control_plane=control_plane
     )

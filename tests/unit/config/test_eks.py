@@ -157,4 +157,5 @@ def test_device_stacks_of_node_groups():
 
 
 def test_pods_take_addresses_of_the_node_subnet():
-    assert reading().environment.node_addresses == 2 * (1 + 30)
+    """Two accelerated nodes, and two CPU nodes with a third during an update."""
+    assert reading().environment.node_addresses == (2 + 3) * (1 + 30)
