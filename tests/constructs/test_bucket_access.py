@@ -9,6 +9,7 @@ from ultracluster.constructs.bucket_access import BucketAccess
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.references import WrongReference
+from ultracluster.errors import InvalidArgument
 
 
 def test_jobs_may_list_read_and_write_buckets_but_not_delete_objects(synth):
@@ -25,10 +26,12 @@ def test_jobs_may_list_read_and_write_buckets_but_not_delete_objects(synth):
     template = synth(fill)
     (policy,) = template.find_resources("AWS::IAM::ManagedPolicy").values()
     (key,) = template.find_resources("AWS::KMS::Key")
-    listing, objects, keys = policy["Properties"]["PolicyDocument"]["Statement"]
+    listing, read, written, keys = policy["Properties"]["PolicyDocument"]["Statement"]
     assert listing["Action"] == "s3:ListBucket"
-    assert "s3:PutObject" in objects["Action"]
-    assert len(objects["Resource"]) == 3
+    assert read["Action"] == "s3:GetObject"
+    assert "s3:PutObject" in written["Action"]
+    assert len(read["Resource"]) == 3
+    assert read["Resource"] == written["Resource"]
     assert keys["Resource"] == [{"Fn::GetAtt": [key, "Arn"]}]
     assert "Delete" not in str(policy)
 
@@ -42,6 +45,38 @@ def test_jobs_may_list_and_read_read_only_buckets_and_nothing_else(synth):
     listing, objects = policy["Properties"]["PolicyDocument"]["Statement"]
     assert (listing["Action"], listing["Resource"]) == ("s3:ListBucket", ["arn:aws:s3:::open-data"])
     assert (objects["Action"], objects["Resource"]) == ("s3:GetObject", ["arn:aws:s3:::open-data/*"])
+
+
+def test_a_role_with_a_prefix_reads_everything_and_writes_below_the_prefix(synth):
+    def fill(stack):
+        role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("pods.eks.amazonaws.com"))
+        bucket = TrainingBucket(stack, "Data", settings=Bucket(existing="data"))
+        BucketAccess(stack, "Access", buckets=[bucket], role=role, prefix="teams/research/")
+
+    (policy,) = synth(fill).find_resources("AWS::IAM::ManagedPolicy").values()
+    listing, read, written = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert read["Resource"] == ["arn:aws:s3:::data/*"]
+    assert written["Resource"] == ["arn:aws:s3:::data/teams/research/*"]
+    assert not {"s3:PutObject"} & {listing["Action"], read["Action"]}
+
+
+def test_keys_are_used_through_s3_only(synth):
+    def fill(stack):
+        role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("pods.eks.amazonaws.com"))
+        bucket = TrainingBucket(stack, "Data", settings=Bucket(), key=DataKey(stack, "Key", description="Data"))
+        BucketAccess(stack, "Access", buckets=[bucket], role=role)
+
+    (policy,) = synth(fill).find_resources("AWS::IAM::ManagedPolicy").values()
+    keys = policy["Properties"]["PolicyDocument"]["Statement"][-1]
+    assert keys["Condition"] == {"StringEquals": {"kms:ViaService": "s3.us-east-2.amazonaws.com"}}
+
+
+@pytest.mark.parametrize("prefix", ["/teams/research/", "teams/research", "/"])
+def test_a_prefix_that_would_match_other_keys_is_refused(prefix):
+    stack = cdk.Stack(cdk.App(), "stack")
+    role = iam.Role.from_role_name(stack, "Role", "Jobs")
+    with pytest.raises(InvalidArgument, match="Pass a prefix such as"):
+        BucketAccess(stack, "Access", buckets=[], role=role, prefix=prefix)
 
 
 @pytest.mark.parametrize("wrong", [None, "arn:aws:iam::111122223333:role/Jobs"])

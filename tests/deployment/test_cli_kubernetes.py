@@ -130,7 +130,7 @@ def changed_and_new_teams_get_their_queues(cli, staging_changed):
 def storage_removed_from_the_file_is_removed_from_the_cluster(cli):
     claims = cli.running.kubernetes(cluster(cli)["arn"])["objects"]
     kept = {item["metadata"]["name"] for item in claims if item["kind"] == "PersistentVolumeClaim"}
-    assert kept == {"datasets-bucket"}
+    assert kept == {"datasets-bucket", "datasets-team"}
 
 
 def insufficient_capacity_rolls_back_and_leaves_the_other_nodes_alone(cli, staging_joined):

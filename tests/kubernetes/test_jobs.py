@@ -181,6 +181,31 @@ def test_mounts_and_volumes_match():
         assert mounts == {volume["name"] for volume in template(objects)["spec"]["volumes"]}
 
 
+def test_a_job_runs_as_the_user_that_owns_the_team_s_folder():
+    teams = ({**TEAMS[0], "user": "2001:2002"}, TEAMS[1])
+    spec = template(example_job(fleet_file(teams=teams), "pretrain", 8))["spec"]
+    assert spec["securityContext"] == {"runAsUser": 2001, "runAsGroup": 2002}
+    variables = {entry["name"]: entry["value"] for entry in spec["containers"][0]["env"]}
+    assert (variables["HOME"], variables["LOGNAME"]) == ("/scratch", "pretrain")
+    assert "securityContext" not in template(example_job(fleet_file(teams=teams), "research", 8))["spec"]
+
+
+def test_a_job_mounts_the_linked_folders_that_slurm_nodes_have():
+    links = [{"path": "/datasets", "bucket": "datasets", "import_events": ["new"]}]
+    file = fleet_file().model_dump()
+    file["storage"] = {
+        "buckets": {"datasets": {}},
+        "lustre": {**file["storage"]["lustre"], "links": links},
+    }
+    objects = example_job(Environment.model_validate(file), "pretrain", 8)
+    assert {mount["name"]: mount["mountPath"] for mount in container(objects)["volumeMounts"]} == {
+        "training": "/fsx",
+        "datasets-link": "/fsx/datasets",
+        "shared-memory": "/dev/shm",  # noqa: S108 - NCCL uses this path
+        "scratch": "/scratch",
+    }
+
+
 @pytest.mark.parametrize("operators", OPERATORS[1:])
 def test_a_job_set_restarts_all_its_pods_together(operators):
     """A failed pod fails its Job, and the JobSet restarts all Jobs."""

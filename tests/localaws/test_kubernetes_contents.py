@@ -198,3 +198,38 @@ def test_every_custom_resource_of_the_platform_comes_with_a_chart() -> None:
     assert upstream
     assert upstream <= of_charts
     assert not of_charts & BUILT_IN_GROUPS
+
+
+@pytest.mark.parametrize(
+    ("manifest", "changed", "reason"),
+    [
+        (
+            thing("PersistentVolume", spec={"csi": {"driver": "d", "volumeHandle": "a"}, "mountOptions": ["ro"]}),
+            {"csi": {"driver": "d", "volumeHandle": "b"}},
+            "spec.persistentvolumesource is immutable",
+        ),
+        (
+            thing("PersistentVolumeClaim", spec={"volumeName": "a"}),
+            {"volumeName": "b"},
+            "spec is immutable after creation",
+        ),
+        (
+            thing("Job", api="batch/v1", spec={"template": {"spec": {"restartPolicy": "Never"}}}),
+            {"template": {"spec": {"restartPolicy": "OnFailure"}}},
+            "field is immutable",
+        ),
+    ],
+)
+def test_fields_that_the_api_server_keeps_are_not_changed(
+    manifest: Manifest, changed: dict[str, Any], reason: str
+) -> None:
+    kubernetes = Kubernetes()
+    kubernetes.apply([manifest])
+    with pytest.raises(Rejected, match=reason):
+        kubernetes.apply([{**manifest, "spec": {**manifest["spec"], **changed}}])
+    assert kubernetes.view()["objects"] == [manifest]
+    other = {**manifest, "spec": {**manifest["spec"], "mountOptions": ["rw"]}}
+    kubernetes.apply([other])
+    assert kubernetes.view()["objects"] == [other]
+    kubernetes.delete([manifest])
+    kubernetes.apply([{**manifest, "spec": changed}])

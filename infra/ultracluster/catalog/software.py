@@ -82,6 +82,9 @@ manifests: dict[str, Manifest] = {
     for name, entry in _SOFTWARE["manifests"].items()
 }
 
+images: dict[str, str] = _SOFTWARE["images"]
+"""Images that Jobs of the platform use, by purpose."""
+
 
 def release_source(chart: Chart, mirror: str | None = None) -> ReleaseSource:
     """Source of `chart`: its own repository, or `mirror`, an `oci://` prefix that keeps chart names."""

@@ -149,6 +149,8 @@ class Team(Settings):
     """Whether the team's jobs may borrow idle GPUs."""
     members: Many[RoleArn] = ()
     """IAM roles that may run jobs in the namespace."""
+    user: Annotated[str, text(r"^[1-9]\d{0,9}:[1-9]\d{0,9}$", "UID:GID such as 2001:2001, without root")] | None = None
+    """UID:GID that owns the team's folders and that printed jobs run as. Without it any user of its pods may write."""
 
     @property
     def quotas(self) -> dict[str, int]:

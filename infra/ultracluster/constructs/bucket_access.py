@@ -11,16 +11,22 @@ from constructs import Construct
 from ultracluster.constructs.acknowledgements import wildcards
 from ultracluster.constructs.buckets import TrainingBucket, encryption_key
 from ultracluster.constructs.endpoints import read_statements
+from ultracluster.constructs.names import REGION
 from ultracluster.constructs.references import bucket_reference, expect_list, key_arn, role_object
 from ultracluster.constructs.roles import managed_policy
+from ultracluster.errors import InvalidArgument
 
-OBJECT_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+READ_ACTION = "s3:GetObject"
+WRITE_ACTIONS = ("s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
 
 
 class BucketAccess(Construct):
     """Managed policies that let `role` list, read and write `buckets`, without deleting objects.
 
-    The role may also list and read `read_only` buckets, by name. Raises WrongReference.
+    With `prefix`, which ends with a slash, it may write only objects whose keys start so. It may use the keys of the
+    buckets only through S3. The role may also list and read `read_only` buckets, by name.
+
+    Raises InvalidArgument, WrongReference.
     """
 
     def __init__(
@@ -31,30 +37,37 @@ class BucketAccess(Construct):
         buckets: Sequence[IBucketRef],
         role: IRoleRef,
         read_only: Sequence[str] = (),
+        prefix: str = "",
     ) -> None:
         super().__init__(scope, id)
         expect_list(read_only, "read_only")
+        if prefix.startswith("/") or (prefix and not prefix.endswith("/")):
+            raise InvalidArgument(f"prefix is {prefix!r}. Pass a prefix such as teams/research/")
         role = role_object(role)
         if buckets:
-            self._read_write(buckets, role)
+            self._read_write(buckets, role, prefix)
         if read_only:
             statements = read_statements(read_only)
             accepted = wildcards(self, statements[-1]["Resource"], "buckets that the environment only reads")
             managed_policy(self, "ReadOnly", roles=[role], statements=statements, accepted=accepted)
 
-    def _read_write(self, buckets: Sequence[IBucketRef], role: IRoleRef) -> None:
+    def _read_write(self, buckets: Sequence[IBucketRef], role: IRoleRef, prefix: str) -> None:
         stack = Stack.of(self)
         arns = [_arn_in(stack, bucket) for bucket in buckets]
         objects = [f"{arn}/*" for arn in arns]
+        written = [f"{arn}/{prefix}*" for arn in arns]
         statements: list[dict[str, Any]] = [
             {"Action": "s3:ListBucket", "Resource": arns},
-            {"Action": list(OBJECT_ACTIONS), "Resource": objects},
+            {"Action": READ_ACTION, "Resource": objects},
+            {"Action": list(WRITE_ACTIONS), "Resource": written},
         ]
         keys = [key for key in map(encryption_key, buckets) if key]
         if key_arns := list(dict.fromkeys(map(key_arn, keys))):
-            statements.append({"Action": ["kms:Decrypt", "kms:GenerateDataKey"], "Resource": key_arns})
+            through_s3 = {"StringEquals": {"kms:ViaService": f"s3.{REGION}.amazonaws.com"}}
+            actions = ["kms:Decrypt", "kms:GenerateDataKey"]
+            statements.append({"Action": actions, "Resource": key_arns, "Condition": through_s3})
         reason = "objects of the environment's own buckets, whose keys the jobs choose"
-        accepted = wildcards(self, objects, reason)
+        accepted = wildcards(self, [*objects, *written], reason)
         managed_policy(self, "Policy", roles=[role], statements=statements, accepted=accepted)
 
 

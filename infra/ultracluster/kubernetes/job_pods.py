@@ -13,10 +13,10 @@ from ultracluster.config.eks import Scheduler, Team
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.kubernetes import kai, kueue, volcano
 from ultracluster.kubernetes.environment import EksEnvironment
+from ultracluster.kubernetes.folders import lustre_mounts
 from ultracluster.kubernetes.labels import (
     EFA,
     EFA_CLASS,
-    FILE_SYSTEM_CLAIM,
     GPU,
     GPU_CLASS,
     GPU_TOLERATION,
@@ -91,6 +91,7 @@ def pod(job: Job, main_address: str, *, rank: str) -> Object:
             "restartPolicy": "Never",
             "nodeSelector": {NODE_GROUP: job.group.name},
             "tolerations": [dict(GPU_TOLERATION)],
+            **_security_context(job),
             **_pod_claims(job),
             "containers": [_container(job, main_address, rank)],
             "volumes": _volumes(job),
@@ -115,7 +116,7 @@ def _pod_annotations(job: Job) -> dict[str, str]:
 def _container(job: Job, main_address: str, rank: str) -> Object:
     lustre = job.environment.storage.lustre
     script = f"{lustre.mount_path}/{SCRIPT}" if lustre else SCRIPT
-    variables = {**training_environment(job.group.hardware), "MASTER_ADDR": main_address}
+    variables = {**training_environment(job.group.hardware), **_user_environment(job), "MASTER_ADDR": main_address}
     return {
         "name": "train",
         "image": job.image,
@@ -131,17 +132,35 @@ def _container(job: Job, main_address: str, rank: str) -> Object:
         "env": [{"name": name, "value": value} for name, value in variables.items()],
         "resources": _resources(job),
         "volumeMounts": [
-            *([{"name": FILE_SYSTEM_CLAIM, "mountPath": lustre.mount_path}] if lustre else []),
+            *({"name": claim, "mountPath": path} for claim, path in _file_system_mounts(job)),
             {"name": "shared-memory", "mountPath": "/dev/shm"},  # noqa: S108 - NCCL uses this path
             {"name": "scratch", "mountPath": SCRATCH},
         ],
     }
 
 
+def _file_system_mounts(job: Job) -> tuple[tuple[str, str], ...]:
+    """Claims of the file system with the paths where pods mount them: the team's folder, and linked folders in it."""
+    lustre = job.environment.storage.lustre
+    return lustre_mounts(lustre) if lustre else ()
+
+
+def _security_context(job: Job) -> Object:
+    """The team's user, which owns its folders."""
+    if job.team.user is None:
+        return {}
+    user, group = map(int, job.team.user.split(":"))
+    return {"securityContext": {"runAsUser": user, "runAsGroup": group}}
+
+
+def _user_environment(job: Job) -> dict[str, str]:
+    """A name and a home for the team's user, which has no entry in the /etc/passwd of the image."""
+    return {"HOME": SCRATCH, "LOGNAME": job.team.name} if job.team.user else {}
+
+
 def _volumes(job: Job) -> list[Object]:
-    claim = {"name": FILE_SYSTEM_CLAIM, "persistentVolumeClaim": {"claimName": FILE_SYSTEM_CLAIM}}
     return [
-        *([claim] if job.environment.storage.lustre else []),
+        *({"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim, _ in _file_system_mounts(job)),
         {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
         {"name": "scratch", "emptyDir": {}},
     ]

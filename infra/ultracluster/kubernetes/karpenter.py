@@ -227,8 +227,8 @@ def _node_class(
     spec = {
         "amiSelectorTerms": [{"alias": f"al2023@{_ami_release(environment.kubernetes_version)}"}],
         "blockDeviceMappings": [{"deviceName": "/dev/xvda", "ebs": volume}],
-        # hop limit 2, as for the static fleet: pods read instance metadata
-        "metadataOptions": {"httpEndpoint": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 2},
+        # hop limit 1, as for the static fleet: no pod takes the role of its node
+        "metadataOptions": {"httpEndpoint": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 1},
         "role": resources.node_role_name,
         "securityGroupSelectorTerms": [{"id": group} for group in security_groups],
         "subnetSelectorTerms": [{"id": subnet} for subnet in subnets],

@@ -37,7 +37,7 @@ CHANNEL_CLASS = "compute-domain-default-channel.nvidia.com"
 """Device classes that pods claim from: GPUs, EFA devices and channels of a ComputeDomain, NVLink between instances."""
 
 FILE_SYSTEM_CLAIM = "training"
-"""Claim of the environment's file system in each team's namespace."""
+"""Claim of a team's folder of the file system, in the team's namespace."""
 
 GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
 GPU_TOLERATION = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}

@@ -1,104 +1,125 @@
-"""Persistent volumes and claims of the file system and the buckets, for each team.
+"""Volumes and claims of each team: its folders of the file system, and its prefix of each bucket.
 
-A volume binds to one claim, so each team has volumes of its own for the same storage. Pods of several teams can mount
-the same file system on a node: the FSx CSI driver does not stage volumes and tells them apart by their mount path.
+What a pod mounts is what its team may reach: a team can neither create volumes nor change the folder that one mounts.
+Pods of several teams can mount the same file system on a node: the FSx CSI driver does not stage volumes and tells
+them apart by their mount path.
 
 Source: aws-fsx-csi-driver 1.9, static provisioning and node service; mountpoint-s3-csi-driver 2.7, CONFIGURATION.md.
 """
 
+from ultracluster.config.eks import Team
+from ultracluster.kubernetes.claims import file_system_claim, volume_and_claim, volume_name
 from ultracluster.kubernetes.deployed import DeployedResources, FileSystem
 from ultracluster.kubernetes.environment import EksEnvironment
+from ultracluster.kubernetes.folders import (
+    before_jobs,
+    folder_objects,
+    link_claim,
+    link_folder,
+    link_folder_job,
+    own_folder_job,
+    team_folder,
+    team_links,
+    team_prefix,
+)
 from ultracluster.kubernetes.labels import FILE_SYSTEM_CLAIM
 from ultracluster.kubernetes.parts import Object, Objects
 
-FILE_SYSTEM_OPTIONS = ["relatime", "flock"]
-"""Mount options that FSx advises. Access times stay, because tasks that release files use them.
-
-Whether a mount uses EFA or TCP depends on the node.
-"""
-
-NOMINAL_SIZE = "1200Gi"
-"""Size of every volume. Kubernetes requires one but does not use it here, and does not let these claims grow."""
-
 
 def volumes(environment: EksEnvironment, deployed: DeployedResources) -> tuple[Objects, ...]:
-    """A volume and its claim for each team and each file system or bucket. Deleting them does not delete data."""
-    return tuple(
-        Objects(f"volume-{claim}.{team.name}", items, after=(f"namespace-{team.name}",))
-        for team in environment.teams
-        for claim, items in _claims(environment, team.name, deployed).items()
-    )
+    """A set for each team and each folder or bucket. Deleting one deletes no data."""
+    file_system = deployed.file_system
+    folders = (folder_objects(environment, file_system),) if file_system else ()
+    return (*folders, *(part for team in environment.teams for part in _of_team(environment, team, deployed)))
 
 
 def bucket_claim(key: str) -> str:
-    """Name of the claim of bucket `key` of the environment file, in each team's namespace."""
+    """Name of the read-only claim of all of bucket `key` of the environment file, in each team's namespace."""
     return f"{key}-bucket"
 
 
-def _claims(environment: EksEnvironment, team: str, deployed: DeployedResources) -> dict[str, tuple[Object, Object]]:
-    claims = {}
-    if deployed.file_system:
-        claims[FILE_SYSTEM_CLAIM] = _file_system(environment, team, deployed.file_system)
-    return claims | {bucket_claim(key): _bucket(environment, team, key, name) for key, name in deployed.buckets.items()}
+def prefix_claim(key: str) -> str:
+    """Name of the claim of a team's prefix in bucket `key`, in the team's namespace."""
+    return f"{key}-team"
 
 
-def _file_system(environment: EksEnvironment, team: str, file_system: FileSystem) -> tuple[Object, Object]:
-    source = {
-        "driver": "fsx.csi.aws.com",
-        "volumeHandle": file_system.file_system_id,
-        "volumeAttributes": {"dnsname": file_system.dns_name, "mountname": file_system.mount_name},
-    }
-    return _volume_and_claim(environment, team, FILE_SYSTEM_CLAIM, source, FILE_SYSTEM_OPTIONS)
+def _of_team(environment: EksEnvironment, team: Team, deployed: DeployedResources) -> list[Objects]:
+    namespace = (f"namespace-{team.name}",)
+    folders = _folders(environment, team, deployed.file_system) if deployed.file_system else {}
+    return [
+        *(
+            Objects(_set_name(claim, team), items, after=(*namespace, *before_jobs(environment)))
+            for claim, items in folders.items()
+        ),
+        *(
+            Objects(_set_name(bucket_claim(key), team), _bucket(environment, team, key, name), after=namespace)
+            for key, name in deployed.buckets.items()
+        ),
+    ]
 
 
-def _bucket(environment: EksEnvironment, team: str, key: str, bucket: str) -> tuple[Object, Object]:
-    """A bucket: any user of a pod can read it and write new objects, but cannot delete or overwrite objects.
+def _set_name(claim: str, team: Team) -> str:
+    return f"volume-{claim}.{team.name}"
 
-    The volume's name is its handle, because Kubernetes treats volumes with the same handle as one.
+
+def _folders(environment: EksEnvironment, team: Team, file_system: FileSystem) -> dict[str, tuple[Object, ...]]:
+    """Objects by claim. A folder that only receives objects from S3 is shared by all teams, and read-only."""
+    lustre = environment.storage.lustre
+    if lustre is None:
+        return {}
+    own = file_system_claim(environment, team.name, FILE_SYSTEM_CLAIM, file_system, folder=team_folder(team.name))
+    found: dict[str, tuple[Object, ...]] = {FILE_SYSTEM_CLAIM: (own_folder_job(environment, team, lustre), *own)}
+    for link in team_links(lustre):
+        claim = link_claim(link)
+        mounted = file_system_claim(
+            environment,
+            team.name,
+            claim,
+            file_system,
+            folder=link_folder(link, team.name),
+            read_only=not link.export_events,
+        )
+        jobs = (link_folder_job(environment, team, link),) if link.export_events else ()
+        found[claim] = (*jobs, *mounted)
+    return found
+
+
+def _bucket(environment: EksEnvironment, team: Team, key: str, bucket: str) -> tuple[Object, ...]:
+    """A team's prefix of a bucket, to which it adds objects, and the whole bucket, which it only reads.
+
+    Mountpoint neither deletes nor overwrites objects. It uses the role of the pod that mounts the volume, and then it
+    cannot ask the instance for its bandwidth: without a figure it expects 10 Gbps. The driver takes the Region of
+    `region` for STS too.
     """
-    claim = bucket_claim(key)
+    common = [f"region {environment.region}", "allow-other", f"maximum-throughput-gbps {_gbps(environment, team)}"]
+    own = [*common, f"prefix {team_prefix(team.name)}", *_owner(team)]
+    return (
+        *_mountpoint(environment, team, bucket_claim(key), bucket, [*common, "read-only"]),
+        *_mountpoint(environment, team, prefix_claim(key), bucket, own),
+    )
+
+
+def _mountpoint(
+    environment: EksEnvironment, team: Team, claim: str, bucket: str, options: list[str]
+) -> tuple[Object, Object]:
+    """The volume's name is its handle, because Kubernetes treats volumes with the same handle as one."""
     source = {
         "driver": "s3.csi.aws.com",
-        "volumeHandle": _volume_name(environment, team, claim),
-        "volumeAttributes": {"bucketName": bucket},
+        "volumeHandle": volume_name(environment, team.name, claim),
+        "volumeAttributes": {"bucketName": bucket, "authenticationSource": "pod"},
     }
-    options = [f"region {environment.region}", "allow-other"]
-    return _volume_and_claim(environment, team, claim, source, options)
+    return volume_and_claim(environment, team.name, claim, source, options)
 
 
-def _volume_and_claim(
-    environment: EksEnvironment, team: str, claim_name: str, source: Object, options: list[str]
-) -> tuple[Object, Object]:
-    """A volume and the only claim that can bind to it."""
-    name = _volume_name(environment, team, claim_name)
-    volume = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name},
-        "spec": {
-            "accessModes": ["ReadWriteMany"],
-            "capacity": {"storage": NOMINAL_SIZE},
-            "claimRef": {"namespace": team, "name": claim_name},
-            "csi": source,
-            "mountOptions": options,
-            "persistentVolumeReclaimPolicy": "Retain",
-            "storageClassName": "",
-        },
-    }
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": claim_name, "namespace": team},
-        "spec": {
-            "accessModes": ["ReadWriteMany"],
-            "resources": {"requests": {"storage": NOMINAL_SIZE}},
-            "storageClassName": "",
-            "volumeName": name,
-        },
-    }
-    return volume, claim
+def _owner(team: Team) -> list[str]:
+    """Owner and modes. Without them, files belong to Mountpoint's own user and no other user can write."""
+    if team.user is None:
+        return ["dir-mode 777", "file-mode 666"]
+    user, group = team.user.split(":")
+    return [f"uid {user}", f"gid {group}", "dir-mode 770", "file-mode 660"]
 
 
-def _volume_name(environment: EksEnvironment, team: str, claim: str) -> str:
-    """Name of a volume, unique in the cluster: no name of a claim or a team has a dot."""
-    return f"{environment.name}-{claim}.{team}"
+def _gbps(environment: EksEnvironment, team: Team) -> int:
+    """Bandwidth that Mountpoint may use: network card 0, where pods have their addresses, of the fastest node."""
+    groups = (group for group, _ in environment.quotas(team))
+    return max(group.hardware.network_cards[0].gbps for group in groups)

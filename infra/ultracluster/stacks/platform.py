@@ -17,6 +17,7 @@ from ultracluster.kubernetes import labels
 from ultracluster.kubernetes.addons import ClusterAddon, cluster_addons
 from ultracluster.kubernetes.deployed import DeployedResources, FileSystem, KarpenterResources
 from ultracluster.kubernetes.environment import EksEnvironment
+from ultracluster.kubernetes.folders import team_prefix
 from ultracluster.kubernetes.order import ordered_parts
 from ultracluster.kubernetes.parts import Objects, Release
 from ultracluster.stacks.base import EnvironmentStack, node_tags
@@ -25,10 +26,9 @@ from ultracluster.stacks.storage import StorageStack
 
 DNS_ADDON = "coredns"
 FILE_SYSTEM_ADDON = "aws-fsx-csi-driver"
-BUCKETS_ADDON = "aws-mountpoint-s3-csi-driver"
 
 JOB_ACCOUNT = "default"
-"""Service account of a team's namespace whose pods may use the buckets."""
+"""Service account of a team's namespace whose pods have the team's role."""
 
 
 class PlatformStack(EnvironmentStack):
@@ -51,7 +51,7 @@ class PlatformStack(EnvironmentStack):
         self._environment, self._settings, self._network = environment, settings, network
         self._storage, self._cluster = storage, control_plane.cluster
         self._access_entries()
-        self._bucket_role = self._create_bucket_role()
+        self._create_team_roles()
         nodes = self._cluster.add_system_nodes(
             settings.system_nodes,
             role=control_plane.node_role,
@@ -136,31 +136,51 @@ class PlatformStack(EnvironmentStack):
             cluster_security_group_id=network.cluster_security_group_id,
         )
 
-    def _create_bucket_role(self) -> iam.Role | None:
-        """The role of the teams' jobs, and of the CSI driver that mounts buckets for them."""
-        read_only = self._environment.storage.read_only_buckets
-        if not self._storage.buckets and not read_only:
-            return None
-        pods = iam.ServicePrincipal(PODS).with_session_tags()
-        role = iam.Role(self, "BucketRole", assumed_by=pods, description="Pods that use the buckets")
-        buckets = list(self._storage.buckets.values())
-        BucketAccess(self, "BucketAccess", buckets=buckets, role=role, read_only=read_only)
+    def _create_team_roles(self) -> None:
+        """A role for the jobs of each team, in a cluster with buckets.
+
+        Only pods of the team's namespace may assume it, as the tags say that EKS Pod Identity adds to each session.
+        Mountpoint uses it too, because it mounts a bucket for the pod that asks for it.
+
+        Source: EKS User Guide, "Create IAM role with trust policy required by EKS Pod Identity" (2026).
+        """
+        buckets, read_only = list(self._storage.buckets.values()), self._environment.storage.read_only_buckets
+        if not buckets and not read_only:
+            return
         for team in self._settings.teams:
-            eks.CfnPodIdentityAssociation(
+            tags = {
+                "eks-cluster-arn": self._cluster.cluster_arn,
+                "kubernetes-namespace": team.name,
+                "kubernetes-service-account": JOB_ACCOUNT,
+            }
+            role = service_role(
+                self,
+                f"TeamRole-{team.name}",
+                service=PODS,
+                description=f"Pods of team {team.name}",
+                conditions={"StringEquals": {f"aws:RequestTag/{tag}": value for tag, value in tags.items()}},
+            )
+            access = BucketAccess(
+                self,
+                f"TeamAccess-{team.name}",
+                buckets=buckets,
+                role=role,
+                read_only=read_only,
+                prefix=team_prefix(team.name),
+            )
+            association = eks.CfnPodIdentityAssociation(
                 self,
                 f"Jobs-{team.name}",
                 cluster_name=self._cluster.cluster_name,
                 namespace=team.name,
                 service_account=JOB_ACCOUNT,
-                role_arn=role.role_arn,
+                role_arn=role.attr_arn,
             )
-        return role
+            association.node.add_dependency(access)
 
     def _addon(self, addon: ClusterAddon) -> EksAddon:
         name, account = addon.addon.name, addon.addon.service_account
         roles: dict[str, Role] = {}
-        if account and name == BUCKETS_ADDON and self._bucket_role:
-            roles[account] = self._bucket_role.role_arn
         if account and name == FILE_SYSTEM_ADDON:
             roles[account] = self._fsx_csi_role()
         return self._cluster.add_addon(name, configuration=addon.configuration, pod_roles=roles, scope=self)

@@ -35,6 +35,15 @@ PRUNED = frozenset(
         *("Service", "StatefulSet"),
     }
 )
+_CLAIM = "spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName"
+IMMUTABLE: Mapping[tuple[str, str], Mapping[str, str]] = {
+    ("v1", "PersistentVolume"): {
+        "csi": "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation"
+    },
+    ("v1", "PersistentVolumeClaim"): dict.fromkeys(("accessModes", "storageClassName", "volumeName"), _CLAIM),
+    ("batch/v1", "Job"): {"template": "spec.template: Invalid value: field is immutable"},
+}
+"""Fields of the spec that an update cannot change, with the API server's reason."""
 
 
 class Rejected(Exception):
@@ -119,6 +128,7 @@ class Kubernetes:
         namespaces, groups = set(self.namespaces), self._groups()
         for manifest in manifests:
             _check(manifest, namespaces, groups)
+            _check_immutable(self.objects.get(key_of(manifest)), manifest)
             namespaces |= {_namespace_name(manifest)} - {""}
             if manifest["kind"] == "CustomResourceDefinition":
                 groups = groups | {manifest["spec"]["group"]}
@@ -207,6 +217,18 @@ def _check(manifest: Manifest, namespaces: set[str], groups: frozenset[str]) -> 
     if slash and group not in groups:
         words = "ensure CRDs are installed first"
         raise Rejected(f'no matches for kind "{key.kind}" in version "{key.api_version}": {words}')
+
+
+def _check_immutable(stored: Manifest | None, manifest: Manifest) -> None:
+    """Raise Rejected when the object changes a field that the API server keeps for the life of the object.
+
+    Source: Kubernetes 1.35, pkg/apis/core/validation (PersistentVolume, PersistentVolumeClaim) and batch (Job).
+    """
+    fields = IMMUTABLE.get((manifest["apiVersion"], manifest["kind"]), {}) if stored else {}
+    for name, reason in fields.items():
+        if stored and stored["spec"].get(name) != manifest["spec"].get(name):
+            kind, called = manifest["kind"], manifest["metadata"]["name"]
+            raise Rejected(f'The {kind} "{called}" is invalid: {reason}')
 
 
 def _namespace_name(manifest: Manifest) -> str:
