@@ -41,7 +41,7 @@ from ultracluster.constructs.references import (
 from ultracluster.constructs.roles import service_role
 from ultracluster.errors import InvalidArgument, UltraclusterError
 from ultracluster.kubernetes.labels import GPU_TAINT, NODE_GROUP
-from ultracluster.nodes.eks import ClusterEndpoint, gpu_node_user_data, system_node_user_data
+from ultracluster.nodes.eks import ClusterEndpoint, cpu_node_user_data, gpu_node_user_data, system_node_user_data
 
 if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -216,7 +216,9 @@ class KubernetesCluster(Construct):
         `scope` defaults to the cluster.
         """
         scope = scope or self
-        template = _cpu_template(scope, "SystemTemplate", SYSTEM_VOLUME_GIB, security_groups, lustre, tags)
+        template = _cpu_template(
+            scope, "SystemTemplate", SYSTEM_VOLUME_GIB, security_groups, system_node_user_data(lustre=lustre), tags
+        )
         return SystemNodeGroup(
             scope,
             "System",
@@ -240,7 +242,9 @@ class KubernetesCluster(Construct):
     ) -> CpuNodeGroup:
         """Adds CPU nodes for pods of teams, with a launch template and no taint. `scope` defaults to the cluster."""
         scope = scope or self
-        template = _cpu_template(scope, "CpuTemplate", CPU_VOLUME_GIB, security_groups, lustre, tags)
+        template = _cpu_template(
+            scope, "CpuTemplate", CPU_VOLUME_GIB, security_groups, cpu_node_user_data(lustre=lustre), tags
+        )
         return CpuNodeGroup(
             scope,
             "Cpu",
@@ -292,7 +296,7 @@ def _cpu_template(
     id: str,
     volume_gib: int,
     security_groups: Sequence[SecurityGroup],
-    lustre: Lustre | None,
+    user_data: str,
     tags: Mapping[str, str] | None,
 ) -> CpuLaunchTemplate:
     return CpuLaunchTemplate(
@@ -301,7 +305,7 @@ def _cpu_template(
         control_plane="eks",
         security_groups=security_groups,
         root_volume_gib=volume_gib,
-        user_data=system_node_user_data(lustre=lustre),
+        user_data=user_data,
         tags=tags,
     )
 

@@ -73,7 +73,7 @@ class NodeScripts(Construct):
                 "scriptLocation": self._objects[step.name].s3_object_url,
                 "checksum": step.script.checksum,
             },
-            "onError": on_error,
+            "onError": on_error if step.required else "CONTINUE",
             "executionPolicy": _POLICIES[step.frequency],
         }
         return {**action, "arguments": list(step.arguments)} if step.arguments else action

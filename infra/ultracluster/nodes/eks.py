@@ -1,7 +1,6 @@
-"""User data of EKS nodes: nodeadm's NodeConfig, and scripts for locked memory, huge pages and Lustre.
+"""User data of EKS nodes: nodeadm's NodeConfig, and steps for locked memory, huge pages and Lustre.
 
-nodeadm reads NodeConfig parts before cloud-init runs, and starts containerd and the kubelet after it. A script that
-fails therefore does not keep a node out of the cluster: cloud-init reports it in its log, the journal and the console.
+nodeadm reads NodeConfig parts before cloud-init runs, and starts containerd and the kubelet after it.
 
 Good defaults of the image stay: images are pulled in parallel, nodes shut down gracefully from Kubernetes 1.34 on, and
 the EFA device plugin aligns EFA devices with GPUs by itself, so the topology manager stays off.
@@ -20,8 +19,10 @@ from ultracluster.catalog import InstanceType, Interface
 from ultracluster.catalog.eks import HUGE_PAGES_2MI
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.storage import Lustre
-from ultracluster.nodes.lustre import prepare_lustre_client
+from ultracluster.nodes.eks_boot import guarded, unguarded
+from ultracluster.nodes.lustre import prepare_client_steps
 from ultracluster.nodes.mime import Part, multipart, shell_script
+from ultracluster.nodes.steps import Step
 
 NODE_CONFIG = "application/node.eks.aws"
 """Content type of a part that nodeadm reads."""
@@ -66,54 +67,30 @@ def gpu_node_user_data(
     if cluster:
         spec["cluster"] = _cluster(cluster)
         spec["kubelet"]["flags"] = _registration_flags(labels, taint)
-    return _user_data(spec, _scripts(group.hardware, lustre))
+    return _user_data(spec, guarded(_steps(group.hardware, lustre)))
 
 
 def system_node_user_data(*, lustre: Lustre | None) -> str:
-    """User data of system nodes and CPU nodes, which have no GPUs; their pods mount the file system too."""
-    return _user_data({"kubelet": {"config": KUBELET}}, _scripts(None, lustre))
+    """User data of system nodes, which have no GPUs; their pods mount the file system too.
+
+    They join even if a step fails: without them nothing in the cluster runs.
+    """
+    return _user_data({"kubelet": {"config": KUBELET}}, unguarded(_steps(None, lustre)))
+
+
+def cpu_node_user_data(*, lustre: Lustre | None) -> str:
+    """User data of CPU nodes, which run pods of teams."""
+    return _user_data({"kubelet": {"config": KUBELET}}, guarded(_steps(None, lustre)))
 
 
 def karpenter_node_user_data(hardware: InstanceType | None, *, lustre: Lustre | None) -> str:
     """User data of nodes that Karpenter launches; `hardware` is None for types without EFA. Karpenter adds the rest."""
-    return _user_data({"kubelet": {"config": KUBELET}}, _scripts(hardware, lustre))
+    return _user_data({"kubelet": {"config": KUBELET}}, guarded(_steps(hardware, lustre)))
 
 
-def locked_memory() -> str:
-    """Script that removes the limit of locked memory for containers, because EFA registers every buffer.
-
-    Containers inherit containerd's limit, 8 MiB by default, above which NCCL falls back to TCP without any message.
-    containerd's base runtime specification cannot set it: nodeadm converts its numbers to floats, and infinity does
-    not survive that.
-    """
-    return """#!/bin/bash
-set -euo pipefail
-mkdir -p /etc/systemd/system/containerd.service.d
-printf '[Service]\\nLimitMEMLOCK=infinity\\n' > /etc/systemd/system/containerd.service.d/locked-memory.conf
-systemctl daemon-reload
-"""
-
-
-def huge_pages() -> str:
-    """Script that allocates at every boot the huge pages that AWS's EFA samples request.
-
-    The kubelet counts huge pages when it starts. The script sets them by size instead of `vm.nr_hugepages`, because
-    the default size is 512 MiB on arm64 kernels with 64 KiB pages.
-    """
-    return f"""#!/bin/bash
-set -euo pipefail
-pages=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
-echo "w $pages - - - - {HUGE_PAGES_2MI}" > /etc/tmpfiles.d/huge-pages.conf
-systemd-tmpfiles --create /etc/tmpfiles.d/huge-pages.conf
-if [ "$(cat "$pages")" -lt {HUGE_PAGES_2MI} ]; then
-  echo "huge pages: only $(cat "$pages") of {HUGE_PAGES_2MI}; pods that ask for all of them do not fit" >&2
-fi
-"""
-
-
-def _scripts(hardware: InstanceType | None, lustre: Lustre | None) -> list[str]:
-    efa = [locked_memory(), huge_pages()] if hardware else []
-    return [*efa, *([prepare_lustre_client(hardware, efa=lustre.efa)] if lustre else [])]
+def _steps(hardware: InstanceType | None, lustre: Lustre | None) -> list[Step]:
+    efa = [Step("allow-locked-memory"), Step("allocate-huge-pages", (str(HUGE_PAGES_2MI),))] if hardware else []
+    return [*efa, *(prepare_client_steps(hardware, efa=lustre.efa) if lustre else [])]
 
 
 def _max_pods(hardware: InstanceType, layout: Sequence[Interface]) -> dict[str, int]:
@@ -143,7 +120,7 @@ def _registration_flags(labels: Mapping[str, str], taint: Mapping[str, str]) -> 
     ]
 
 
-def _user_data(spec: Mapping[str, Any], scripts: Sequence[str]) -> str:
-    """A NodeConfig and scripts. nodeadm reads JSON like YAML, and JSON quotes every token."""
+def _user_data(spec: Mapping[str, Any], script: str | None) -> str:
+    """A NodeConfig and a script. nodeadm reads JSON like YAML, and JSON quotes every token."""
     config = {"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec}
-    return multipart([Part(NODE_CONFIG, json.dumps(config, indent=2)), *map(shell_script, scripts)])
+    return multipart([Part(NODE_CONFIG, json.dumps(config, indent=2)), *([shell_script(script)] if script else [])])

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ultracluster.catalog import InstanceType, lustre
 from ultracluster.catalog.training import type_environment
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.nodes.lustre import LustreMount, module_option_steps
+from ultracluster.nodes.lustre import LustreMount, efa_step, module_option_steps
 from ultracluster.nodes.mime import cloud_config, multipart, shell_script
 from ultracluster.nodes.steps import Step, script
 
@@ -87,7 +87,7 @@ def mount_steps(mount: LustreMount, hardware: InstanceType | None) -> Sequence[S
         return [Step("mount-lustre", (source, mount.path, "network-online.target"), "every_boot")]
     steps = module_option_steps(hardware)
     if mount.efa:
-        steps.append(Step("set-up-lustre-efa", (lustre.EFA_CLIENT_PACKAGE, lustre.EFA_CLIENT_UNIT)))
+        steps.append(efa_step(required=True))
         steps.append(Step("mount-lustre", (source, mount.path, lustre.EFA_CLIENT_UNIT, "efa"), "every_boot"))
     else:
         steps.append(Step("mount-lustre", (source, mount.path, "network-online.target"), "every_boot"))

@@ -16,13 +16,15 @@ class Step:
     """One script of a node. `name` names its file `scripts/<name>.sh`, and its log on a PCS node.
 
     `arguments` may be tokens. A script that runs at `every_boot` must be idempotent. The stage bootstrapped is before
-    the node takes jobs; ready is after slurmd has registered, when jobs may already run (PCS only).
+    the node takes jobs; ready is after slurmd has registered, when jobs may already run (PCS only). A node on which a
+    `required` step fails takes no jobs; a failure of another is only reported.
     """
 
     name: str
     arguments: tuple[str, ...] = ()
     frequency: Frequency = "first_boot"
     stage: Stage = "bootstrapped"
+    required: bool = True
 
     @property
     def script(self) -> "Script":

@@ -56,6 +56,9 @@ def start(name, starting=()):
     unit = json.loads((state / "units").read_text()).get(name)
     if unit is None or name in starting:
         return 5
+    for path in unit.get("Unit", {}).get("ConditionPathExists", []):
+        if not Path(path).exists():
+            return 0
     for line in unit.get("Unit", {}).get("Requires", []):
         for required in line.split():
             if start(required, (*starting, name)):

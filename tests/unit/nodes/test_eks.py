@@ -9,17 +9,17 @@ import yaml
 
 from tests.kubernetes.environments import eks_environment
 from tests.kubernetes.schemas import CRDS, closed
-from tests.unit.nodes.machine import syntax_errors
+from tests.unit.nodes.machine import Machine, syntax_errors
 from ultracluster.catalog import catalog
 from ultracluster.config.storage import Lustre
 from ultracluster.nodes.eks import (
     ClusterEndpoint,
+    cpu_node_user_data,
     gpu_node_user_data,
-    huge_pages,
     karpenter_node_user_data,
-    locked_memory,
     system_node_user_data,
 )
+from ultracluster.nodes.steps import Step
 
 CRD = CRDS / "node.eks.aws_nodeconfigs.yaml"
 OVER_EFA = Lustre(capacity_gib=9600, throughput_mbps_per_tib=500, efa=True)
@@ -67,6 +67,7 @@ EVERY_DOCUMENT = {
     "custom image": gpu_node(group(image="ami-0123456789abcdef0"), cluster=CLUSTER),
     "no disks": gpu_node(group(local_storage="none"), lustre=None),
     "system": system_node_user_data(lustre=OVER_TCP),
+    "cpu": cpu_node_user_data(lustre=OVER_TCP),
     "karpenter": karpenter_node_user_data(catalog["p5.48xlarge"], lustre=OVER_EFA),
     "karpenter without EFA": karpenter_node_user_data(None, lustre=OVER_TCP),
     **{name: gpu_node(group(name)) for name in catalog},
@@ -102,8 +103,8 @@ def test_user_data_uses_at_most_half_of_the_16_kib_limit_of_ec2(text):
 
 
 @pytest.mark.parametrize("text", EVERY_DOCUMENT.values(), ids=EVERY_DOCUMENT)
-def test_every_script_is_valid_bash_that_stops_at_the_first_failure(text):
-    assert all(script.startswith("#!/bin/bash\nset -euo pipefail\n") for script in scripts(text))
+def test_every_script_is_valid_bash(text):
+    assert all(script.startswith("#!/bin/bash\nset -uo pipefail\n") for script in scripts(text))
     assert syntax_errors(scripts(text)) == []
 
 
@@ -154,31 +155,122 @@ def test_without_a_file_system_no_lustre_client_is_installed():
 PAGES = "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 
 
-@pytest.mark.parametrize(("found", "warns"), [(5128, False), (4000, True)])
-def test_huge_pages_are_set_at_every_boot_and_a_shortage_is_reported(machine, found, warns):
-    machine.write(PAGES, f"{found}\n")
-    ran = machine.run(huge_pages())
+HUGE_PAGES = Step("allocate-huge-pages", ("5128",))
+READY = "var/lib/cloud/instance/ultracluster-ready"
+KUBELET = "[Service]\nExecStart=/usr/bin/true\n"
+
+
+@pytest.fixture
+def eks_machine(tmp_path):
+    """A machine of EKS: dnf, cloud-init's folder of the instance, huge pages, and a kubelet."""
+    machine = Machine(tmp_path, apt=False)
+    machine.write(PAGES, "5128\n")
+    machine.write("etc/systemd/system/kubelet.service", KUBELET)
+    (machine.root / READY).parent.mkdir(parents=True)
+    machine.systemctl("daemon-reload")
+    return machine
+
+
+def boot(machine, name, **failing):
+    """Runs the boot script of a node; returns what it printed on standard error."""
+    (text,) = scripts(EVERY_DOCUMENT[name])
+    ran = machine.run(text, **failing)
+    return ran.stderr
+
+
+def joins(machine):
+    """Whether the kubelet starts when nodeadm starts it."""
+    machine.systemctl("start", "kubelet.service")
+    return machine.systemctl("is-active", "kubelet.service") == 0
+
+
+def powered_off(machine):
+    return "systemctl poweroff" in machine.commands("systemctl")
+
+
+@pytest.mark.parametrize("found", ["4000", "0"])
+def test_missing_huge_pages_are_allocated_at_every_boot_and_a_shortage_is_reported(machine, found):
+    machine.write(PAGES, found)
+    ran = machine.run(HUGE_PAGES)
     assert ran.returncode == 0
     assert machine.read("etc/tmpfiles.d/huge-pages.conf") == f"w {machine.root}/{PAGES} - - - - 5128\n"
-    assert ("only 4000 of 5128" in ran.stderr) == warns
+    assert f"only {found} of 5128" in ran.stderr
 
 
-def test_huge_pages_that_cannot_be_set_fail_their_script(machine):
-    machine.write(PAGES, "0\n")
-    assert machine.run(huge_pages(), systemd_tmpfiles="exit 73").returncode == 73
+def test_more_huge_pages_of_the_image_stay(machine):
+    machine.write(PAGES, "5634")
+    assert machine.run(HUGE_PAGES).returncode == 0
+    assert machine.commands("systemd-tmpfiles") == []
+
+
+def test_huge_pages_that_cannot_be_set_fail_their_step(machine):
+    machine.write(PAGES, "0")
+    assert machine.run(HUGE_PAGES, systemd_tmpfiles="exit 73").returncode == 73
 
 
 def test_locked_memory_of_containers_is_unlimited(machine):
-    assert machine.run(locked_memory()).returncode == 0
+    assert machine.run(Step("allow-locked-memory")).returncode == 0
     drop_in = machine.read("etc/systemd/system/containerd.service.d/locked-memory.conf")
     assert drop_in == "[Service]\nLimitMEMLOCK=infinity\n"
     assert machine.commands("systemctl") == ["systemctl daemon-reload"]
 
 
-@pytest.mark.parametrize("name", ["p5en.48xlarge", "system", "karpenter"])
-def test_all_scripts_of_a_node_run_at_first_boot_and_again(machine, name):
-    machine.write(PAGES, "5128\n")
-    for _ in range(2):
-        for script in scripts(EVERY_DOCUMENT[name]):
-            ran = machine.run(script)
-            assert (ran.returncode, ran.stderr) == (0, "")
+@pytest.mark.parametrize("name", ["p5en.48xlarge", "system", "karpenter", "karpenter without EFA"])
+def test_a_node_on_which_every_step_succeeds_joins_and_joins_again_after_a_reboot(eks_machine, name):
+    assert boot(eks_machine, name) == ""
+    assert joins(eks_machine)
+    eks_machine.reboot()
+    assert joins(eks_machine)
+    assert not powered_off(eks_machine)
+
+
+@pytest.mark.parametrize("name", ["p5en.48xlarge", "karpenter"])
+@pytest.mark.parametrize(
+    ("command", "step"),
+    [
+        ("mkdir", "allow-locked-memory"),
+        ("systemd_tmpfiles", "allocate-huge-pages"),
+        ("rpm", "install-lustre-client"),
+    ],
+)
+def test_a_node_on_which_a_step_fails_powers_off_and_never_joins(eks_machine, name, command, step):
+    if command == "systemd_tmpfiles":
+        eks_machine.write(PAGES, "0")
+    body = 'case "$*" in *containerd*) exit 1;; *) exec /bin/mkdir "$@";; esac' if command == "mkdir" else "exit 1"
+    assert f"ultracluster: step {step} failed" in boot(eks_machine, name, **{command: body})
+    assert powered_off(eks_machine)
+    assert not joins(eks_machine)
+
+
+def test_without_efa_for_lustre_a_node_reports_it_and_joins(tmp_path):
+    machine = Machine(tmp_path, apt=False, efa=False)
+    machine.write(PAGES, "5128")
+    machine.write("etc/systemd/system/kubelet.service", KUBELET)
+    (machine.root / READY).parent.mkdir(parents=True)
+    assert "ultracluster: step set-up-lustre-efa failed" in boot(machine, "p5en.48xlarge")
+    assert joins(machine)
+    assert "lustre-tuning.timer" in machine.read("systemd/enabled")
+
+
+def test_a_cpu_node_on_which_a_step_fails_powers_off(eks_machine):
+    boot(eks_machine, "cpu", rpm="exit 1")
+    assert powered_off(eks_machine)
+    assert not joins(eks_machine)
+
+
+def test_a_system_node_joins_even_if_a_step_fails(eks_machine):
+    assert "step install-lustre-client failed" in boot(eks_machine, "system", rpm="exit 1")
+    assert joins(eks_machine)
+    assert not powered_off(eks_machine)
+
+
+def test_an_image_of_a_node_that_joined_is_guarded_like_any_other(eks_machine):
+    boot(eks_machine, "p5en.48xlarge")
+    (eks_machine.root / READY).unlink()  # cloud-init starts a folder for the new instance
+    assert not joins(eks_machine)
+
+
+def test_inlined_scripts_keep_the_first_line_of_files_that_they_write():
+    text = EVERY_DOCUMENT["p5en.48xlarge"]
+    assert "<<'WAIT'\n#!/bin/bash\n" in text
+    assert "# the unit asks" not in text

@@ -1,10 +1,10 @@
-"""Steps that mount Lustre on PCS nodes, and the script that prepares its client on EKS nodes, run on a fake machine."""
+"""Steps that mount Lustre on PCS nodes, and those that prepare its client on EKS nodes, run on a fake machine."""
 
 import pytest
 
-from tests.unit.nodes.machine import Machine, syntax_errors
+from tests.unit.nodes.machine import Machine
 from ultracluster.catalog import catalog, lustre
-from ultracluster.nodes.lustre import LustreMount, module_option_steps, prepare_lustre_client
+from ultracluster.nodes.lustre import LustreMount, module_option_steps, prepare_client_steps
 from ultracluster.nodes.pcs import mount_steps
 from ultracluster.nodes.steps import Step
 
@@ -13,8 +13,6 @@ OVER_EFA = LustreMount("fs-1.fsx.us-east-2.amazonaws.com", "abcdefgh", "/fsx", e
 OVER_TCP = LustreMount("fs-1.fsx.us-east-2.amazonaws.com", "abcdefgh", "/fsx", efa=False)
 EFA_UNIT = "configure-efa-fsx-lustre-client.service"
 MOUNT = "mount -t lustre -o relatime,flock,_netdev fs-1.fsx.us-east-2.amazonaws.com@tcp:/abcdefgh /fsx"
-
-EKS_SCRIPTS = [prepare_lustre_client(hardware, efa=efa) for hardware in (P5EN, None) for efa in (True, False)]
 
 
 def names(steps):
@@ -160,54 +158,39 @@ def test_a_mount_that_never_succeeds_fails_the_step_after_thirty_attempts(machin
 # EKS
 
 
-@pytest.mark.parametrize("script", EKS_SCRIPTS)
-def test_every_script_is_valid_bash_that_stops_at_the_first_failure(script):
-    assert script.startswith("#!/bin/bash\nset -euo pipefail\n")
-    assert syntax_errors([script]) == []
-
-
-@pytest.mark.parametrize("script", EKS_SCRIPTS)
-def test_every_script_can_run_twice(machine, script):
+@pytest.mark.parametrize("efa", [True, False])
+@pytest.mark.parametrize("hardware", [P5EN, None])
+def test_steps_of_an_eks_node_can_run_twice(machine, hardware, efa):
+    steps = prepare_client_steps(hardware, efa=efa)
     for _ in range(2):
-        ran = machine.run(script)
-        assert (ran.returncode, ran.stderr) == (0, "")
+        assert machine.boot(steps) == names(steps)
 
 
-def test_on_eks_a_node_without_efa_reports_it_and_uses_tcp(without_efa):
-    ran = without_efa.run(prepare_lustre_client(P5EN, efa=True))
-    assert ran.returncode == 0
-    assert "Lustre runs over TCP" in ran.stderr
-    assert (without_efa.root / "etc/systemd/system/lustre-tuning.timer").exists()
-
-
-def test_on_eks_a_failed_download_is_reported_too(machine):
-    ran = machine.run(prepare_lustre_client(P5EN, efa=True), curl="exit 22")
-    assert ran.returncode == 0
-    assert "Lustre runs over TCP" in ran.stderr
-
-
-def test_on_eks_a_node_with_efa_reports_nothing(machine):
-    ran = machine.run(prepare_lustre_client(P5EN, efa=True))
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert len(machine.commands("curl")) == 1
-
-
-def test_a_client_that_cannot_be_installed_fails_the_script(machine):
-    ran = machine.run(prepare_lustre_client(None, efa=False), rpm="exit 1", dnf="exit 1")
-    assert ran.returncode != 0
+def test_a_client_that_cannot_be_installed_fails_the_step(machine):
+    assert machine.run(Step("install-lustre-client"), rpm="exit 1", dnf="exit 1").returncode != 0
     assert len(machine.commands("dnf")) == 5
 
 
 def test_a_client_in_the_ami_is_not_installed_again(machine):
     machine.write("lustre-client-installed", "")
-    assert machine.run(prepare_lustre_client(P5EN, efa=False)).returncode == 0
-    assert machine.commands("dnf", "curl") == []
+    assert machine.run(Step("install-lustre-client")).returncode == 0
+    assert machine.commands("dnf") == []
+
+
+def test_on_eks_efa_is_tried_but_not_required():
+    required = {step.name: step.required for step in prepare_client_steps(P5EN, efa=True)}
+    assert required == {
+        "set-lustre-module-options": True,
+        "install-lustre-client": True,
+        "set-up-lustre-efa": False,
+        "tune-lustre-mounts": True,
+    }
 
 
 def test_on_eks_large_clients_are_tuned_every_minute(machine):
-    machine.run(prepare_lustre_client(P5EN, efa=False))
-    service = machine.read("etc/systemd/system/lustre-tuning.service")
+    machine.boot(prepare_client_steps(P5EN, efa=False))
+    service = machine.unit("lustre-tuning.service")
     assert "ExecStart=-/usr/sbin/lctl set_param ldlm.namespaces.*.lru_size=19200\n" in service
     assert "options ksocklnd credits=2560\n" in machine.read("etc/modprobe.d/lustre-tuning.conf")
-    assert "OnUnitActiveSec=1min" in machine.read("etc/systemd/system/lustre-tuning.timer")
-    assert machine.commands("systemctl")[-1] == "systemctl enable --now lustre-tuning.timer"
+    assert "OnUnitActiveSec=1min" in machine.unit("lustre-tuning.timer")
+    assert machine.systemctl("is-active", "lustre-tuning.timer") == 0

@@ -1,6 +1,7 @@
 """Scripts of steps as files."""
 
 import hashlib
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,12 @@ import pytest
 from ultracluster.nodes.steps import script
 
 SCRIPTS = sorted((Path(__file__).parents[3] / "infra/ultracluster/nodes/scripts").glob("*.sh"))
+
+
+def test_a_fake_of_a_real_command_leaves_the_command_of_this_machine_alone(machine):
+    real = Path(shutil.which("mkdir")).read_bytes()
+    assert machine.run("mkdir /root/x", mkdir="exit 3").returncode == 3
+    assert Path(shutil.which("mkdir")).read_bytes() == real
 
 
 def test_there_are_scripts():
