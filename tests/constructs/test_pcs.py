@@ -121,11 +121,11 @@ def test_a_cluster_with_accounting_is_retained_once_created(accounting, policies
 @pytest.mark.parametrize(
     ("version", "kinds"),
     [
-        ("25.05", {"PCS_SCHEDULER_LOGS", "PCS_JOBCOMP_LOGS"}),
-        ("25.11", {"PCS_SCHEDULER_LOGS", "PCS_JOBCOMP_LOGS", "PCS_SCHEDULER_AUDIT_LOGS"}),
+        ("25.05", {"PCS_SCHEDULER_LOGS", "PCS_JOBCOMP_LOGS", "PCS_SCALING_LOGS"}),
+        ("25.11", {"PCS_SCHEDULER_LOGS", "PCS_JOBCOMP_LOGS", "PCS_SCALING_LOGS", "PCS_SCHEDULER_AUDIT_LOGS"}),
     ],
 )
-def test_scheduler_logs_are_delivered_to_the_log_group(version, kinds):
+def test_logs_are_delivered_to_the_log_group(version, kinds):
     name = "/aws/vendedlogs/pcs/cluster/dev"
     stack = Deployed(
         settings(slurm_version=version), log_group=lambda stack: logs.LogGroup(stack, "Logs", log_group_name=name)
@@ -134,6 +134,14 @@ def test_scheduler_logs_are_delivered_to_the_log_group(version, kinds):
     assert len(stack.properties("AWS::Logs::Delivery")) == len(kinds)
     (destination,) = stack.properties("AWS::Logs::DeliveryDestination")
     assert "*" not in str(destination["DestinationResourceArn"])
+
+
+def test_one_delivery_is_created_after_another():
+    stack = Deployed(settings(), log_group=lambda stack: logs.LogGroup(stack, "Logs"))
+    deliveries = Template.from_stack(stack).find_resources("AWS::Logs::Delivery")
+    waits = {name: deliveries.keys() & set(found["DependsOn"]) for name, found in deliveries.items()}
+    assert sorted(map(len, waits.values())) == [0, 1, 1, 1]
+    assert len(set().union(*waits.values())) == 3
 
 
 def test_a_node_group_uses_the_latest_version_of_its_launch_template():
@@ -195,7 +203,7 @@ def test_without_a_log_group_the_cluster_creates_an_encrypted_one():
     (group,) = stack.properties("AWS::Logs::LogGroup")
     assert "KmsKeyId" in group
     assert "/aws/vendedlogs/pcs/cluster/stack-" in str(group["LogGroupName"])
-    assert len(stack.properties("AWS::Logs::Delivery")) == 3
+    assert len(stack.properties("AWS::Logs::Delivery")) == 4
 
 
 def test_add_node_group_and_add_login_nodes_create_launch_templates():

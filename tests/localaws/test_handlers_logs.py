@@ -1,12 +1,15 @@
 """CloudWatch Logs: groups, resource policies and deliveries."""
 
+import re
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 
 from tests.localaws.handler_parts import Stack, tags
 from ultracluster.localaws.resources import HANDLERS, HandlerError, NotUpdatable
+from ultracluster.localaws.services.logs import PCS_LOG_TYPES
 
 GROUP = "AWS::Logs::LogGroup"
 SOURCE, DESTINATION, DELIVERY = (f"AWS::Logs::{kind}" for kind in ("DeliverySource", "DeliveryDestination", "Delivery"))
@@ -208,6 +211,20 @@ def test_delivery_to_a_bucket_keeps_its_path(stack):
 def test_delivery_refuses_missing_references(stack, kind, asked, error, reason):
     with pytest.raises(error, match=reason):
         stack.create(kind, Name="n", **asked)
+
+
+def test_pcs_source_takes_every_log_type_of_the_api_and_no_other(stack):
+    documentation = client_documentation("logs", "PutDeliverySource", "logType")
+    types = re.search(r"For PCS, the valid values are(.*?)</li>", documentation).group(1)
+    assert set(re.findall(r"PCS_\w+", types)) == set(PCS_LOG_TYPES)
+    arn = cluster(stack)
+    for number, kind in enumerate(PCS_LOG_TYPES):
+        stack.create(SOURCE, Name=f"n{number}", ResourceArn=arn, LogType=kind)
+
+
+def client_documentation(service, operation, parameter):
+    model = boto3.client(service, "us-east-1").meta.service_model.operation_model(operation)
+    return model.input_shape.members[parameter].documentation
 
 
 def test_pcs_source_refuses_unknown_log_types(stack):

@@ -251,11 +251,17 @@ class PcsCluster(SlurmCluster):
         return found
 
     def _deliver_logs(self, log_group: ILogGroupRef) -> None:
-        """Delivers the scheduler's, the job completion and, from Slurm 25.11 on, the audit logs.
+        """Delivers the scheduler's, the job completion, the scaling and, from Slurm 25.11 on, the audit logs.
+
+        One delivery after another: CloudWatch Logs refuses a delivery to a destination that another one is changing.
 
         Source: AWS PCS User Guide, "Monitoring" (2026).
         """
-        kinds = {"Scheduler": "PCS_SCHEDULER_LOGS", "JobCompletion": "PCS_JOBCOMP_LOGS"}
+        kinds = {
+            "Scheduler": "PCS_SCHEDULER_LOGS",
+            "JobCompletion": "PCS_JOBCOMP_LOGS",
+            "Scaling": "PCS_SCALING_LOGS",
+        }
         if self.slurm_version >= "25.11":
             kinds["Audit"] = "PCS_SCHEDULER_AUDIT_LOGS"
         destination = logs.CfnDeliveryDestination(
@@ -264,6 +270,7 @@ class PcsCluster(SlurmCluster):
             name=f"{self.cluster_name}-logs",
             destination_resource_arn=arn_without_wildcard(log_group),
         )
+        last: logs.CfnDelivery | None = None
         for kind, log_type in kinds.items():
             source = logs.CfnDeliverySource(
                 self,
@@ -279,6 +286,9 @@ class PcsCluster(SlurmCluster):
                 delivery_destination_arn=destination.attr_arn,
             )
             delivery.add_resource_dependency(source)
+            if last:
+                delivery.add_resource_dependency(last)
+            last = delivery
 
 
 class PcsNodeGroup(Construct):

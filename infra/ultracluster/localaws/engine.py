@@ -15,6 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ultracluster.localaws import faults
 from ultracluster.localaws.intrinsics import Scope, TemplateError, resolve
+from ultracluster.localaws.parallel import clashes
 from ultracluster.localaws.properties import check, handler_of, replacement, resolved_properties
 from ultracluster.localaws.region import RegionLookup
 from ultracluster.localaws.resources import Context, HandlerError, NotUpdatable, Properties, Resource
@@ -60,6 +61,7 @@ class Operation:
         self._stack = stack
         self._token = token
         self._before = stack.status
+        self._clashes: dict[str, str] = {}
 
     def begin(self, verb: Verb, reason: str | None = "User Initiated") -> None:
         """Set the in-progress status of `verb`."""
@@ -123,6 +125,7 @@ class Operation:
         except TemplateError as error:
             raise OperationFailed(str(error)) from error
         ready: dict[str, Resource] = {}
+        self._clashes = clashes(wanted, wanted.keys() - stack.resources.keys())
         for rank, declaration in enumerate(wanted.values()):
             known = replace(scope, resources=ready)
             ready[declaration.logical_id] = self._deploy_resource(declaration, rank, known, version)
@@ -195,6 +198,8 @@ class Operation:
 
         def create() -> Resource:
             faults.raise_injected(context, "create")
+            if clash := self._clashes.get(declaration.logical_id):
+                raise HandlerError(clash)
             return handler_of(declaration.type).create(context, properties)
 
         made = _result_of(create)

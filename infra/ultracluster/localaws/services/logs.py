@@ -10,8 +10,8 @@ from moto.logs.responses import LogsResponse
 
 from ultracluster.localaws.services.patching import patch_method
 
-# AWS PCS User Guide, "Scheduler logs in AWS PCS", "Job completion logs in AWS PCS" (2026).
-PCS_LOG_TYPES = ("PCS_SCHEDULER_LOGS", "PCS_SCHEDULER_AUDIT_LOGS", "PCS_JOBCOMP_LOGS")
+# CloudWatch Logs API, PutDeliverySource; AWS PCS User Guide, "Scaling logs in AWS PCS" (2026).
+PCS_LOG_TYPES = ("PCS_SCHEDULER_LOGS", "PCS_SCHEDULER_AUDIT_LOGS", "PCS_JOBCOMP_LOGS", "PCS_SCALING_LOGS")
 
 
 def activate() -> None:
