@@ -19,6 +19,7 @@ LIGHT = {
     "compute": ("#efe9fd", "#6a3fc8"),
     "platform": ("#f2f5d9", "#647700"),
     "observability": ("#fde9f0", "#b92c63"),
+    "grafana": ("#fdeae3", "#b5471f"),
     "shared": ("#f3f4f6", "#6e7781"),
 }
 DARK = {
@@ -31,6 +32,7 @@ DARK = {
     "compute": ("#261b47", "#b196f5"),
     "platform": ("#262b0b", "#b9cb4f"),
     "observability": ("#3a1525", "#f285ab"),
+    "grafana": ("#3a1c10", "#f0936b"),
     "shared": ("#1b2028", "#8b949e"),
 }
 

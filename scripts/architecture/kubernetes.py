@@ -9,7 +9,8 @@ from scripts.architecture.drawing import TIMES, arrow, box, frame, label, svg
 from scripts.architecture.shared import WIDTH, Source, beside, header, nodes, storage
 
 SOURCE = Source(
-    "staging", ("network", "storage", "links", "control-plane", "compute", "compute-cpu", "platform", "observability")
+    "staging",
+    ("network", "storage", "links", "control-plane", "compute", "compute-cpu", "platform", "observability", "grafana"),
 )
 HEIGHT = 1140
 RELEASE, OBJECTS = "Custom::AWSCDK-EKS-HelmChart", "Custom::AWSCDK-EKS-KubernetesResource"

@@ -11,7 +11,7 @@ from ultracluster.config.environment import Environment
 from ultracluster.config.loader import load
 
 WIDTH = 1280
-COUNTS = {5: "five", 6: "six", 7: "seven", 8: "eight"}
+COUNTS = {5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
 
 
 class Resource(NamedTuple):
@@ -117,10 +117,10 @@ def storage(source: Source, y: int, mounted: str) -> Iterator[str]:
 def beside(source: Source, logged: str) -> Iterator[str]:
     """Boxes next to the VPC: Grafana, Prometheus, log groups and KMS keys."""
     workspace = source.one("AWS::APS::Workspace", "observability")
-    grafana = source.one("AWS::Grafana::Workspace", "observability")
+    grafana = source.one("AWS::Grafana::Workspace", "grafana")
     sign_in = {"AWS_SSO": "IAM Identity Center", "SAML": "SAML"}[grafana["AuthenticationProviders"][0]]
     lines = (f"Version {grafana['GrafanaVersion']}", f"Sign-in with {sign_in}")
-    yield box("observability", 964, 150, 276, 92, "Managed Grafana", *lines, kind="AWS::Grafana::Workspace")
+    yield box("grafana", 964, 150, 276, 92, "Managed Grafana", *lines, kind="AWS::Grafana::Workspace")
     yield arrow("M 1102 243 L 1102 282") + label(1114, 267, "may only query", "small")
     days = f"Keeps metrics for {workspace['WorkspaceConfiguration']['RetentionPeriodInDays']} days"
     yield box("observability", 964, 284, 276, 72, "Managed Prometheus", days, kind="AWS::APS::Workspace")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from scripts.architecture.drawing import TIMES, arrow, box, frame, label, svg
 from scripts.architecture.shared import WIDTH, Source, beside, header, nodes, storage
 
-SOURCE = Source("prod", ("network", "storage", "links", "control-plane", "compute", "observability"))
+SOURCE = Source("prod", ("network", "storage", "links", "control-plane", "compute", "observability", "grafana"))
 HEIGHT = 790
 
 

@@ -17,7 +17,7 @@ def template(synth):
     def fill(stack):
         key = DataKey(stack, "Key", description="Metrics")
         metrics = MetricsWorkspace(stack, "Metrics", settings=Observability(), key=key)
-        GrafanaWorkspace(stack, "Grafana", settings=Grafana(), metrics=metrics)
+        GrafanaWorkspace(stack, "Grafana", settings=Grafana(auth="identity_center"), metrics=metrics)
 
     return synth(fill)
 
@@ -72,13 +72,13 @@ def test_saml_uses_the_metadata_of_the_identity_provider():
 
 def test_without_authentication_a_workspace_is_refused():
     with pytest.raises(InvalidArgument, match="auth is none"):
-        _authentication(Grafana(auth="none"))
+        _authentication(Grafana())
 
 
 def test_an_existing_prometheus_workspace_can_be_queried(synth):
     def fill(stack):
         metrics = MetricsWorkspace.from_workspace_id(stack, "Metrics", "ws-1")
-        GrafanaWorkspace(stack, "Grafana", settings=Grafana(), metrics=metrics)
+        GrafanaWorkspace(stack, "Grafana", settings=Grafana(auth="identity_center"), metrics=metrics)
 
     template = synth(fill)
     template.resource_count_is("AWS::APS::Workspace", 0)

@@ -46,7 +46,7 @@ def build(app):
     )
     S3Links(stack, "Links", settings=LUSTRE.links, file_system=file_system, buckets={"datasets": bucket})
     metrics = MetricsWorkspace(stack, "Metrics", settings=Observability(), key=key)
-    GrafanaWorkspace(stack, "Grafana", settings=Grafana(), metrics=metrics)
+    GrafanaWorkspace(stack, "Grafana", settings=Grafana(auth="identity_center"), metrics=metrics)
     return stack
 
 

@@ -1,4 +1,4 @@
-"""`protect` of the environment file: which stacks have termination protection, and what a synth says."""
+"""Which stacks have termination protection, what a synth says about it, and which environments have Grafana."""
 
 import json
 
@@ -40,6 +40,28 @@ def test_no_stack_is_protected_by_default_and_a_synth_says_how_without_a_warning
     ((level, text),) = messages(found)
     assert level == cdk.cx_api.SynthesisMessageLevel.INFO
     assert "Set protect: true after the first deployment." in text
+
+
+def test_no_environment_has_grafana_unless_its_file_asks_for_it(tmp_path):
+    assert "grafana" not in {stack.stack_name.removeprefix("dev-") for stack in assembly("dev", tmp_path).stacks}
+    for name in ("prod", "staging"):
+        assert yaml.safe_load(FILES[name].read_text())["observability"]["grafana"] == {"auth": "identity_center"}
+
+
+def test_grafana_is_alone_in_an_unprotected_stack_that_no_other_stack_needs(tmp_path):
+    found = assembly("dev", tmp_path, protect=True, observability={"grafana": {"auth": "identity_center"}})
+    stacks = {stack.stack_name.removeprefix("dev-"): stack for stack in found.stacks}
+    assert not stacks["grafana"].termination_protection
+    homes = {
+        part
+        for part, stack in stacks.items()
+        for resource in stack.template["Resources"].values()
+        if resource["Type"].startswith("AWS::Grafana::")
+    }
+    assert homes == {"grafana"}
+    needed = {dependency.id for stack in found.stacks for dependency in stack.dependencies}
+    assert "dev-observability" in needed
+    assert "dev-grafana" not in needed
 
 
 def messages(found):

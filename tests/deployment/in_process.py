@@ -18,7 +18,17 @@ from ultracluster.localaws import accounts, local_aws, seeds
 from ultracluster.localaws.services.capacity import seed_reservation
 from ultracluster.localaws.services.kubernetes import contents
 
-ORDER = ("network", "storage", "control-plane", "compute", "compute-cpu", "platform", "links", "observability")
+ORDER = (
+    "network",
+    "storage",
+    "control-plane",
+    "compute",
+    "compute-cpu",
+    "platform",
+    "links",
+    "observability",
+    "grafana",
+)
 CREATED_HERE = [name for name in FILES if not load(FILES[name]).network.existing]
 
 

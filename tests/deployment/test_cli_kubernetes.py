@@ -13,7 +13,17 @@ from tests.synthesis import FILES, ROOT
 from ultracluster.config.loader import load
 from ultracluster.localaws import seeds
 
-PARTS = ("network", "storage", "control-plane", "compute", "compute-cpu", "platform", "links", "observability")
+PARTS = (
+    "network",
+    "storage",
+    "control-plane",
+    "compute",
+    "compute-cpu",
+    "platform",
+    "links",
+    "observability",
+    "grafana",
+)
 STACKS = [f"staging-{part}" for part in PARTS]
 ACCOUNT = "123456789012"
 
@@ -165,4 +175,5 @@ def destroy_leaves_only_what_is_retained(cli, staging):
     assert destroyed.returncode == 0, destroyed.stdout + destroyed.stderr
     assert statuses(cli) == {}
     assert cli.client("eks").list_clusters()["clusters"] == []
+    assert cli.client("grafana").list_workspaces()["workspaces"] == []
     assert len(cli.client("fsx").describe_file_systems()["FileSystems"]) == 1

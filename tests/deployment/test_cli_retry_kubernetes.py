@@ -17,6 +17,7 @@ FAILING = {
     "platform": "Custom::AWSCDK-EKS-HelmChart",
     "links": "AWS::FSx::DataRepositoryAssociation",
     "observability": "AWS::APS::Workspace",
+    "grafana": "AWS::Grafana::Workspace",
 }
 UNPROTECT = "aws eks update-cluster-config --name CLUSTER --no-deletion-protection"
 

@@ -20,8 +20,8 @@ from ultracluster.config.loader import load
 PCS = ("network", "storage", "control-plane", "compute", "links", "observability")
 WHOLE = {
     "dev": PCS,
-    "staging": (*PCS, "compute-cpu", "platform"),
-    "prod": PCS,
+    "staging": (*PCS, "compute-cpu", "platform", "grafana"),
+    "prod": (*PCS, "grafana"),
     "eks-volcano": ("network", "storage", "control-plane", "compute", "compute-cpu", "platform", "observability"),
 }
 

@@ -17,8 +17,8 @@ class Grafana(Settings):
     `saml_metadata_url`.
     """
 
-    auth: Literal["identity_center", "saml", "none"] = "identity_center"
-    """How users sign in. none: no Grafana workspace."""
+    auth: Literal["identity_center", "saml", "none"] = "none"
+    """How users sign in. none: no Grafana workspace. Otherwise the workspace has a stack of its own."""
     saml_metadata_url: (
         Annotated[str, text(r"^https://\S+$", "an https:// URL", max_length=2048), cdk_value()] | None
     ) = None

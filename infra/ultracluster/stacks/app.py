@@ -17,8 +17,9 @@ UNPROTECTED = "The stacks have no termination protection. Set protect: true afte
 def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.App:
     """The stacks of `environment`: network, then storage and control plane side by side, then compute.
 
-    With EKS the software in the cluster has a stack of its own, which does not wait for compute. So have S3 links and
-    observability. Pass an `app` to choose its output folder and feature flags; the CDK CLI passes those of cdk.json.
+    With EKS the software in the cluster has a stack of its own, which does not wait for compute. So have S3 links,
+    metrics and Grafana. Pass an `app` to choose its output folder and feature flags; the CDK CLI passes those of
+    cdk.json.
     """
     app = app or cdk.App(analytics_reporting=False)
     network = NetworkStack(app, environment)
@@ -29,7 +30,12 @@ def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.Ap
         _kubernetes(app, environment, environment.control_plane, network, storage)
     if environment.storage.lustre and environment.storage.lustre.links:
         LinksStack(app, environment, storage=storage)
-    ObservabilityStack(app, environment)
+    observability = ObservabilityStack(app, environment)
+    if environment.observability.grafana.auth != "none":
+        # imported here: most environments have no Grafana, and its module takes a while to load
+        from ultracluster.stacks.grafana import GrafanaStack
+
+        GrafanaStack(app, environment, metrics=observability.metrics)
     if not environment.protect:
         Annotations.of(storage).add_info_v2("ultracluster:protect", UNPROTECTED)
     return app
