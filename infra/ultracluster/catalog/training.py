@@ -16,6 +16,9 @@ Use = Literal["training", "nccl-tests"]
 
 _TRAINING: dict[str, Any] = records("training")
 
+CPU_IMAGE: str = _TRAINING["cpu_image"]
+"""Public image with Python for jobs on CPU nodes, for both architectures."""
+
 COMPONENTS: dict[str, str] = {
     "nvidia_driver": "NVIDIA driver",
     "cuda": "CUDA",

@@ -1,7 +1,7 @@
 """`ultracluster job`: a multi-node job, ready to submit."""
 
 import secrets
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,7 +12,16 @@ if TYPE_CHECKING:
 def job(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Environment file.", show_default=False)],
     team: Annotated[str, typer.Option(metavar="NAME", help="Team that runs the job.", show_default=False)],
-    gpus: Annotated[int, typer.Option(metavar="N", help="Number of GPUs, in whole nodes.", show_default=False)],
+    gpus: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of GPUs, in whole nodes.", show_default=False)
+    ] = None,
+    cpus: Annotated[
+        int | None, typer.Option(metavar="N", help="CPUs of a CPU node, for prepare.", show_default=False)
+    ] = None,
+    kind: Annotated[
+        Literal["train", "nccl-test", "prepare"],
+        typer.Option(help="torchrun on every GPU, all_reduce_perf over EFA, or a script on a CPU node."),
+    ] = "train",
     node_group: Annotated[
         str | None, typer.Option(metavar="NAME", help="Node group. Default: the team's first.", show_default=False)
     ] = None,
@@ -24,17 +33,22 @@ def job(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a Kubernetes List as JSON.")] = False,  # noqa: FBT002
 ) -> None:
-    """Print a gang-scheduled training job over EFA that fits the team's quota and the hardware.
+    """Print a job that fits the team's quota and the hardware: by default gang-scheduled training over EFA.
 
     Submit it with `kubectl apply -f`. Exit code 1: the file has errors. Exit code 2: the job is not possible.
     """
     from ultracluster.config.loader import RefusedEnvironment, load
-    from ultracluster.kubernetes.jobs import JobRefused, example_job
+    from ultracluster.kubernetes.jobs import JobRefused, example_job, prepare_job
 
-    if name is None:
-        name = f"train-{gpus}-gpus-{_suffix()}"
     try:
-        objects = example_job(load(file), team, gpus, name=name, node_group=node_group, image=image)
+        environment = load(file)
+        if kind == "prepare":
+            amount = _needed("--cpus", cpus, kind)
+            objects = prepare_job(environment, team, amount, name=name or _name(kind, amount, "cpus"), image=image)
+        else:
+            amount = _needed("--gpus", gpus, kind)
+            name = name or _name(kind, amount, "gpus")
+            objects = example_job(environment, team, amount, kind=kind, name=name, node_group=node_group, image=image)
     except RefusedEnvironment as refused:
         typer.echo(str(refused), err=True)
         raise typer.Exit(1) from None
@@ -68,6 +82,13 @@ def _end_of_patch(text: str) -> "date | None":
     return next((image.end_of_patch for image in used if image.end_of_patch and image.end_of_patch < today()), None)
 
 
-def _suffix() -> str:
-    """Five random characters, as Kubernetes appends them: no vowels, so no words."""
-    return "".join(secrets.choice("bcdfghjklmnpqrstvwxz2456789") for _ in range(5))
+def _needed(option: str, value: int | None, kind: str) -> int:
+    if value is None:
+        raise typer.BadParameter(f"{kind} needs {option} N")
+    return value
+
+
+def _name(kind: str, amount: int, unit: str) -> str:
+    """A name with five random characters, as Kubernetes appends them: no vowels, so no words."""
+    suffix = "".join(secrets.choice("bcdfghjklmnpqrstvwxz2456789") for _ in range(5))
+    return f"{kind}-{amount}-{unit}-{suffix}"

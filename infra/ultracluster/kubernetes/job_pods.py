@@ -12,7 +12,7 @@ from ultracluster.catalog.training import training_environment
 from ultracluster.config.eks import Scheduler, Team
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.kubernetes import kai, kueue, volcano
-from ultracluster.kubernetes.environment import EksEnvironment
+from ultracluster.kubernetes.environment import EksEnvironment, QueueSoftware
 from ultracluster.kubernetes.folders import lustre_mounts
 from ultracluster.kubernetes.labels import (
     EFA,
@@ -34,6 +34,10 @@ RENDEZVOUS_PORT = 29500
 
 SCRATCH = "/scratch"
 """Where a pod mounts its `emptyDir`, which is on the node's instance store when RAID 0 joins that."""
+
+
+Mounts = tuple[tuple[str, str], ...]
+"""Claims with the paths where pods mount them."""
 
 
 @dataclass(frozen=True)
@@ -78,28 +82,53 @@ class Job:
         return {"name": self.name, "namespace": self.team.name}
 
 
-def pod(job: Job, main_address: str, *, rank: str) -> Object:
-    """Template of the pods, one on each node.
+def torchrun_pod(job: Job, main_address: str, *, rank: str) -> Object:
+    """Template of the pods of a training job, one on each node.
 
     `main_address` is the address of the first pod, `rank` the environment variable with a pod's own number.
     """
+    lustre = job.environment.storage.lustre
+    command = [
+        "torchrun",
+        f"--nnodes={job.nodes}",
+        f"--nproc-per-node={job.gpus_per_node}",
+        f"--node-rank=$({rank})",
+        "--master-addr=$(MASTER_ADDR)",
+        f"--master-port={RENDEZVOUS_PORT}",
+        f"{lustre.mount_path}/{SCRIPT}" if lustre else SCRIPT,
+    ]
+    variables = {**training_environment(job.group.hardware), **user_environment(job.team), "MASTER_ADDR": main_address}
+    return gpu_pod(job, "train", command, variables)
+
+
+def gpu_pod(job: Job, name: str, command: list[str], variables: dict[str, str], *, files: bool = True) -> Object:
+    """Template of pods that take a whole node each. Without `command` they run what the image or an operator says.
+
+    With `files` they mount the team's folders as the team's user; otherwise they run as the image's user.
+    """
     annotations, scheduler = _pod_annotations(job), job.environment.gang_scheduler
+    mounts = file_system_mounts(job.environment) if files else ()
     return {
         **({"metadata": {"annotations": annotations}} if annotations else {}),
         "spec": {
-            **({"schedulerName": _SCHEDULER_NAMES[scheduler]} if scheduler in _SCHEDULER_NAMES else {}),
+            **scheduler_name(scheduler),
             "restartPolicy": "Never",
             "nodeSelector": {NODE_GROUP: job.group.name},
             "tolerations": [dict(GPU_TOLERATION)],
-            **_security_context(job),
+            **(security_context(job.team) if files else {}),
             **_pod_claims(job),
-            "containers": [_container(job, main_address, rank)],
-            "volumes": _volumes(job),
+            "containers": [_container(job, name, command, variables, mounts)],
+            "volumes": _volumes(mounts),
         },
     }
 
 
-_SCHEDULER_NAMES = {"volcano": volcano.SCHEDULER, "kai": kai.SCHEDULER}
+_SCHEDULER_NAMES: dict[QueueSoftware, str] = {"volcano": volcano.SCHEDULER, "kai": kai.SCHEDULER}
+
+
+def scheduler_name(scheduler: QueueSoftware) -> Object:
+    """The field of a pod that names its scheduler, empty for the default scheduler of Kubernetes."""
+    return {"schedulerName": _SCHEDULER_NAMES[scheduler]} if scheduler in _SCHEDULER_NAMES else {}
 
 
 def _pod_annotations(job: Job) -> dict[str, str]:
@@ -113,54 +142,43 @@ def _pod_annotations(job: Job) -> dict[str, str]:
     return {}
 
 
-def _container(job: Job, main_address: str, rank: str) -> Object:
-    lustre = job.environment.storage.lustre
-    script = f"{lustre.mount_path}/{SCRIPT}" if lustre else SCRIPT
-    variables = {**training_environment(job.group.hardware), **_user_environment(job), "MASTER_ADDR": main_address}
+def _container(job: Job, name: str, command: list[str], variables: dict[str, str], mounts: Mounts) -> Object:
     return {
-        "name": "train",
+        "name": name,
         "image": job.image,
-        "command": [
-            "torchrun",
-            f"--nnodes={job.nodes}",
-            f"--nproc-per-node={job.gpus_per_node}",
-            f"--node-rank=$({rank})",
-            "--master-addr=$(MASTER_ADDR)",
-            f"--master-port={RENDEZVOUS_PORT}",
-            script,
-        ],
-        "env": [{"name": name, "value": value} for name, value in variables.items()],
+        **({"command": command} if command else {}),
+        "env": [{"name": key, "value": value} for key, value in variables.items()],
         "resources": _resources(job),
         "volumeMounts": [
-            *({"name": claim, "mountPath": path} for claim, path in _file_system_mounts(job)),
+            *({"name": claim, "mountPath": path} for claim, path in mounts),
             {"name": "shared-memory", "mountPath": "/dev/shm"},  # noqa: S108 - NCCL uses this path
             {"name": "scratch", "mountPath": SCRATCH},
         ],
     }
 
 
-def _file_system_mounts(job: Job) -> tuple[tuple[str, str], ...]:
+def file_system_mounts(environment: EksEnvironment) -> Mounts:
     """Claims of the file system with the paths where pods mount them: the team's folder, and linked folders in it."""
-    lustre = job.environment.storage.lustre
+    lustre = environment.storage.lustre
     return lustre_mounts(lustre) if lustre else ()
 
 
-def _security_context(job: Job) -> Object:
-    """The team's user, which owns its folders."""
-    if job.team.user is None:
+def security_context(team: Team) -> Object:
+    """The team's user, which owns its folders, as a field of a pod."""
+    if team.user is None:
         return {}
-    user, group = map(int, job.team.user.split(":"))
+    user, group = map(int, team.user.split(":"))
     return {"securityContext": {"runAsUser": user, "runAsGroup": group}}
 
 
-def _user_environment(job: Job) -> dict[str, str]:
+def user_environment(team: Team) -> dict[str, str]:
     """A name and a home for the team's user, which has no entry in the /etc/passwd of the image."""
-    return {"HOME": SCRATCH, "LOGNAME": job.team.name} if job.team.user else {}
+    return {"HOME": SCRATCH, "LOGNAME": team.name} if team.user else {}
 
 
-def _volumes(job: Job) -> list[Object]:
+def _volumes(mounts: Mounts) -> list[Object]:
     return [
-        *({"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim, _ in _file_system_mounts(job)),
+        *({"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim, _ in mounts),
         {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
         {"name": "scratch", "emptyDir": {}},
     ]

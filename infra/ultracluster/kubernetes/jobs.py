@@ -6,16 +6,17 @@ Volcano 1.15, KAI Scheduler 0.17, NVIDIA DRA driver 0.4, each its own reference.
 
 import re
 from difflib import get_close_matches
+from typing import Literal
 
 from ultracluster.catalog.software import mirrored_image
-from ultracluster.catalog.training import closest_image, default_image
+from ultracluster.catalog.training import CPU_IMAGE, Use, closest_image, default_image
 from ultracluster.config.eks import Team
 from ultracluster.config.environment import Environment
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.errors import UltraclusterError
-from ultracluster.kubernetes import kai, kueue, volcano
+from ultracluster.kubernetes import cpu_jobs, kai, kueue, volcano
 from ultracluster.kubernetes.environment import EksEnvironment, NotEks
-from ultracluster.kubernetes.job_pods import Job, claims, pod
+from ultracluster.kubernetes.job_pods import Job, claims, torchrun_pod
 from ultracluster.kubernetes.parts import Object
 from ultracluster.kubernetes.quotas import fleet_gpus
 from ultracluster.kubernetes.topology import topology_name
@@ -27,6 +28,9 @@ KEPT_FOR_SECONDS = 24 * 3600
 
 MAXIMUM_NAME = 40
 """Characters of a job's name. Operators append to it for names of pods, which have 63 at most, and Ray takes 47."""
+
+Kind = Literal["train", "nccl-test"]
+_USES: dict[Kind, Use] = {"train": "training", "nccl-test": "nccl-tests"}
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?", re.ASCII)
 
@@ -44,17 +48,21 @@ def example_job(
     team: str,
     gpus: int,
     *,
+    kind: Kind = "train",
     name: str | None = None,
     node_group: str | None = None,
     image: str | None = None,
 ) -> list[Object]:
     """Objects of a job of `team` on `gpus` GPUs: whole nodes of one node group, by default the team's first.
 
-    The job is a JobSet if the environment has its operator, Volcano's own job under Volcano, and otherwise a Job with a
-    Service. Two jobs of a team need two names; without `name` it is "train-64-gpus" for 64 GPUs. Raises JobRefused if
-    the environment has no such team or group, the team has fewer GPUs, or no public image fits the instance type.
+    `train` is a JobSet if the environment has its operator, Volcano's own job under Volcano, and otherwise a Job with a
+    Service. `nccl-test` is an MPIJob whose launcher runs on a CPU node. Two jobs of a team need two names; without
+    `name` it is "train-64-gpus" for 64 GPUs. Raises JobRefused if the environment has no such team or group, the team
+    has fewer GPUs, or no public image fits the instance type.
     """
-    job = _checked(environment, team, gpus, name or f"train-{gpus}-gpus", node_group, image)
+    job = _checked(environment, team, gpus, kind, name, node_group, image)
+    if kind == "nccl-test":
+        return [*claims(job), _nccl_test(job)]
     if job.scheduler == "volcano":
         return [*claims(job), _volcano_job(job)]
     if "jobset" in job.environment.job_operators:
@@ -62,23 +70,80 @@ def example_job(
     return [*claims(job), _service(job), _indexed_job(job)]
 
 
-def _checked(
-    environment: Environment, team: str, gpus: int, name: str, node_group: str | None, image: str | None
-) -> Job:
-    try:
-        view = EksEnvironment.from_environment(environment)
-    except NotEks:
-        raise JobRefused(f"{environment.name} runs Slurm on PCS: submit jobs with sbatch on a login node") from None
-    teams = {team.name: team for team in view.teams}
-    if team not in teams:
-        raise JobRefused(_unknown(team, f"a team of {view.name}", list(teams)))
-    wanted = node_group or teams[team].node_groups[0]
-    if wanted not in teams[team].node_groups:
-        raise JobRefused(_unknown(wanted, f"a node group of {team}", list(teams[team].node_groups)))
-    group = next(group for group in view.node_groups if group.name == wanted)
-    _check_gpus(teams[team], group, gpus)
+def prepare_job(
+    environment: Environment, team: str, cpus: int, *, name: str | None = None, image: str | None = None
+) -> list[Object]:
+    """Objects of a job of `team` that prepares data with `cpus` CPUs of one CPU node.
+
+    Raises JobRefused if the environment has no such team, or its CPU nodes are too small.
+    """
+    view = _view(environment)
+    owner = _team(view, team)
+    name = name or f"prepare-{cpus}-cpus"
     _check_name(name)
-    return Job(view, teams[team], group, gpus, _default_image(view, group) if image is None else image, name)
+    _check_cpus(view, owner, cpus)
+    return [cpu_jobs.prepare(view, owner, cpus, name, image or _mirrored(view, CPU_IMAGE))]
+
+
+def _checked(
+    environment: Environment,
+    team: str,
+    gpus: int,
+    kind: Kind,
+    name: str | None,
+    node_group: str | None,
+    image: str | None,
+) -> Job:
+    view = _view(environment)
+    owner = _team(view, team)
+    wanted = node_group or owner.node_groups[0]
+    if wanted not in owner.node_groups:
+        raise JobRefused(_unknown(wanted, f"a node group of {team}", list(owner.node_groups)))
+    group = next(group for group in view.node_groups if group.name == wanted)
+    _check_gpus(owner, group, gpus)
+    name = name or f"{kind}-{gpus}-gpus"
+    _check_name(name)
+    if kind == "nccl-test":
+        _check_nccl_test(view, owner)
+    return Job(view, owner, group, gpus, image or _default_image(view, group, kind), name)
+
+
+def _view(environment: Environment) -> EksEnvironment:
+    try:
+        return EksEnvironment.from_environment(environment)
+    except NotEks:
+        raise JobRefused(
+            f"{environment.name} runs Slurm on PCS: submit jobs with sbatch on a login node (docs/slurm.md)"
+        ) from None
+
+
+def _team(view: EksEnvironment, name: str) -> Team:
+    teams = {team.name: team for team in view.teams}
+    if name not in teams:
+        raise JobRefused(_unknown(name, f"a team of {view.name}", list(teams)))
+    return teams[name]
+
+
+def _check_nccl_test(view: EksEnvironment, team: Team) -> None:
+    if "mpi" not in view.job_operators:
+        raise JobRefused("nccl-test is an MPIJob; add mpi to control_plane.jobs")
+    if view.settings.scheduler == "volcano":
+        raise JobRefused("nccl-test is for Kueue and KAI: Volcano does not queue MPIJobs")
+    _check_cpus(view, team, cpu_jobs.LAUNCHER_CPUS)
+
+
+def _check_cpus(view: EksEnvironment, team: Team, cpus: int) -> None:
+    """CPU nodes are one flavor, of which each team has an equal share; a pod needs one node."""
+    share = view.cpu_share
+    if share is None:
+        raise JobRefused("there are no CPU nodes; set count of control_plane.cpu_nodes to 2")
+    most = min(share.cpus, share.cpus * len(view.teams) // view.settings.cpu_nodes.count)
+    if not 1 <= cpus <= most:
+        raise JobRefused(f"{cpus} CPUs are too many or too few: a pod of {team.name} may have 1 to {most}")
+
+
+def _mirrored(view: EksEnvironment, image: str) -> str:
+    return mirrored_image(image, view.settings.chart_mirror) if view.settings.chart_mirror else image
 
 
 def _check_name(name: str) -> None:
@@ -87,17 +152,16 @@ def _check_name(name: str) -> None:
         raise JobRefused(f"{name!r} is not a name of a job; allowed: {allowed}, no - at the end")
 
 
-def _default_image(environment: EksEnvironment, group: NodeGroup) -> str:
-    found = default_image(group.hardware)
+def _default_image(environment: EksEnvironment, group: NodeGroup, kind: Kind) -> str:
+    found = default_image(group.hardware, _USES[kind])
     if found is None:
-        closest = closest_image(group.hardware)
+        closest = closest_image(group.hardware, _USES[kind])
         lacking = f": {closest.name} has {'; '.join(closest.shortfalls(group.hardware))}" if closest else ""
         raise JobRefused(
             f"no public image of AWS meets the minimum versions of {group.instance_type}{lacking}. "
             f"Build an image with what `ultracluster catalog {group.instance_type}` lists, and pass it with --image"
         )
-    mirror = environment.settings.chart_mirror
-    return mirrored_image(found.name, mirror) if mirror else found.name
+    return _mirrored(environment, found.name)
 
 
 def _check_gpus(team: Team, group: NodeGroup, gpus: int) -> None:
@@ -163,20 +227,26 @@ def _service(job: Job) -> Object:
     }
 
 
+def _nccl_test(job: Job) -> Object:
+    # KAI counts the workers of an MPIJob by itself
+    metadata = {**job.metadata, **_queue_metadata(job, gang=job.environment.gang_scheduler == "volcano")}
+    return cpu_jobs.nccl_test(job, metadata, kept_for=KEPT_FOR_SECONDS)
+
+
 def _job_spec(job: Job, main_address: str) -> Object:
     return {
         "completionMode": "Indexed",
         "completions": job.nodes,
         "parallelism": job.nodes,
         "backoffLimit": 0,
-        "template": pod(job, main_address, rank="JOB_COMPLETION_INDEX"),
+        "template": torchrun_pod(job, main_address, rank="JOB_COMPLETION_INDEX"),
     }
 
 
 def _volcano_job(job: Job) -> Object:
     """Volcano's job. It starts when all its pods can start, and restarts as a whole."""
     topology = {"networkTopology": {"mode": "soft"}} if job.preferred_level else {}
-    template = pod(job, f"{job.name}-node-0.{job.name}", rank="VC_TASK_INDEX")
+    template = torchrun_pod(job, f"{job.name}-node-0.{job.name}", rank="VC_TASK_INDEX")
     return {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",

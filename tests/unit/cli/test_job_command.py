@@ -98,3 +98,15 @@ def test_it_imports_neither_the_cdk_nor_boto3():
     done = subprocess.run([sys.executable, "-c", program], cwd=FOLDER, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("apiVersion:")
     assert {name.split(".")[0] for name in done.stdout.splitlines()[-1].split()}.isdisjoint(HEAVY)
+
+
+def test_a_preparation_needs_cpus_and_gets_a_name():
+    arguments = ("job", "minimal-eks.yaml", "--team", "research", "--kind", "prepare")
+    assert "prepare needs --cpus N" in ultracluster(*arguments).stderr
+    (job,) = yaml.safe_load_all(ultracluster(*arguments, "--cpus", "4").stdout)
+    assert re.fullmatch(r"prepare-4-cpus-[b-z2-9]{5}", job["metadata"]["name"])
+
+
+def test_an_nccl_test_needs_the_mpi_operator():
+    done = ultracluster("job", "minimal-eks.yaml", "--team", "research", "--gpus", "16", "--kind", "nccl-test")
+    assert (done.returncode, done.stderr) == (2, "nccl-test is an MPIJob; add mpi to control_plane.jobs\n")
