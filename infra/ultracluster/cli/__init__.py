@@ -6,6 +6,7 @@ Each command imports its dependencies when it runs, so that `validate` and `--he
 import gc
 import os
 import sys
+from typing import Annotated
 
 import typer
 
@@ -17,6 +18,26 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"ultracluster {version('ultracluster')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
 app.command("validate")(validate.validate)
 app.command("catalog")(catalog.catalog)
 app.command("schema")(schema.schema)
