@@ -4,7 +4,7 @@ import json
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk.assertions import Match
+from aws_cdk.assertions import Match, Template
 
 from tests.synthesis import flags
 from ultracluster.config.network import CreateNetwork, Network
@@ -73,13 +73,51 @@ def test_node_subnet_is_the_upper_half_of_the_cidr_in_the_given_zone(template):
 
 def test_only_the_node_subnet_is_in_a_local_zone(synth):
     made = subnets(synth(lambda stack: network(stack, zone=LOCAL_ZONE)))
-    zones = {block: properties["AvailabilityZone"] for block, (_, properties) in made.items()}
-    assert zones.pop("10.0.128.0/17") == LOCAL_ZONE
-    assert set(map(str, zones.values())) == {str({"Fn::Select": [i, {"Fn::GetAZs": ""}]}) for i in (0, 1)}
+    _, nodes = made.pop("10.0.128.0/17")
+    assert nodes["AvailabilityZone"] == LOCAL_ZONE
+    assert {properties["AvailabilityZoneId"] for _, properties in made.values()} == {"use2-az1", "use2-az2"}
+
+
+@pytest.mark.parametrize(
+    ("region", "zones"),
+    [("us-east-1", ["use1-az1", "use1-az2"]), ("us-west-1", ["usw1-az1", "usw1-az3"])],
+)
+def test_control_plane_subnets_avoid_the_zones_that_eks_refuses(region, zones):
+    template = in_region(region)
+    for kind in ("ControlPlane", "Public"):
+        found = [properties["AvailabilityZoneId"] for properties in named(template, kind)]
+        assert found == zones
+
+
+@pytest.mark.parametrize("region", [None, "cn-north-1"])
+def test_a_region_whose_zone_ids_are_not_known_at_synth_gives_its_first_two_zones(region):
+    found = [properties["AvailabilityZone"] for properties in named(in_region(region), "ControlPlane")]
+    assert found == [{"Fn::Select": [i, {"Fn::GetAZs": ""}]} for i in (0, 1)]
+
+
+@pytest.mark.parametrize("zones", [(), ("us-east-2b", "us-east-2c"), ("use2-az2", "use2-az3")])
+def test_the_view_of_the_vpc_has_the_zones_of_its_subnets(zones):
+    stack = cdk.Stack(cdk.App(), "stack", env=cdk.Environment(region="us-east-2"))
+    view = network(stack, control_plane_zones=zones).vpc
+    subnets = [*Template.from_stack(stack).find_resources("AWS::EC2::Subnet")]
+    expected = [{"Fn::GetAtt": [name, "AvailabilityZone"]} for name in subnets if "ControlPlane" in name]
+    assert stack.resolve([subnet.availability_zone for subnet in view.private_subnets]) == expected
+
+
+def in_region(region):
+    stack = cdk.Stack(cdk.App(), "stack", env=cdk.Environment(region=region))
+    network(stack)
+    return Template.from_stack(stack)
+
+
+def named(template, kind):
+    """Properties of the subnets of a kind, in order."""
+    made = template.find_resources("AWS::EC2::Subnet")
+    return [made[name]["Properties"] for name in sorted(made) if kind in name]
 
 
 def test_control_plane_and_public_subnets_span_two_zones(template):
-    zones = {block: str(properties["AvailabilityZone"]) for block, (_, properties) in subnets(template).items()}
+    zones = {block: properties.get("AvailabilityZoneId") for block, (_, properties) in subnets(template).items()}
     assert zones["10.0.0.0/20"] != zones["10.0.16.0/20"]
     assert zones["10.0.32.0/20"] == zones["10.0.0.0/20"]
     assert zones["10.0.48.0/20"] == zones["10.0.16.0/20"]

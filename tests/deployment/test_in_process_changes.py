@@ -1,7 +1,13 @@
 """Environments with Kubernetes, updated or deployed beside others in this process."""
 
+import json
+
+import pytest
+from botocore.exceptions import ClientError
+
 from tests.deployment.conftest import changed
-from tests.deployment.in_process import client, cluster, deployed_whole, objects, update
+from tests.deployment.in_process import client, cluster, deployed_whole, objects, prepared, update
+from tests.synthesis import synthesise, templates
 
 
 def administered_by(*names):
@@ -45,3 +51,28 @@ def test_environments_with_pcs_and_eks_can_be_deployed_together():
         groups = [client(staging, "eks").list_nodegroups(clusterName=name)["nodegroups"] for name in names]
         assert sorted(len(found) for found in groups) == [2, 3]
         assert len(client(staging, "pcs").list_clusters()["clusters"]) == 1
+
+
+def test_subnets_of_an_older_version_stay_if_the_file_names_their_zones_and_are_otherwise_not_replaced():
+    """The change to zone ids, as CHANGELOG.md describes it."""
+
+    def zones(data):
+        data["network"]["create"]["control_plane_zones"] = ["us-east-2a", "us-east-2b"]
+
+    named = synthesise(changed("dev", zones))["network"]
+    older = json.loads(json.dumps(named))
+    for name, resource in older["Resources"].items():
+        if resource["Type"] == "AWS::EC2::Subnet" and "Nodes" not in name:
+            number = int("1Subnet" in name)
+            resource["Properties"]["AvailabilityZone"] = {"Fn::Select": [number, {"Fn::GetAZs": ""}]}
+    with prepared("dev") as dev:
+        cloudformation = client(dev, "cloudformation")
+        stack = {"StackName": "dev-network", "Capabilities": ["CAPABILITY_NAMED_IAM"]}
+        cloudformation.create_stack(**stack, TemplateBody=json.dumps(older))
+        with pytest.raises(ClientError, match="No updates are to be performed"):
+            cloudformation.update_stack(**stack, TemplateBody=json.dumps(named))
+        before = {subnet["SubnetId"] for subnet in client(dev, "ec2").describe_subnets()["Subnets"]}
+        cloudformation.update_stack(**stack, TemplateBody=json.dumps(templates("dev")["network"]))
+        (found,) = cloudformation.describe_stacks(StackName="dev-network")["Stacks"]
+        assert found["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+        assert {subnet["SubnetId"] for subnet in client(dev, "ec2").describe_subnets()["Subnets"]} == before

@@ -73,8 +73,8 @@ class CreateNetwork(Settings):
     """A new VPC: one node subnet in the environment's zone, control-plane and public subnets in two zones.
 
     Without NAT gateways (`nat_gateways: 0`) nothing in the VPC reaches the internet; AWS services then need
-    `private_endpoints`. `flow_logs` go to CloudWatch Logs. `control_plane_zones` avoids zones that EKS refuses: which
-    zones are the Region's first two differs between accounts.
+    `private_endpoints`. `flow_logs` go to CloudWatch Logs. A zone id names the same zone in every account, a zone
+    name does not: by default the control plane is in the first two zones, by id, that EKS does not refuse.
     """
 
     cidr: Annotated[str, text(r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$", "a CIDR block such as 10.0.0.0/16")] = "10.0.0.0/16"
@@ -98,7 +98,7 @@ class CreateNetwork(Settings):
         ],
         Field(max_length=2),
     ] = ()
-    """Two zones of the control-plane subnets, both by name or both by id. None: the Region's first two zones."""
+    """Two zones of the control-plane subnets, both by name or both by id. None: two zones that EKS accepts."""
 
     @property
     def block(self) -> IPv4Network:

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from ultracluster.catalog import eks, regions
+from ultracluster.catalog.zones import control_plane_zones
 from ultracluster.config.fields import from_cdk
 from ultracluster.config.network import is_zone_id
 from ultracluster.config.problems import Path, Problem
@@ -91,13 +92,10 @@ def control_plane_zone_problems(zones: Sequence[str], region: str, *, on_eks: bo
             message = f"EKS refuses control-plane subnets in {zone}"
             hint = "set another zone; `aws ec2 describe-availability-zones` lists the ids of your zones"
             yield Problem("control-plane-zones", (*at, i), message, hint)
-    if refused and not any(map(is_zone_id, zones)):
+    defaults = control_plane_zones(region)
+    if refused and not any(map(is_zone_id, zones or defaults)):
         chosen = "zone names" if zones else "control-plane subnets are in the Region's first two zones, which"
         message = f"{chosen} differ between accounts; EKS refuses {' and '.join(refused)}, which may be one of them"
-        hint = f"set control_plane_zones to two ids, such as [{', '.join(_other_zones(str(prefix), refused))}]"
+        ids = f"two ids, such as [{', '.join(defaults)}]" if defaults else "two ids that EKS does not refuse"
+        hint = f"set control_plane_zones to {ids}"
         yield Problem("control-plane-zones-unknown", at if zones else at[:2], message, hint, "warning")
-
-
-def _other_zones(prefix: str, refused: Sequence[str]) -> list[str]:
-    """Two zone ids that are not refused."""
-    return [zone for number in range(1, 7) if (zone := f"{prefix}-az{number}") not in refused][:2]

@@ -66,18 +66,20 @@ class NodeNetwork(Construct):
     def vpc(self) -> ec2.IVpc:
         """The VPC as an L2. Unless the app passed an L2, its private subnets are the control-plane subnets.
 
-        Their zones are the Region's first. In a VPC that was passed as an id or L1 they may be others: pass an L2 to
+        In a VPC that was passed as an id or L1, the view takes the Region's first zones for theirs. Pass an L2 to
         `in_vpc` before you use this view with a construct that names a zone, such as `ec2.Instance`.
         """
         if self._passed_vpc:
             return self._passed_vpc
-        zones = Fn.get_azs()
+        count = len(self.control_plane_subnet_ids)
+        created = self._created.control_plane_zones if self._created else ()
+        zones = created or [Fn.select(i, Fn.get_azs()) for i in range(count)]
         view = ec2.Vpc.from_vpc_attributes(
             self,
             "VpcView",
             vpc_id=self.vpc_id,
             vpc_cidr_block=self._cidr,
-            availability_zones=[Fn.select(i, zones) for i in range(len(self.control_plane_subnet_ids))],
+            availability_zones=list(zones),
             private_subnet_ids=list(self.control_plane_subnet_ids),
             private_subnet_route_table_ids=self._route_table_ids[1:] or None,
         )

@@ -1,14 +1,16 @@
 """A VPC with its subnets, NAT gateways and flow logs, and a default security group without rules."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from ipaddress import IPv4Network
 from typing import NamedTuple
 
-from aws_cdk import Fn, Token
+from aws_cdk import Fn, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
 
+from ultracluster.catalog.zones import control_plane_zones
 from ultracluster.config.network import CreateNetwork, is_zone_id, subnet_plan
 from ultracluster.constructs.acknowledgements import acknowledge
 from ultracluster.constructs.functions import InlineResource
@@ -32,8 +34,9 @@ class _Subnet(NamedTuple):
 class ClusterVpc(Construct):
     """A VPC with one node subnet in `zone`, and control-plane and public subnets in two zones.
 
-    These are `control_plane_zones`, or the Region's first two zones, which CloudFormation resolves at deployment:
-    nothing is looked up at synth. They are Availability Zones, never Local Zones, where the PCS controller cannot run.
+    These are `control_plane_zones`, or two zones that the catalogue knows by id. In a stack whose Region is a token
+    they are the account's first two zones, one of which EKS may refuse. Nothing is looked up at synth. They are
+    Availability Zones, never Local Zones, where the PCS controller cannot run.
     Public subnets and the internet gateway are created only with NAT gateways, which are the only resources with a
     public address. The node subnet routes through the first NAT gateway.
 
@@ -53,7 +56,8 @@ class ClusterVpc(Construct):
     def __init__(self, scope: Construct, id: str, *, settings: CreateNetwork, zone: str, key: IKeyRef) -> None:
         super().__init__(scope, id)
         plan = subnet_plan(settings.block)
-        zones = settings.control_plane_zones or [Fn.select(i, Fn.get_azs()) for i in (0, 1)]
+        chosen = settings.control_plane_zones or control_plane_zones(Stack.of(self).region)
+        zones = chosen or [Fn.select(i, Fn.get_azs()) for i in (0, 1)]
         self._path = self.node.path
         self._vpc = ec2.CfnVPC(
             self,
@@ -68,9 +72,8 @@ class ClusterVpc(Construct):
         control_plane = [
             self._subnet(f"ControlPlane{i}", block, zones[i]) for i, block in enumerate(plan.control_plane)
         ]
-        if settings.control_plane_zones:
-            for made in control_plane:
-                _accept_fixed_zone(made.subnet, ZONES_OF_FILE)
+        for made, zone_of_plane in zip(control_plane, zones, strict=True):
+            _accept_named_zone(made.subnet, zone_of_plane)
         retain(self._vpc, nodes.subnet, *(made.subnet for made in control_plane))
         if settings.nat_gateways:
             gateways = self._nat_gateways(settings.nat_gateways, plan.public, zones)
@@ -82,6 +85,12 @@ class ClusterVpc(Construct):
         self.vpc_id, self.node_subnet_id = self._vpc.ref, nodes.subnet.ref
         self.control_plane_subnet_ids = tuple(made.subnet.ref for made in control_plane)
         self.private_route_tables = [nodes.table, *(made.table for made in control_plane)]
+        self._control_plane = control_plane
+
+    @cached_property
+    def control_plane_zones(self) -> tuple[str, ...]:
+        """Names of the zones of the control-plane subnets, known at deployment."""
+        return tuple(made.subnet.attr_availability_zone for made in self._control_plane)
 
     def _subnet(self, id: str, block: IPv4Network, zone: str) -> _Subnet:
         scope = Construct(self, id)
@@ -110,8 +119,7 @@ class ClusterVpc(Construct):
         gateways = []
         for i, block in enumerate(blocks):
             public = self._subnet(f"Public{i}", block, zones[i])
-            if not Token.is_unresolved(zones[i]):
-                _accept_fixed_zone(public.subnet, ZONES_OF_FILE)
+            _accept_named_zone(public.subnet, zones[i])
             route = _default_route(public, gateway_id=gateway)
             route.add_resource_dependency(attachment)
             reason = "The route of a subnet that holds nothing but NAT gateways, which need it to lead anything out."
@@ -197,6 +205,12 @@ def _default_route(
 
 def _name(path: str) -> list[dict[str, str]]:
     return [{"key": "Name", "value": path}]
+
+
+def _accept_named_zone(subnet: ec2.CfnSubnet, zone: str) -> None:
+    """Accepts the findings on a zone that the file names. There are none on ids and on tokens."""
+    if not is_zone_id(zone) and not Token.is_unresolved(zone):
+        _accept_fixed_zone(subnet, ZONES_OF_FILE)
 
 
 def _accept_fixed_zone(subnet: ec2.CfnSubnet, reason: str) -> None:
