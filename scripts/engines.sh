@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# Builds the folder of a Debian system with the engines that tests/engines runs, and prints its path and their versions.
-# Needs root, debootstrap, and the Debian mirror that apt of this machine uses. A folder that exists is kept.
+# Builds the folder of a Debian system with the engines that tests/engines runs, unless it exists, and prints its path.
+# Needs root, debootstrap, and the Debian mirror that apt of this machine uses. Takes about 90 s of CPU and 370 MB.
 set -euo pipefail
 
 suite=forky
-packages=cloud-init,python3-systemd,systemd,udev,mdadm,slurm-client
+packages=cloud-init,python3-cffi-backend,systemd,udev,slurmctld,slurmd,slurm-client,munge
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/ultracluster/engines
 folder=$cache/$suite-1
 mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 2>/dev/null | grep -v security | head -n 1 || true)
 
+mkdir -p "$cache"
+exec 9>"$cache/lock"
+flock 9
 if [ ! -e "$folder/complete" ]; then
     [ "$(id -u)" -eq 0 ] || { echo "needs root" >&2; exit 1; }
-    command -v debootstrap >/dev/null || { echo "needs the package debootstrap" >&2; exit 1; }
+    command -v debootstrap >/dev/null || { echo "needs the package debootstrap: apt-get install debootstrap" >&2; exit 1; }
     [ -n "$mirror" ] || { echo "apt of this machine has no Debian mirror" >&2; exit 1; }
-    mkdir -p "$cache"
     rm -rf "$folder.new"
     # debootstrap of an older Debian has no script for the suite, which is the same for all since sid
     script=/usr/share/debootstrap/scripts/$suite

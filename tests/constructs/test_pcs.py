@@ -303,3 +303,26 @@ def test_the_owner_of_another_instance_profile_is_told_what_to_allow():
     _, group = add_groups(stack, profile)
     assert len(group.script_arns) == len(PCS_SCRIPTS)
     assert "ScriptsRead" not in str(stack.template().to_json())
+
+
+def test_a_group_whose_nodes_fail_to_boot_again_and_again_has_an_alarm():
+    stack = Deployed(
+        settings(), log_group=lambda stack: logs.LogGroup(stack, "Logs", log_group_name="/aws/vendedlogs/x")
+    )
+    add_groups(stack, PcsNodeRole(stack, "Nodes"))
+    (counted,) = stack.properties("AWS::Logs::MetricFilter")
+    (metric,) = counted["MetricTransformations"]
+    (alarm,) = stack.properties("AWS::CloudWatch::Alarm")
+    assert counted["FilterPattern"] == '{ $.reason_code = "BOOTSTRAP_FAILED" }'
+    assert (metric["MetricNamespace"], metric["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
+    assert metric["Dimensions"] == [{"Key": "ComputeNodeGroupId", "Value": "$.compute_node_group_id"}]
+    groups = stack.template().find_resources("AWS::PCS::ComputeNodeGroup")
+    (compute,) = (name for name in groups if "train" in name)
+    assert alarm["Dimensions"] == [{"Name": "ComputeNodeGroupId", "Value": {"Fn::GetAtt": [compute, "Id"]}}]
+    assert (alarm["Threshold"], alarm["Period"], alarm["TreatMissingData"]) == (3, 3600, "notBreaching")
+
+
+def test_without_logs_there_is_no_alarm():
+    stack = Deployed(settings())
+    add_groups(stack, PcsNodeRole(stack, "Nodes"))
+    assert stack.properties("AWS::CloudWatch::Alarm") == []

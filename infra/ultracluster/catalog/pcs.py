@@ -30,6 +30,10 @@ FORMS: dict[str, Form] = {name: form for form, names in _PCS["forms"].items() fo
 """Form of the value of each Slurm setting whose form slurm.conf fixes."""
 MINIMUM: dict[str, int] = _PCS["minimum"]
 """Smallest value that PCS accepts for a Slurm setting."""
+HEALTH_CHECK_TIMEOUT_SECONDS: int = _PCS["health_check_timeout_seconds"]
+"""Slurm's limit for a health check program, which PCS does not let change."""
+AGENT_VERSION: str = _PCS["agent_version"]
+"""The first version of the PCS agent that runs node lifecycle actions."""
 
 
 def smallest_size(nodes: int) -> Size | None:

@@ -83,6 +83,8 @@ Code = Literal[
     "slurm-version-ending",
     "slurm-setting-not-allowed",
     "slurm-setting-value",
+    "slurm-health-check-interval",
+    "slurm-prolog-holds-jobs",
     "pcs-size-too-small",
     "pcs-too-many-nodes",
     "pcs-too-many-node-groups",

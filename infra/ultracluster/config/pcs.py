@@ -11,7 +11,7 @@ from ultracluster.config import clock
 from ultracluster.config.fields import CpuType, Image, Many, Name
 from ultracluster.config.problems import Problem, rule
 from ultracluster.config.settings import Settings
-from ultracluster.config.slurm_settings import SlurmSettings, setting_problems, truth
+from ultracluster.config.slurm_settings import SlurmSettings, health_problems, setting_problems, truth
 
 NOTICE = timedelta(days=90)
 """How long before a Slurm version's end of life the warning starts."""
@@ -97,6 +97,10 @@ class PcsControlPlane(Settings):
     @rule
     def _allowed_settings(self) -> Iterator[Problem]:
         yield from setting_problems(self.slurm_settings, "cluster")
+
+    @rule
+    def _health_checks(self) -> Iterator[Problem]:
+        yield from health_problems(self.slurm_settings)
 
 
 class Pcs(PcsControlPlane):

@@ -50,6 +50,20 @@ def setting_problems(settings: SlurmSettings, owner: Owner) -> Iterator[Problem]
         yield from _value(name, value) if name in _ALLOWED[owner] else _not_allowed(name, owner)
 
 
+def health_problems(settings: SlurmSettings) -> Iterator[Problem]:
+    """Problems of a health check program and a prolog of a cluster: Slurm would act otherwise than most expect."""
+    interval, limit = settings.get("HealthCheckInterval"), pcs.HEALTH_CHECK_TIMEOUT_SECONDS
+    if interval is not None and str(interval).isdecimal() and 0 < int(interval) <= limit:
+        message = f"a health check may take {limit} seconds, so {interval} seconds between two may be too few"
+        at, hint = ("slurm_settings", "HealthCheckInterval"), f"set HealthCheckInterval: {5 * limit}"
+        yield Problem("slurm-health-check-interval", at, message, hint, "warning")
+    parameters = str(settings.get("SchedulerParameters", "")).lower().split(",")
+    if settings.get("Prolog") and "nohold_on_prolog_fail" not in parameters:
+        message = "when this program fails on a node, Slurm drains the node and holds the job instead of requeuing it"
+        hint = "add nohold_on_prolog_fail to SchedulerParameters"
+        yield Problem("slurm-prolog-holds-jobs", ("slurm_settings", "Prolog"), message, hint, "warning")
+
+
 def truth(value: str | int | None) -> bool:
     """Whether Slurm reads the value as YES."""
     return str(value).lower() in _TRUE

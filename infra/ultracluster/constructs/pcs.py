@@ -19,6 +19,7 @@ from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Login, PcsControlPlane, Queue
 from ultracluster.config.purchase import PurchaseType
 from ultracluster.config.slurm_settings import SlurmSettings
+from ultracluster.constructs.boot_alarm import boot_alarm, count_failed_boots
 from ultracluster.constructs.launch_templates import (
     AcceleratedLaunchTemplate,
     CpuLaunchTemplate,
@@ -37,6 +38,7 @@ from ultracluster.constructs.references import (
     Subnet,
     expect,
     instance_profile_arn,
+    log_group_name,
     security_group_id,
     subnet_id,
 )
@@ -78,6 +80,8 @@ class SlurmCluster(Construct):
     """Id of the cluster, pcs_..."""
     cluster_arn: str
     """ARN of the cluster."""
+    counts_failed_boots: bool = False
+    """Whether nodes that fail to boot are counted, so that node groups have an alarm."""
     _last_change: "PcsNodeGroup | PcsQueue | None" = None
 
     @property
@@ -242,6 +246,8 @@ class PcsCluster(SlurmCluster):
             log_group = create_log_group(self, "Logs", name="/aws/vendedlogs/pcs/cluster", key=key)
         if log_group:
             self._deliver_logs(log_group)
+            self.counts_failed_boots = True
+            count_failed_boots(self, log_group_name(log_group))
 
     @staticmethod
     def from_cluster_attributes(scope: Construct, id: str, *, cluster_id: str, cluster_arn: str) -> SlurmCluster:
@@ -346,6 +352,8 @@ class PcsNodeGroup(Construct):
         if scripts and isinstance(role, NodeRole):
             group.add_resource_dependency(scripts.grant_read(role))
         cluster._follow(self)
+        if steps and on_failed_step == "TERMINATE" and cluster.counts_failed_boots:
+            boot_alarm(self, name=name, compute_node_group_id=group.attr_id)
 
     @property
     def script_arns(self) -> list[str]:

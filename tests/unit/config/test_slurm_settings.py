@@ -5,7 +5,7 @@ import pytest
 from ultracluster.catalog import pcs
 from ultracluster.config.pcs import Queue
 from ultracluster.config.problems import InvalidSettings
-from ultracluster.config.slurm_settings import setting_problems, truth
+from ultracluster.config.slurm_settings import health_problems, setting_problems, truth
 
 
 def codes(name, value, owner="queue"):
@@ -58,3 +58,18 @@ def test_every_fixed_form_is_of_an_allowed_parameter():
 def test_a_queue_built_in_python_is_refused_too():
     with pytest.raises(InvalidSettings, match="banana is not minutes"):
         Queue(name="train", node_groups=("train",), slurm_settings={"MaxTime": "banana"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({"HealthCheckInterval": 61}, []),
+        ({"HealthCheckInterval": 0}, []),
+        ({"HealthCheckInterval": "60"}, ["slurm-health-check-interval"]),
+        ({"Prolog": "/opt/p.sh", "SchedulerParameters": "bf_continue,nohold_on_prolog_fail"}, []),
+        ({"Prolog": "/opt/p.sh", "SchedulerParameters": "bf_continue"}, ["slurm-prolog-holds-jobs"]),
+        ({"Epilog": "/opt/e.sh"}, []),
+    ],
+)
+def test_health_checks_have_time_and_a_failed_prolog_holds_no_job(settings, found):
+    assert [problem.code for problem in health_problems(settings)] == found

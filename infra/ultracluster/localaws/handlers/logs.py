@@ -251,3 +251,45 @@ class Delivery(Handler):
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
         """Delete the delivery."""
         context.client("logs").delete_delivery(id=physical_id)
+
+
+@handler
+class MetricFilter(Handler):
+    """AWS::Logs::MetricFilter: counts the events of a log group that match a pattern. Ref gives its name."""
+
+    type = "AWS::Logs::MetricFilter"
+    supported_properties = frozenset({"FilterName", "FilterPattern", "LogGroupName", "MetricTransformations"})
+
+    def create(self, context: Context, properties: Properties) -> Resource:
+        """Create the filter. A metric with dimensions has no default value (Logs User Guide, metric filters, 2026)."""
+        name = properties.get("FilterName") or context.physical_name(512)
+        return self._put(context, name, properties)
+
+    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
+        """Replace the pattern and the metric."""
+        self.delete(context, physical_id, old)  # moto would keep both
+        return self._put(context, physical_id, new)
+
+    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
+        """Delete the filter."""
+        group = properties["LogGroupName"]
+        context.client("logs").delete_metric_filter(logGroupName=group, filterName=physical_id)
+
+    def _put(self, context: Context, name: str, properties: Properties) -> Resource:
+        require_log_group(context, properties["LogGroupName"])
+        transformations = []
+        for found in properties["MetricTransformations"]:
+            dimensions = {entry["Key"]: entry["Value"] for entry in found.get("Dimensions", [])}
+            if dimensions and "DefaultValue" in found:
+                raise HandlerError("a metric filter with dimensions takes no default value")
+            if str(found["MetricNamespace"]).startswith("AWS/"):
+                raise HandlerError("the namespace of a metric filter must not start with AWS/")
+            plain = {key[:1].lower() + key[1:]: value for key, value in found.items() if key != "Dimensions"}
+            transformations.append({**plain, **({"dimensions": dimensions} if dimensions else {})})
+        context.client("logs").put_metric_filter(
+            logGroupName=properties["LogGroupName"],
+            filterName=name,
+            filterPattern=properties["FilterPattern"],
+            metricTransformations=transformations,
+        )
+        return Resource(name, {})

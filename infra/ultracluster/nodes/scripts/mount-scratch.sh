@@ -58,6 +58,7 @@ else
   [ -e "$device" ] || make_array
   write_unit "$device" xfs noatime,nofail ""
 fi
+mkdir -p "$path"
 systemctl daemon-reload
 systemctl enable "$unit"
 systemctl start "$unit"
