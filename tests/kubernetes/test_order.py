@@ -3,10 +3,12 @@
 import pytest
 
 from tests.kubernetes.environments import OPERATORS, SCHEDULERS, eks_environment
+from ultracluster.catalog.software import charts
 from ultracluster.kubernetes import order
 from ultracluster.kubernetes.deployed import DeployedResources, FileSystem, KarpenterResources
 from ultracluster.kubernetes.order import ordered_parts
-from ultracluster.kubernetes.parts import Objects
+from ultracluster.kubernetes.parts import Objects, Release
+from ultracluster.kubernetes.webhooks import waits_for
 
 DEPLOYED = DeployedResources(
     "test-1",
@@ -28,12 +30,30 @@ def test_every_part_comes_after_those_that_it_names(scheduler):
     assert {"karpenter", "elastic", "volume-training.research", "volume-datasets-bucket.research"} <= before
 
 
+QUEUE = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "fleet"}}
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_objects_come_after_the_release_whose_webhooks_can_refuse_them(scheduler):
+    environment = eks_environment(karpenter=True, scheduler=scheduler, jobs=OPERATORS)
+    parts = ordered_parts(environment, DEPLOYED)
+    releases = {part.chart.name: part.name for part in parts if isinstance(part, Release)}
+    guarded = {name for part in parts for name in waits_for(part, releases)}
+    expected = {"kueue": {"kueue"}, "volcano": {"volcano"}, "kai": {"kai-scheduler"}}
+    expected |= {"kueue_with_kai": {"kueue", "kai-scheduler"}, "kueue_with_volcano": {"kueue"}}
+    assert guarded >= expected[scheduler]
+
+
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
         ((Objects("a", ()), Objects("a", ())), "same name"),
         ((Objects("a", (), after=("b",)), Objects("b", (), after=("a",))), "wait for each other"),
         ((Objects("a", (), after=("b",)),), "does not exist"),
+        (
+            (Release("kai", charts["kai-scheduler"], {}), Objects("a", (QUEUE,))),
+            "a does not wait for the webhooks of kai",
+        ),
     ],
 )
 def test_parts_without_an_order_are_refused(monkeypatch, parts, message):

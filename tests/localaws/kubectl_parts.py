@@ -104,7 +104,7 @@ def function(runtime: str, **properties: Any) -> dict[str, Any]:
     return resource(
         "Lambda::Function",
         Code={"S3Bucket": BUCKET, "S3Key": "code.zip"},
-        Handler="index.handler",
+        Handler=properties.pop("Handler", "index.handler"),
         Role={"Fn::GetAtt": ["FunctionRole", "Arn"]},
         Runtime=runtime,
         Timeout=900,

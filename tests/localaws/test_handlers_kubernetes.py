@@ -10,6 +10,7 @@ import pytest
 from tests.localaws.eks_parts import REGION, VIEW
 from tests.localaws.kubectl_parts import BUCKET, chart, custom, kueue, manifest, platform, put_asset, resource
 from tests.localaws.stack_parts import Stacks
+from ultracluster.constructs.kubectl import RETRIES
 from ultracluster.localaws import local_aws
 from ultracluster.localaws.services.kubernetes import contents
 
@@ -227,3 +228,46 @@ def test_a_functions_subnets_and_groups_must_be_in_one_vpc(stacks: Stacks) -> No
     resources["Access"]["Properties"]["VpcId"] = {"Ref": "Other"}
     assert stacks.update(resources, **IAM) == "UPDATE_ROLLBACK_COMPLETE"
     assert "are not in one VPC" in stacks.event_reason("Kubectl", "UPDATE_FAILED")
+
+
+KAI = {
+    "Release": "kai-scheduler",
+    "Chart": "kai-scheduler",
+    "Repository": "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler",
+    "Version": "v0.17.0",
+    "Namespace": "kai-scheduler",
+}
+QUEUE = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "fleet"}, "spec": {}}
+
+
+def repeating(handler: str = "patient.handler") -> dict[str, Any]:
+    """The platform with our handler in a layer of the kubectl function."""
+    put_asset("retries.zip", python__patient_py=(RETRIES / "python" / "patient.py").read_text("utf-8"))
+    whole = platform()
+    whole["Retries"] = resource("Lambda::LayerVersion", Content={"S3Bucket": BUCKET, "S3Key": "retries.zip"})
+    whole["Kubectl"]["Properties"] |= {"Handler": handler, "Layers": [{"Ref": "Layer"}, {"Ref": "Retries"}]}
+    return whole
+
+
+def test_a_webhook_that_is_not_ready_yet_refuses_an_object(stacks: Stacks) -> None:
+    """The CDK's own handler does not try again."""
+    fails(stacks, "failed calling webhook", Queues=manifest("Kai", objects=[QUEUE]), Kai=chart(**KAI))
+
+
+def test_our_handler_tries_again_until_the_webhook_is_ready(stacks: Stacks) -> None:
+    more = {"Kai": chart(**KAI), "Queues": manifest("Kai", objects=[QUEUE])}
+    assert stacks.update({**repeating(), **more}, **IAM) == "UPDATE_COMPLETE", stacks.events()
+    assert kept("objects") == [QUEUE]
+
+
+def test_our_handler_does_not_repeat_other_errors(stacks: Stacks) -> None:
+    lost = {**CONFIG, "metadata": {"name": "x", "namespace": "nowhere"}}
+    broken = {**repeating(), "Objects": manifest(objects=[lost])}
+    assert stacks.update(broken, **IAM) == "UPDATE_ROLLBACK_COMPLETE"
+    assert 'namespaces "nowhere" not found' in stacks.event_reason("Objects", "CREATE_FAILED")
+
+
+def test_a_handler_that_no_layer_holds_is_not_found(stacks: Stacks) -> None:
+    broken = {**repeating("impatient.handler"), "Objects": manifest(objects=[CONFIG])}
+    assert stacks.update(broken, **IAM) == "UPDATE_ROLLBACK_COMPLETE"
+    assert "Unable to import module 'impatient'" in stacks.event_reason("Objects", "CREATE_FAILED")

@@ -30,7 +30,8 @@ class Chart:
     """A Helm chart. `repository` is an `https://` repository, or the full `oci://` reference with the chart's name.
 
     `api_groups` are the API groups of its CRDs. `images` maps the dotted path of every value that sets an image, or
-    the registry of several images, to the original.
+    the registry of several images, to the original. `webhooks` are kinds, such as Queue.scheduling.run.ai, whose
+    objects its webhooks refuse until they answer.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Chart:
     minimum_kubernetes: str
     api_groups: tuple[str, ...]
     images: dict[str, str]
+    webhooks: tuple[str, ...] = ()
 
     @property
     def oci(self) -> bool:
@@ -74,7 +76,10 @@ class ReleaseSource(NamedTuple):
 
 addons: dict[str, Addon] = {name: Addon(name, **entry) for name, entry in _SOFTWARE["addons"].items()}
 charts: dict[str, Chart] = {
-    name: Chart(name, **{**entry, "api_groups": tuple(entry["api_groups"])})
+    name: Chart(
+        name,
+        **{**entry, "api_groups": tuple(entry["api_groups"]), "webhooks": tuple(entry.get("webhooks", ()))},
+    )
     for name, entry in _SOFTWARE["charts"].items()
 }
 manifests: dict[str, Manifest] = {

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, cast
 
 from aws_cdk import CfnElement, CfnResource, Fn, Stack
@@ -36,6 +37,9 @@ from ultracluster.errors import MissingExtra, UltraclusterError
 TIMEOUT = "6m"
 """How long Helm waits for a release, and again for rolling it back. A function that times out after 15 minutes leaves
 the release pending, which blocks every later one."""
+
+RETRIES = Path(__file__).parent / "layers" / "retries"
+"""Lambda layer with the handler of the kubectl function."""
 
 HELM_RELEASE = "Custom::AWSCDK-EKS-HelmChart"
 KUBERNETES_OBJECTS = "Custom::AWSCDK-EKS-KubernetesResource"
@@ -80,8 +84,9 @@ class KubectlProvider(Construct):
 
     Its execution role, which nothing else assumes, administers the cluster by an access entry. `security_group` must
     reach the API server on port 443: pass the one that the cluster has. The CDK's provider framework calls the function
-    from outside the VPC. Logs are encrypted with `key` and retained. Raises MissingExtra without the extra `eks`, which
-    installs the layers with kubectl.
+    from outside the VPC. Logs are encrypted with `key` and retained. The function repeats a request for up to eight
+    minutes while webhooks or CRDs are not ready for it. Raises MissingExtra without the extra `eks`, which installs the
+    layers with kubectl.
     """
 
     cluster_name: str
@@ -139,6 +144,7 @@ class KubectlProvider(Construct):
         handler, framework = _descendant(provider, "Handler"), _descendant(provider, "Provider", "framework-onEvent")
         for function in (handler, framework):
             _log_to(function, logs.log_group_name)
+        _retry(self, handler)
         # Lambda creates the function's network interfaces with the permissions of its execution role
         handler.node.add_dependency(policy)
         _remove_from_vpc(framework)
@@ -155,6 +161,15 @@ class KubectlProvider(Construct):
             f"AwsSolutions-IAM5[Resource::<{handler}.Arn>:*]",
         ]
         acknowledge(provider, {**dict.fromkeys(findings, reason), **ACCEPTED})
+
+
+def _retry(scope: Construct, function: IConstruct) -> None:
+    """Puts a handler before that of the CDK, which repeats a request until webhooks and CRDs are ready for it."""
+    code = lambda_.Code.from_asset(str(RETRIES), exclude=["**/__pycache__"])
+    layer = lambda_.LayerVersion(scope, "Retries", code=code, description="Repeats requests that come too early")
+    cast("lambda_.Function", function).add_layers(layer)
+    resource = cast("lambda_.CfnFunction", function.node.find_child("Resource"))
+    resource.add_property_override("Handler", "patient.handler")
 
 
 def _log_to(function: IConstruct, log_group_name: str) -> None:

@@ -1,5 +1,7 @@
 """Everything that is installed into a cluster, in an order that satisfies every `after`."""
 
+from collections.abc import Mapping
+
 from ultracluster.kubernetes.deployed import DeployedResources
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.karpenter import karpenter_pools
@@ -7,13 +9,14 @@ from ultracluster.kubernetes.parts import Objects, Release
 from ultracluster.kubernetes.queues import team_and_queue_objects
 from ultracluster.kubernetes.releases import releases
 from ultracluster.kubernetes.volumes import volumes
+from ultracluster.kubernetes.webhooks import waits_for
 
 
 def ordered_parts(environment: EksEnvironment, deployed: DeployedResources) -> tuple[Release | Objects, ...]:
     """Releases and objects of an environment, each behind the parts that its `after` names.
 
-    Raises ValueError if two parts have the same name, a part waits for one that does not exist, or parts wait for
-    each other.
+    Raises ValueError if two parts have the same name, a part waits for one that does not exist, parts wait for each
+    other, or objects do not wait for the release whose webhooks can refuse them.
     """
     parts = (
         *releases(environment, deployed),
@@ -32,4 +35,14 @@ def ordered_parts(environment: EksEnvironment, deployed: DeployedResources) -> t
             raise ValueError(f"these parts wait for each other or for a part that does not exist: {missing}")
         for part in ready:
             ordered[part.name] = waiting.pop(part.name)
+    _check_webhooks(ordered)
     return tuple(ordered.values())
+
+
+def _check_webhooks(ordered: Mapping[str, Release | Objects]) -> None:
+    releases = {part.chart.name: name for name, part in ordered.items() if isinstance(part, Release)}
+    before: dict[str, set[str]] = {}
+    for name, part in ordered.items():
+        before[name] = set(part.after).union(*(before[other] for other in part.after))
+        if missing := waits_for(part, releases) - before[name]:
+            raise ValueError(f"{name} does not wait for the webhooks of {', '.join(sorted(missing))}")

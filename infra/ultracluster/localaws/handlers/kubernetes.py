@@ -1,8 +1,8 @@
 """Custom::AWSCDK-EKS-HelmChart and -KubernetesResource: a record of what the CDK's kubectl function would do.
 
-The function does not run, because no Kubernetes runs. Its errors are raised here, in CloudFormation's words for a
-failed function. The function returns no physical id, so the CDK's provider framework keeps the id of the first request,
-and no change is a replacement.
+The CDK's handler does not run, because no Kubernetes runs. A handler of the function's layers that calls it does run.
+Errors are raised here, in CloudFormation's words for a failed function. The function returns no physical id, so the
+CDK's provider framework keeps the id of the first request, and no change is a replacement.
 """
 
 import io
@@ -18,6 +18,7 @@ from botocore.exceptions import ClientError
 from moto.backends import get_backend
 from moto.core.exceptions import ServiceException
 
+from ultracluster.localaws.handlers.layered import call
 from ultracluster.localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, require
 from ultracluster.localaws.services.eks_access import is_cluster_admin
 from ultracluster.localaws.services.eks_endpoint import check_endpoint_access
@@ -46,16 +47,20 @@ class _KubectlHandler(Handler):
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
         """Remove the record. The function ignores errors of the API server on Delete."""
-        cluster, is_admin = _cluster(context, properties)
+        cluster, is_admin, _ = _cluster(context, properties)
         if is_admin:
             self._remove(cluster.kubernetes, properties)
 
     def _apply(self, context: Context, old: Properties, new: Properties) -> None:
-        cluster, is_admin = _cluster(context, new)
-        try:
+        cluster, is_admin, function = _cluster(context, new)
+
+        def answer() -> None:
             if not is_admin:
                 raise Rejected("error: You must be logged in to the server (Unauthorized)")
             self._record(context, cluster.kubernetes, old, new)
+
+        try:
+            call(function, {"ResourceType": self.type, "ResourceProperties": new}, answer)
         except Rejected as error:
             raise _failed(str(error)) from error
 
@@ -128,8 +133,11 @@ class KubernetesResource(_KubectlHandler):
         kubernetes.delete(parse_manifests(properties["Manifest"]))
 
 
-def _cluster(context: Context, properties: Properties) -> tuple[Cluster, bool]:
-    """The cluster, and whether the function's role is its administrator. HandlerError when it cannot be reached."""
+def _cluster(context: Context, properties: Properties) -> tuple[Cluster, bool, dict[str, Any]]:
+    """The cluster, whether the function's role is its administrator, and the function's configuration.
+
+    HandlerError when the cluster cannot be reached.
+    """
     function = _kubectl_function(context, properties["ServiceToken"])
     eks = cast("EksBackend", get_backend("eks")[context.account][context.region])
     try:
@@ -137,7 +145,7 @@ def _cluster(context: Context, properties: Properties) -> tuple[Cluster, bool]:
         check_endpoint_access(eks.references, cluster, function.get("VpcConfig") or {})
     except ServiceException as error:
         raise _failed(error.message) from error
-    return cluster, is_cluster_admin(eks.find("access-entry", cluster, function["Role"]))
+    return cluster, is_cluster_admin(eks.find("access-entry", cluster, function["Role"])), function
 
 
 def _kubectl_function(context: Context, token: str) -> dict[str, Any]:

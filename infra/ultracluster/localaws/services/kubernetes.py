@@ -22,6 +22,9 @@ CHART_GROUPS: Mapping[str, Sequence[str]] = {
     **_DATA["charts"],
     **{name: chart.api_groups for name, chart in charts.items()},
 }
+LATE_WEBHOOKS: Mapping[str, Sequence[str]] = _DATA["late_webhooks"]
+REQUESTS_BEFORE_WEBHOOKS = 2
+"""Requests that the webhooks of LATE_WEBHOOKS refuse after their release is installed."""
 BUILT_IN_GROUPS = frozenset(_DATA["built_in_groups"])
 
 BUILT_IN_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
@@ -88,6 +91,7 @@ class Kubernetes:
     objects: dict[Key, Manifest] = field(default_factory=dict)
     namespaces: set[str] = field(default_factory=lambda: set(BUILT_IN_NAMESPACES))
     add_ons: set[str] = field(default_factory=set)
+    starting: dict[str, int] = field(default_factory=dict)  # requests that webhooks will refuse, by kind and group
 
     def view(self) -> dict[str, Any]:
         """All contents, ready for JSON."""
@@ -107,6 +111,8 @@ class Kubernetes:
         if release.namespace not in self.namespaces and not release.create_namespace:
             raise Rejected(f'Error: create: failed to create: namespaces "{release.namespace}" not found')
         key = (release.namespace, release.name)
+        if key not in self.releases:
+            self.starting |= dict.fromkeys(LATE_WEBHOOKS.get(release.chart, ()), REQUESTS_BEFORE_WEBHOOKS)
         revision = self.releases[key].revision + 1 if key in self.releases else 1
         self.releases[key] = replace(release, revision=revision)
         self.namespaces.add(release.namespace)
@@ -129,6 +135,7 @@ class Kubernetes:
         for manifest in manifests:
             _check(manifest, namespaces, groups)
             _check_immutable(self.objects.get(key_of(manifest)), manifest)
+            self._call_webhooks(manifest)
             namespaces |= {_namespace_name(manifest)} - {""}
             if manifest["kind"] == "CustomResourceDefinition":
                 groups = groups | {manifest["spec"]["group"]}
@@ -140,6 +147,15 @@ class Kubernetes:
                 self._delete(key)
         self.objects.update(applied)
         self.namespaces |= namespaces
+
+    def _call_webhooks(self, manifest: Manifest) -> None:
+        """Raise Rejected while the webhook that would check the object does not answer."""
+        group, slash, _ = manifest["apiVersion"].partition("/")
+        kind = f"{manifest['kind']}.{group}" if slash else manifest["kind"]
+        if self.starting.get(kind):
+            self.starting[kind] -= 1
+            called = f"failed calling webhook for {kind}: failed to call webhook: connect: connection refused"
+            raise Rejected(f"Error from server (InternalError): Internal error occurred: {called}")
 
     def delete(self, manifests: Iterable[Manifest]) -> None:
         """`kubectl delete`. Missing objects are no error, as in the CDK's function."""
