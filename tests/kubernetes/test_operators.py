@@ -1,5 +1,7 @@
 """Job operators, and the installer of the MPI operator."""
 
+import json
+
 import pytest
 
 from tests.kubernetes.environments import OPERATORS, eks_environment
@@ -7,10 +9,10 @@ from tests.kubernetes.schemas import check
 from ultracluster.config.eks import JobOperator
 from ultracluster.kubernetes.labels import GPU_TAINT
 from ultracluster.kubernetes.operators import MPI, mpi_objects, operator_parts
-from ultracluster.kubernetes.parts import Objects, Release
+from ultracluster.kubernetes.parts import Part
 
 
-def parts(jobs, *, after=(), **settings) -> dict[str, Release | Objects]:
+def parts(jobs, *, after=(), **settings) -> dict[str, Part]:
     made = operator_parts(eks_environment(jobs=list(jobs), **settings), after=after)
     return {part.name: part for part in made}
 
@@ -29,7 +31,7 @@ def test_no_operator_without_jobs():
         ("trainer", ["jobset", "kubeflow-trainer"]),
         ("jobset", ["jobset"]),
         ("leader_worker_set", ["lws"]),
-        ("mpi", ["mpi-operator"]),
+        ("mpi", ["mpi-operator", "mpi-operator-installed"]),
         ("ray", ["kuberay-operator"]),
     ],
 )
@@ -80,7 +82,7 @@ def test_objects_of_the_mpi_operator_follow_the_schema_of_kubernetes():
 
 
 def test_the_installer_applies_the_pinned_manifest_on_the_server():
-    (container,) = mpi("Job")["spec"]["template"]["spec"]["containers"]
+    container, _ = mpi("Job")["spec"]["template"]["spec"]["initContainers"]
     assert "--server-side" in container["args"]
     assert f"--filename={MPI.url}" in container["args"]
     assert MPI.commit in MPI.url
@@ -89,8 +91,31 @@ def test_the_installer_applies_the_pinned_manifest_on_the_server():
 def test_the_installers_kubectl_is_of_the_clusters_version():
     for version in ("1.34", "1.36"):
         job = next(item for item in mpi_objects(version).items if item["kind"] == "Job")
-        (container,) = job["spec"]["template"]["spec"]["containers"]
-        assert container["image"] == f"registry.k8s.io/kubectl:v{version}.0"
+        assert {container["image"] for container in steps(job)} == {f"registry.k8s.io/kubectl:v{version}.0"}
+
+
+def steps(job):
+    """Containers of the Job, in the order in which they run."""
+    spec = job["spec"]["template"]["spec"]
+    return [*spec["initContainers"], *spec["containers"]]
+
+
+def test_the_installer_moves_the_operator_to_system_nodes_and_waits_for_it():
+    """The manifest of the operator tolerates no taint."""
+    _, place, wait = steps(mpi("Job"))
+    (patch,) = [argument for argument in place["args"] if argument.startswith("--patch=")]
+    pod = json.loads(patch.removeprefix("--patch="))["spec"]["template"]["spec"]
+    assert pod["nodeSelector"] == {"ultracluster/node-group": "system"}
+    assert pod["tolerations"] == [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
+    assert wait["args"][:3] == ["rollout", "status", "deployment/mpi-operator"]
+
+
+def test_a_deployment_waits_for_the_end_of_the_installers_job():
+    made = parts(["mpi"])
+    end, job = made["mpi-operator-installed"], mpi("Job")
+    assert (end.job, end.namespace) == (job["metadata"]["name"], job["metadata"]["namespace"])
+    assert end.after == ("mpi-operator",)
+    assert job["spec"]["activeDeadlineSeconds"] < end.seconds < 900 - 30
 
 
 def test_another_kubectl_version_is_another_job():
@@ -106,12 +131,12 @@ def test_another_kubectl_version_is_another_job():
 def test_the_installer_follows_the_restricted_pod_standard():
     """Kubernetes, "Pod Security Standards", profile restricted."""
     spec = mpi("Job")["spec"]["template"]["spec"]
-    (container,) = spec["containers"]
     assert spec["securityContext"]["runAsNonRoot"]
     assert spec["securityContext"]["runAsUser"] > 0
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert container["securityContext"]["allowPrivilegeEscalation"] is False
-    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    for container in steps(mpi("Job")):
+        assert container["securityContext"]["allowPrivilegeEscalation"] is False
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert all("emptyDir" in volume for volume in spec["volumes"])
 
 
@@ -130,8 +155,9 @@ def test_the_installer_may_escalate_only_in_named_roles():
     assert not any("*" in {*rule["verbs"], *rule["resources"], *rule["apiGroups"]} for rule in rules)
 
 
-def test_the_installer_can_neither_list_nor_delete():
+def test_the_installer_cannot_delete_and_lists_only_its_deployment():
     for kind in ("ClusterRole", "Role"):
         for rule in mpi(kind)["rules"]:
-            assert not {"list", "watch", "delete", "update"} & set(rule["verbs"])
+            assert not {"delete", "update"} & set(rule["verbs"])
+            assert rule["resources"] == ["deployments"] or not {"list", "watch"} & set(rule["verbs"])
             assert not {"secrets", "pods"} & set(rule["resources"])

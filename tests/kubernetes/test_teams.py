@@ -46,7 +46,16 @@ def test_members_can_run_jobs_and_debug_their_pods():
     assert "create" in verbs["batch", "jobs"]
     assert verbs["", "pods/log"] >= {"get"}
     assert verbs["", "pods/exec"] >= {"create"}
-    assert "create" not in verbs["", "persistentvolumeclaims"]
+    assert verbs["", "persistentvolumeclaims"] == {"get", "list", "watch", "create", "delete"}
+    assert "create" in verbs["apps", "deployments"]
+    assert "create" in verbs["apps", "statefulsets"]
+
+
+def test_members_read_the_training_runtimes_and_storage_classes():
+    view = granted(made(fleet(jobs=["trainer"])), "ClusterRole")
+    assert view["trainer.kubeflow.org", "clustertrainingruntimes"] == {"get", "list", "watch"}
+    assert view["storage.k8s.io", "storageclasses"] == {"get", "list", "watch"}
+    assert ("trainer.kubeflow.org", "clustertrainingruntimes") not in granted(made(fleet()), "ClusterRole")
 
 
 def test_cluster_roles_are_read_only():
@@ -65,7 +74,7 @@ def test_members_cannot_change_their_permissions_or_quotas():
 
 def test_roles_cover_only_installed_kinds():
     bare = {group for group, _ in granted(made(fleet()), "Role")}
-    assert bare == {"", "batch", "kueue.x-k8s.io"}
+    assert bare == {"", "apps", "batch", "kueue.x-k8s.io"}
     with_trainer = {group for group, _ in granted(made(fleet(jobs=["trainer"])), "Role")}
     assert with_trainer - bare == {"trainer.kubeflow.org", "jobset.x-k8s.io"}
     volcano = granted(made(fleet(scheduler="volcano")), "Role")

@@ -21,13 +21,62 @@ def test_blackwell_has_four_network_layers(name):
     assert preferred_level(catalog[name]) == f"{LAYER}4"
 
 
-def test_ultraservers_have_their_nvlink_domain_below_the_network_layers():
-    assert levels(catalog["p6e-gb200.36xlarge"])[-3:] == (
-        f"{LAYER}3",
-        "nvidia.com/gpu.clique",
-        "kubernetes.io/hostname",
-    )
+def test_ultraservers_have_their_nvlink_domain_and_no_network_layers():
+    assert levels(catalog["p6e-gb200.36xlarge"]) == ("nvidia.com/gpu.clique", "kubernetes.io/hostname")
     assert preferred_level(catalog["p6e-gb200.36xlarge"]) == "nvidia.com/gpu.clique"
+
+
+def ultraservers():
+    """36 nodes of two UltraServers. The network nodes of layer 3 are those of nine nodes each."""
+    return [
+        {
+            f"{LAYER}1": "a",
+            f"{LAYER}2": "b",
+            f"{LAYER}3": f"{half}-{clique}",
+            "nvidia.com/gpu.clique": clique,
+            "kubernetes.io/hostname": f"{clique}-{half}-{number}",
+        }
+        for half in (1, 2)
+        for clique in ("x", "y")
+        for number in range(9)
+    ]
+
+
+def placed(nodes, labels, preferred, pods):
+    """Nodes that Kueue chooses for a job that prefers one domain of a level, of an idle fleet.
+
+    The smallest domain of that level that holds the job, or of the next level up; then, level by level, the largest
+    domains first (Kueue 0.19, "Topology Aware Scheduling", BestFit).
+    """
+
+    def domains(of, depth):
+        found = {}
+        for node in of:
+            found.setdefault(tuple(node[label] for label in labels[: depth + 1]), []).append(node)
+        return sorted(found.items(), key=lambda domain: (-len(domain[1]), domain[0]))
+
+    for depth in range(labels.index(preferred), -1, -1):
+        fitting = [members for _, members in domains(nodes, depth) if len(members) >= pods]
+        if fitting:
+            chosen = fitting[-1]
+            for lower in range(depth + 1, len(labels)):
+                taken = []
+                for _, members in domains(chosen, lower):
+                    if len(taken) < pods:
+                        taken += members
+                chosen = taken
+            return chosen[:pods]
+    return []
+
+
+def test_a_job_that_fits_into_an_nvlink_domain_stays_in_it_whatever_the_network_layers_say():
+    labels, nodes = levels(catalog["p6e-gb200.36xlarge"]), ultraservers()
+    chosen = placed(nodes, labels, "nvidia.com/gpu.clique", 16)
+    assert len(chosen) == 16
+    assert len({node["nvidia.com/gpu.clique"] for node in chosen}) == 1
+    below = (*(f"{LAYER}{number}" for number in (1, 2, 3)), *labels)
+    split = placed(nodes, below, "nvidia.com/gpu.clique", 16)
+    assert sorted(sum(node["nvidia.com/gpu.clique"] == clique for node in split) for clique in "xy") == [7, 9]
 
 
 def test_a_type_without_a_documented_depth_has_only_its_host_name():

@@ -14,7 +14,7 @@ from ultracluster.kubernetes.folders import FOLDERS, NAMESPACE, link_claim, lust
 from ultracluster.kubernetes.labels import FILE_SYSTEM_CLAIM
 from ultracluster.kubernetes.queues import team_and_queue_objects
 from ultracluster.kubernetes.releases import releases
-from ultracluster.kubernetes.volumes import bucket_claim, prefix_claim, volumes
+from ultracluster.kubernetes.volumes import bucket_claim, prefix_claim, storage_class, volumes
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 """Names of volumes and claims (Kubernetes, "Object Names and IDs")."""
@@ -211,3 +211,11 @@ def test_a_bucket_named_like_the_file_systems_claim_does_not_replace_it(pairs):
 
 def test_without_storage_there_are_no_volumes():
     assert volumes(eks_environment(), DeployedResources("test-1")) == ()
+
+
+def test_the_default_storage_class_makes_encrypted_volumes_in_the_zone_of_the_pod():
+    (made,) = storage_class().items
+    check(made)
+    assert made["metadata"]["annotations"] == {"storageclass.kubernetes.io/is-default-class": "true"}
+    assert made["parameters"] == {"type": "gp3", "encrypted": "true"}
+    assert made["volumeBindingMode"] == "WaitForFirstConsumer"

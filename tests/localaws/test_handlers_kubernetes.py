@@ -271,3 +271,12 @@ def test_a_handler_that_no_layer_holds_is_not_found(stacks: Stacks) -> None:
     broken = {**repeating("impatient.handler"), "Objects": manifest(objects=[CONFIG])}
     assert stacks.update(broken, **IAM) == "UPDATE_ROLLBACK_COMPLETE"
     assert "Unable to import module 'impatient'" in stacks.event_reason("Objects", "CREATE_FAILED")
+
+
+def test_the_end_of_a_job_is_its_status_and_a_job_that_does_not_exist_fails(stacks: Stacks) -> None:
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "install"}, "spec": {}}
+    place = {"ObjectType": "job", "ObjectNamespace": "default", "JsonPath": ".status.succeeded", "TimeoutSeconds": "60"}
+    end = custom("KubernetesObjectValue", "Job", ObjectName="install", **place)
+    assert stacks.update(platform(Job=manifest(objects=[job]), End=end), **IAM) == "UPDATE_COMPLETE", stacks.events()
+    lost = custom("KubernetesObjectValue", ObjectName="lost", **place)
+    fails(stacks, "Timeout waiting for output from kubectl command", Lost=lost)

@@ -6,7 +6,7 @@ from ultracluster.catalog.ec2_sizes import ec2_size, nearest, read_on
 from ultracluster.config.fleet import Fleet
 from ultracluster.config.problems import Path, Problem
 
-AGENTS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "eks-node-monitoring-agent")
+AGENTS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "eks-node-monitoring-agent", "aws-ebs-csi-driver")
 """Add-ons with a pod on every node (EKS User Guide, "Available Amazon EKS add-ons from AWS", 2026)."""
 
 SHARED_PODS = 5

@@ -43,6 +43,7 @@ RETRIES = Path(__file__).parent / "layers" / "retries"
 
 HELM_RELEASE = "Custom::AWSCDK-EKS-HelmChart"
 KUBERNETES_OBJECTS = "Custom::AWSCDK-EKS-KubernetesResource"
+KUBERNETES_VALUE = "Custom::AWSCDK-EKS-KubernetesObjectValue"
 
 VPC_ACTIONS = (
     "ec2:CreateNetworkInterface",
@@ -287,8 +288,46 @@ class KubernetesObjects(Construct):
             retain_always(self.resource)
 
 
+class KubernetesJobEnd(Construct):
+    """Waits until a Job has succeeded, so that a Job that fails fails the deployment after `seconds`, 840 at most."""
+
+    resource: CfnResource
+    """The custom resource, for other resources to depend on."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        provider: KubectlProvider,
+        job: str,
+        namespace: str,
+        seconds: int,
+        after: Sequence[IDependable] = (),
+    ) -> None:
+        super().__init__(scope, id)
+        expect(provider, KubectlProvider, "provider")
+        self.resource = CfnResource(
+            self,
+            "Resource",
+            type=KUBERNETES_VALUE,
+            properties={
+                "ServiceToken": provider.service_token,
+                "ClusterName": provider.cluster_name,
+                "ObjectType": "job",
+                "ObjectName": job,
+                "ObjectNamespace": namespace,
+                "JsonPath": ".status.succeeded",
+                "TimeoutSeconds": str(seconds),
+            },
+        )
+        _deploy_after(self, provider, after)
+
+
 def _deploy_after(
-    deployed: HelmRelease | KubernetesObjects, provider: KubectlProvider, after: Sequence[IDependable]
+    deployed: HelmRelease | KubernetesObjects | KubernetesJobEnd,
+    provider: KubectlProvider,
+    after: Sequence[IDependable],
 ) -> None:
     """Adds the dependencies on `after` and, unless one of them waits for it already, on the provider's access entry."""
     if not any(other in provider._deployed for other in after):

@@ -12,12 +12,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from ultracluster.catalog import InstanceType, catalog, interface_layout
-from ultracluster.catalog.eks import KUBERNETES_VERSIONS
+from ultracluster.catalog.eks import HUGE_PAGES_2MI, KUBERNETES_VERSIONS
 from ultracluster.catalog.software import charts
 from ultracluster.config.eks_fleet import ELASTIC_GROUPS
 from ultracluster.kubernetes.deployed import DeployedResources, KarpenterResources
 from ultracluster.kubernetes.environment import EksEnvironment
-from ultracluster.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP, OPERANDS, on_system_nodes
+from ultracluster.kubernetes.labels import (
+    DEVICE_STACK,
+    GPU,
+    GPU_TAINT,
+    HUGE_PAGES,
+    NODE_GROUP,
+    OPERANDS,
+    on_system_nodes,
+)
 from ultracluster.kubernetes.parts import Object, Objects, Release
 from ultracluster.nodes.eks import karpenter_node_user_data
 
@@ -65,6 +73,7 @@ def karpenter_release(deployed: DeployedResources) -> Release | None:
         "settings": {
             "clusterName": deployed.cluster_name,
             "interruptionQueue": deployed.karpenter.interruption_queue,
+            "featureGates": {"nodeOverlay": True},
         },
         "serviceAccount": {"name": KARPENTER_ACCOUNT},
         "replicas": 2,
@@ -89,6 +98,7 @@ def karpenter_pools(environment: EksEnvironment, deployed: DeployedResources) ->
     items: list[Object] = [*_cpu_pool(environment, resources), *_g_pool(environment, resources)]
     for hardware in _p_types():
         items += _p_pool(environment, resources, hardware)
+    items.append(huge_pages_overlay())
     return (Objects("elastic", tuple(items), after=("karpenter",)),)
 
 
@@ -124,6 +134,24 @@ def elastic_pools() -> tuple[ElasticPool, ...]:
 def _p_types() -> list[InstanceType]:
     """P types that EC2 sells On-Demand."""
     return [hardware for hardware in catalog.values() if "on-demand" in hardware.usage_classes]
+
+
+def huge_pages_overlay() -> Object:
+    """Tells Karpenter of the huge pages that nodes with EFA allocate at boot.
+
+    Karpenter counts only resources that it knows of a type: without this it launches no node for a pod that requests
+    huge pages (karpenter-provider-aws issue 3315). NodeOverlay is an alpha feature of Karpenter 1.14.
+    """
+    pools = [pool_name(hardware) for hardware in _p_types()]
+    return {
+        "apiVersion": "karpenter.sh/v1alpha1",
+        "kind": "NodeOverlay",
+        "metadata": {"name": "huge-pages"},
+        "spec": {
+            "requirements": [_one_of("karpenter.sh/nodepool", *pools)],
+            "capacity": {HUGE_PAGES: f"{HUGE_PAGES_2MI * 2}Mi"},
+        },
+    }
 
 
 def pool_name(hardware: InstanceType) -> str:

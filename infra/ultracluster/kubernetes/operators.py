@@ -5,6 +5,8 @@ All of them create the certificates of their webhooks themselves, so none needs 
 Source: the projects at the versions of `infra/ultracluster/catalog/data/software.json`.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +14,7 @@ from ultracluster.catalog.software import charts, manifests
 from ultracluster.config.eks import JobOperator
 from ultracluster.kubernetes.environment import REQUIRED_OPERATORS, EksEnvironment
 from ultracluster.kubernetes.labels import on_system_nodes
-from ultracluster.kubernetes.parts import Object, Objects, Release
+from ultracluster.kubernetes.parts import JobEnd, Object, Objects, Part, Release
 
 Values = dict[str, Any]
 
@@ -33,20 +35,23 @@ MPI_ROLES = ["mpi-operator", "kubeflow-mpijobs-admin", "kubeflow-mpijobs-edit", 
 INSTALLER = "mpi-operator-installer"
 NOBODY = 65532
 """User and group of the installer."""
+INSTALL_SECONDS = 600
+"""How long the installer's Job may take. The deployment fails when it takes longer."""
 TTL_SECONDS = 3600
 """How long the installer's Job is kept after it finished."""
 
 
-def operator_parts(environment: EksEnvironment, *, after: tuple[str, ...]) -> tuple[Release | Objects, ...]:
+def operator_parts(environment: EksEnvironment, *, after: tuple[str, ...]) -> tuple[Part, ...]:
     """Job operators of the environment. They start after the releases in `after`, whose CRDs they look for."""
     jobs = environment.job_operators
-    parts: list[Release | Objects] = []
+    parts: list[Part] = []
     for operator, chart in CHARTS.items():
         if operator in jobs:
             required = (CHARTS[name] for name in REQUIRED_OPERATORS.get(operator, ()))
             parts.append(Release(chart, charts[chart], operator_values(environment, operator), (*after, *required)))
     if "mpi" in jobs:
-        parts.append(mpi_objects(environment.kubernetes_version))
+        objects = mpi_objects(environment.kubernetes_version)
+        parts += [objects, _installed(objects)]
     return tuple(parts)
 
 
@@ -69,20 +74,25 @@ def operator_values(environment: EksEnvironment, operator: JobOperator) -> Value
 def mpi_objects(kubernetes_version: str) -> Objects:
     """The MPI operator: a Job in the cluster that applies its pinned manifest on the server side.
 
+    The Job then moves the operator to the system nodes and ends when it is available.
+
     The manifest's CRD is too large for client-side apply. The Job's roles cover the objects of the manifest and nothing
-    else. The Job's name contains the versions that it applies, because the pod template of a Job is immutable. When
-    the operator leaves the file, the objects that the Job applied stay in the cluster, except those in the namespace.
+    else. The Job's name has a hash of its pod template, because that is immutable. When the operator leaves the file,
+    the objects that the Job applied stay in the cluster, except those in the namespace.
     """
-    namespace, version = MPI.namespace, f"{MPI.version}-kubectl-{kubernetes_version}".replace(".", "-")
+    namespace, pod = MPI.namespace, _installer_pod(kubernetes_version)
+    version = f"{MPI.version}-kubectl-{kubernetes_version}".replace(".", "-")
+    template = hashlib.sha256(json.dumps(pod, sort_keys=True).encode()).hexdigest()[:6]
     account = {"kind": "ServiceAccount", "name": INSTALLER, "namespace": namespace}
     job = {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": f"install-{version}", "namespace": namespace},
+        "metadata": {"name": f"install-{version}-{template}", "namespace": namespace},
         "spec": {
             "backoffLimit": 6,
+            "activeDeadlineSeconds": INSTALL_SECONDS,
             "ttlSecondsAfterFinished": TTL_SECONDS,
-            "template": {"spec": _installer_pod(kubernetes_version)},
+            "template": {"spec": pod},
         },
     }
     return Objects(
@@ -92,13 +102,23 @@ def mpi_objects(kubernetes_version: str) -> Objects:
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": INSTALLER, "namespace": namespace}},
             _rbac("ClusterRole", rules=_cluster_rules()),
             _rbac("ClusterRoleBinding", roleRef=_reference("ClusterRole"), subjects=[account]),
-            _rbac(
-                "Role", namespace, rules=[*_apply_rules("", "serviceaccounts"), *_apply_rules("apps", "deployments")]
-            ),
+            _rbac("Role", namespace, rules=_namespace_rules()),
             _rbac("RoleBinding", namespace, roleRef=_reference("Role"), subjects=[account]),
             job,
         ),
     )
+
+
+def _installed(objects: Objects) -> JobEnd:
+    """The end of the installer's Job, and with it the operator's first available pod."""
+    job = objects.items[-1]["metadata"]
+    return JobEnd(f"{objects.name}-installed", job["name"], job["namespace"], INSTALL_SECONDS + 60, (objects.name,))
+
+
+def _namespace_rules() -> list[Values]:
+    """Rules for the objects of the manifest, and for `kubectl rollout status`."""
+    watched = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["list", "watch"]}
+    return [*_apply_rules("", "serviceaccounts"), *_apply_rules("apps", "deployments"), watched]
 
 
 def _cluster_rules() -> list[Values]:
@@ -136,7 +156,18 @@ def _reference(kind: str) -> Values:
 
 def _installer_pod(kubernetes_version: str) -> Object:
     """A pod with kubectl of the cluster's minor version. It runs without root, on a system node."""
-    repository = MPI.installer_image.rpartition(":")[0]
+    place = {"spec": {"template": {"spec": on_system_nodes()}}}
+    deployment, namespace = f"deployment/{MPI.name}", f"--namespace={MPI.namespace}"
+    steps = {
+        "apply": [
+            *("apply", "--server-side", "--force-conflicts"),
+            *("--field-manager=ultracluster", f"--filename={MPI.url}"),
+        ],
+        # the manifest tolerates no taint
+        "place": ["patch", deployment, namespace, "--type=merge", f"--patch={json.dumps(place)}"],
+        "wait": ["rollout", "status", deployment, namespace, "--timeout=5m"],
+    }
+    *first, last = [_kubectl(name, arguments, kubernetes_version) for name, arguments in steps.items()]
     return {
         "serviceAccountName": INSTALLER,
         "restartPolicy": "OnFailure",
@@ -147,27 +178,25 @@ def _installer_pod(kubernetes_version: str) -> Object:
             "runAsGroup": NOBODY,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "containers": [
-            {
-                "name": "kubectl",
-                "image": f"{repository}:v{kubernetes_version}.0",
-                "args": [
-                    "apply",
-                    "--server-side",
-                    "--force-conflicts",
-                    "--field-manager=ultracluster",
-                    f"--filename={MPI.url}",
-                ],
-                # kubectl caches API discovery there
-                "env": [{"name": "HOME", "value": "/home"}],
-                "volumeMounts": [{"name": "home", "mountPath": "/home"}],
-                "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
-                "securityContext": {
-                    "allowPrivilegeEscalation": False,
-                    "readOnlyRootFilesystem": True,
-                    "capabilities": {"drop": ["ALL"]},
-                },
-            }
-        ],
+        "initContainers": first,
+        "containers": [last],
         "volumes": [{"name": "home", "emptyDir": {"sizeLimit": "100Mi"}}],
+    }
+
+
+def _kubectl(name: str, arguments: list[str], kubernetes_version: str) -> Object:
+    repository = MPI.installer_image.rpartition(":")[0]
+    return {
+        "name": name,
+        "image": f"{repository}:v{kubernetes_version}.0",
+        "args": arguments,
+        # kubectl caches API discovery there
+        "env": [{"name": "HOME", "value": "/home"}],
+        "volumeMounts": [{"name": "home", "mountPath": "/home"}],
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
     }

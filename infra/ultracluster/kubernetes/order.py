@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from ultracluster.kubernetes.deployed import DeployedResources
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.karpenter import karpenter_pools
-from ultracluster.kubernetes.parts import Objects, Release
+from ultracluster.kubernetes.parts import Part, Release
 from ultracluster.kubernetes.queues import team_and_queue_objects
 from ultracluster.kubernetes.releases import releases
-from ultracluster.kubernetes.volumes import volumes
+from ultracluster.kubernetes.trainer import training_runtimes
+from ultracluster.kubernetes.volumes import storage_class, volumes
 from ultracluster.kubernetes.webhooks import waits_for
 
 
-def ordered_parts(environment: EksEnvironment, deployed: DeployedResources) -> tuple[Release | Objects, ...]:
+def ordered_parts(environment: EksEnvironment, deployed: DeployedResources) -> tuple[Part, ...]:
     """Releases and objects of an environment, each behind the parts that its `after` names.
 
     Raises ValueError if two parts have the same name, a part waits for one that does not exist, parts wait for each
@@ -21,10 +22,12 @@ def ordered_parts(environment: EksEnvironment, deployed: DeployedResources) -> t
     parts = (
         *releases(environment, deployed),
         *team_and_queue_objects(environment),
+        storage_class(),
         *volumes(environment, deployed),
+        *training_runtimes(environment),
         *karpenter_pools(environment, deployed),
     )
-    ordered: dict[str, Release | Objects] = {}
+    ordered: dict[str, Part] = {}
     waiting = {part.name: part for part in parts}
     if len(waiting) < len(parts):
         raise ValueError("two parts have the same name")
@@ -39,7 +42,7 @@ def ordered_parts(environment: EksEnvironment, deployed: DeployedResources) -> t
     return tuple(ordered.values())
 
 
-def _check_webhooks(ordered: Mapping[str, Release | Objects]) -> None:
+def _check_webhooks(ordered: Mapping[str, Part]) -> None:
     releases = {part.chart.name: name for name, part in ordered.items() if isinstance(part, Release)}
     before: dict[str, set[str]] = {}
     for name, part in ordered.items():

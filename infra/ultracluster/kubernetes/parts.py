@@ -1,4 +1,4 @@
-"""The two kinds of parts that are installed into a cluster: Helm releases, and sets of Kubernetes objects."""
+"""The parts that are installed into a cluster: Helm releases, sets of Kubernetes objects, and waits for Jobs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,3 +36,17 @@ class Objects:
     items: tuple[Object, ...]
     after: tuple[str, ...] = ()
     retained: bool = False
+
+
+@dataclass(frozen=True)
+class JobEnd:
+    """The successful end of a Job of the parts in `after`. A deployment fails without it after `seconds`."""
+
+    name: str
+    job: str
+    namespace: str
+    seconds: int
+    after: tuple[str, ...]
+
+
+Part = Release | Objects | JobEnd

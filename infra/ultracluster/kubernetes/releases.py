@@ -10,17 +10,17 @@ from ultracluster.kubernetes.devices import device_releases
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.karpenter import karpenter_release
 from ultracluster.kubernetes.operators import operator_parts
-from ultracluster.kubernetes.parts import Objects, Release
+from ultracluster.kubernetes.parts import Part, Release
 from ultracluster.kubernetes.scheduler_charts import gang_scheduler_release, scheduler_releases
 
 
-def releases(environment: EksEnvironment, deployed: DeployedResources) -> tuple[Release | Objects, ...]:
+def releases(environment: EksEnvironment, deployed: DeployedResources) -> tuple[Part, ...]:
     """The software that the environment needs, each part behind those that its `after` names.
 
     With `chart_mirror`, the images of every chart come from the mirror.
     """
     karpenter = karpenter_release(deployed)
-    parts: tuple[Release | Objects, ...] = (
+    parts: tuple[Part, ...] = (
         *device_releases(environment),
         *scheduler_releases(environment),
         *operator_parts(environment, after=gang_scheduler_release(environment)),

@@ -15,7 +15,7 @@ MEMBER = "team-member"
 """Role of a team's members in its namespace."""
 
 FLEET_VIEW = "fleet-view"
-"""ClusterRole of every team: read nodes and queues, to see why a job waits."""
+"""ClusterRole of every team: read nodes and queues, to see why a job waits, and what jobs can name."""
 
 _CLUSTER_KINDS: dict[str, tuple[str, list[str]]] = {
     "kueue": (
@@ -53,9 +53,16 @@ def namespace(team: Team) -> Object:
 
 
 def fleet_view(environment: EksEnvironment) -> Object:
-    """The ClusterRole that lets every team read the nodes and the queues of the cluster."""
+    """The ClusterRole that lets every team read what it shares: nodes, queues, storage classes, training runtimes."""
     queues = [_rule(*_CLUSTER_KINDS[name], READ) for name in _queue_software(environment)]
-    rules = [_rule("", ["nodes", "namespaces"], READ), _rule("scheduling.k8s.io", ["priorityclasses"], READ), *queues]
+    rules = [
+        _rule("", ["nodes", "namespaces"], READ),
+        _rule("scheduling.k8s.io", ["priorityclasses"], READ),
+        _rule("storage.k8s.io", ["storageclasses"], READ),
+        *queues,
+    ]
+    if "trainer" in environment.job_operators:
+        rules.append(_rule("trainer.kubeflow.org", ["clustertrainingruntimes"], READ))
     return {"apiVersion": _RBAC, "kind": "ClusterRole", "metadata": {"name": FLEET_VIEW}, "rules": rules}
 
 
@@ -89,9 +96,12 @@ _RBAC = f"{_RBAC_GROUP}/v1"
 def _member_rules(environment: EksEnvironment) -> list[Object]:
     return [
         _rule("", ["pods", "services", "configmaps", "secrets"], WRITE),
-        _rule("", ["pods/log", "events", "serviceaccounts", "persistentvolumeclaims"], READ),
+        _rule("", ["persistentvolumeclaims"], [*READ, "create", "delete"]),
+        _rule("", ["pods/log", "events", "serviceaccounts"], READ),
         _rule("", ["pods/exec", "pods/attach", "pods/portforward"], ["get", "create"]),
         _rule("batch", ["jobs", "cronjobs"], WRITE),
+        _rule("apps", ["deployments", "statefulsets", "deployments/scale", "statefulsets/scale"], WRITE),
+        _rule("apps", ["replicasets"], READ),
         *_job_rules(environment),
         *_claim_rules(environment),
         *(_rule(*_NAMESPACE_KINDS[name], READ) for name in _queue_software(environment)),

@@ -15,19 +15,24 @@ def levels(instance_type: InstanceType) -> tuple[str, ...]:
     """Node labels from the farthest switch to the node itself.
 
     The host name is always the last: without it Kueue ignores taints and does not replace failed nodes. It is the only
-    one for a type whose topology depth AWS does not document. UltraServers have their NVLink domain between switches
-    and node.
+    one for a type whose topology depth AWS does not document.
+
+    UltraServers have their NVLink domain alone. Levels are a strict hierarchy, and AWS does not promise that the nodes
+    of an UltraServer share a network node of any layer: below such a layer, one NVLink domain would look like several,
+    and a job that fits into it would be split over two.
     """
-    depth = instance_type.topology_depth or 0
-    layers = tuple(network_layer(number) for number in range(1, depth + 1))
-    return (*layers, *([CLIQUE] if instance_type.ultraserver_only else []), HOSTNAME)
+    if instance_type.ultraserver_only:
+        return (CLIQUE, HOSTNAME)
+    layers = tuple(network_layer(number) for number in range(1, (instance_type.topology_depth or 0) + 1))
+    return (*layers, HOSTNAME)
 
 
 def topology_name(instance_type: InstanceType) -> str:
     """Name of the Topology of all types with the same levels; at most 20 characters."""
+    if instance_type.ultraserver_only:
+        return "nvlink-domains"
     depth = instance_type.topology_depth
-    name = f"network-{depth}-layers" if depth else HOSTS
-    return f"{name}-nvl" if instance_type.ultraserver_only else name
+    return f"network-{depth}-layers" if depth else HOSTS
 
 
 def preferred_level(instance_type: InstanceType) -> str | None:

@@ -33,6 +33,21 @@ def volumes(environment: EksEnvironment, deployed: DeployedResources) -> tuple[O
     return (*folders, *(part for team in environment.teams for part in _of_team(environment, team, deployed)))
 
 
+def storage_class() -> Objects:
+    """The default StorageClass: encrypted gp3 volumes of EBS, in the zone of the node that mounts them."""
+    volume = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "gp3", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+        "provisioner": "ebs.csi.aws.com",
+        "parameters": {"type": "gp3", "encrypted": "true"},
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "reclaimPolicy": "Delete",
+        "allowVolumeExpansion": True,
+    }
+    return Objects("storage-class", (volume,))
+
+
 def bucket_claim(key: str) -> str:
     """Name of the read-only claim of all of bucket `key` of the environment file, in each team's namespace."""
     return f"{key}-bucket"

@@ -1,7 +1,7 @@
 """Which objects wait for which Helm release, because the release's webhooks refuse them until they answer."""
 
 from ultracluster.catalog.software import charts
-from ultracluster.kubernetes.parts import Object, Objects, Release
+from ultracluster.kubernetes.parts import Object, Objects, Part
 
 GUARDS = {kind: chart.name for chart in charts.values() for kind in chart.webhooks}
 """Chart with webhooks for a kind, such as Queue.scheduling.run.ai."""
@@ -13,7 +13,7 @@ def guard(obj: Object) -> str | None:
     return GUARDS.get(f"{obj['kind']}.{group}" if slash else obj["kind"])
 
 
-def waits_for(part: Release | Objects, releases: dict[str, str]) -> frozenset[str]:
+def waits_for(part: Part, releases: dict[str, str]) -> frozenset[str]:
     """Releases that must be installed before `part`. `releases` maps a chart to the name of its release."""
     objects = part.items if isinstance(part, Objects) else ()
     found = {guard(obj) for obj in objects}

@@ -9,7 +9,7 @@ from ultracluster.config.environment import Environment
 from ultracluster.constructs.bucket_access import BucketAccess
 from ultracluster.constructs.eks import EksAddon
 from ultracluster.constructs.karpenter import Karpenter
-from ultracluster.constructs.kubectl import HelmRelease, KubectlProvider, KubernetesObjects
+from ultracluster.constructs.kubectl import HelmRelease, KubectlProvider, KubernetesJobEnd, KubernetesObjects
 from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.constructs.references import Role
 from ultracluster.constructs.roles import PODS, managed_policy, service_role
@@ -19,13 +19,14 @@ from ultracluster.kubernetes.deployed import DeployedResources, FileSystem, Karp
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.folders import team_prefix
 from ultracluster.kubernetes.order import ordered_parts
-from ultracluster.kubernetes.parts import Objects, Release
+from ultracluster.kubernetes.parts import JobEnd, Part, Release
 from ultracluster.stacks.base import EnvironmentStack, node_tags
 from ultracluster.stacks.eks_control_plane import EksControlPlaneStack
 from ultracluster.stacks.storage import StorageStack
 
 DNS_ADDON = "coredns"
 FILE_SYSTEM_ADDON = "aws-fsx-csi-driver"
+VOLUMES_ADDON = "aws-ebs-csi-driver"
 
 JOB_ACCOUNT = "default"
 """Service account of a team's namespace whose pods have the team's role."""
@@ -78,7 +79,7 @@ class PlatformStack(EnvironmentStack):
             key=control_plane.key,
         )
         self._karpenter = Karpenter(self, "Karpenter", cluster=self._cluster) if settings.karpenter else None
-        made: dict[str, HelmRelease | KubernetesObjects] = {}
+        made: dict[str, HelmRelease | KubernetesObjects | KubernetesJobEnd] = {}
         for part in ordered_parts(EksEnvironment.from_environment(environment), self._deployed()):
             before: list[IDependable] = [made[name].resource for name in part.after]
             made[part.name] = self._deploy(part, before or [self._provider.access, addons[DNS_ADDON]])
@@ -93,7 +94,17 @@ class PlatformStack(EnvironmentStack):
             for role in team.members:
                 self._cluster.grant_access(role, groups=[labels.team_group(team.name)], scope=self)
 
-    def _deploy(self, part: Release | Objects, after: list[IDependable]) -> HelmRelease | KubernetesObjects:
+    def _deploy(self, part: Part, after: list[IDependable]) -> HelmRelease | KubernetesObjects | KubernetesJobEnd:
+        if isinstance(part, JobEnd):
+            return KubernetesJobEnd(
+                self,
+                f"Wait-{part.name}",
+                provider=self._provider,
+                job=part.job,
+                namespace=part.namespace,
+                seconds=part.seconds,
+                after=after,
+            )
         if isinstance(part, Release):
             return HelmRelease(
                 self,
@@ -183,7 +194,13 @@ class PlatformStack(EnvironmentStack):
         roles: dict[str, Role] = {}
         if account and name == FILE_SYSTEM_ADDON:
             roles[account] = self._fsx_csi_role()
+        if account and name == VOLUMES_ADDON:
+            roles[account] = self._ebs_csi_role()
         return self._cluster.add_addon(name, configuration=addon.configuration, pod_roles=roles, scope=self)
+
+    def _ebs_csi_role(self) -> iam.CfnRole:
+        policy = {"AmazonEBSCSIDriverPolicyV2": "What AWS asks of the driver's role: volumes with its own tag."}
+        return service_role(self, "VolumesRole", service=PODS, description="EBS CSI driver", aws_policies=policy)
 
     def _fsx_csi_role(self) -> iam.CfnRole:
         """AWS's policy for the driver allows deleting file systems; mounting one takes a single read-only action."""

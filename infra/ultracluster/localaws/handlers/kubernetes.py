@@ -37,13 +37,11 @@ class _KubectlHandler(Handler):
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Record a Create request."""
-        self._apply(context, {}, properties)
-        return Resource(str(uuid.uuid4()), {})
+        return Resource(str(uuid.uuid4()), self._apply(context, {}, properties))
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
         """Record an Update request."""
-        self._apply(context, old, new)
-        return Resource(physical_id, {})
+        return Resource(physical_id, self._apply(context, old, new))
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
         """Remove the record. The function ignores errors of the API server on Delete."""
@@ -51,20 +49,21 @@ class _KubectlHandler(Handler):
         if is_admin:
             self._remove(cluster.kubernetes, properties)
 
-    def _apply(self, context: Context, old: Properties, new: Properties) -> None:
+    def _apply(self, context: Context, old: Properties, new: Properties) -> Properties:
         cluster, is_admin, function = _cluster(context, new)
 
-        def answer() -> None:
+        def answer() -> Properties:
             if not is_admin:
                 raise Rejected("error: You must be logged in to the server (Unauthorized)")
-            self._record(context, cluster.kubernetes, old, new)
+            return self._record(context, cluster.kubernetes, old, new) or {}
 
         try:
-            call(function, {"ResourceType": self.type, "ResourceProperties": new}, answer)
+            data: Properties = call(function, {"ResourceType": self.type, "ResourceProperties": new}, answer)
         except Rejected as error:
             raise _failed(str(error)) from error
+        return data
 
-    def _record(self, context: Context, kubernetes: Kubernetes, old: Properties, new: Properties) -> None:
+    def _record(self, context: Context, kubernetes: Kubernetes, old: Properties, new: Properties) -> Properties | None:
         raise NotImplementedError
 
     def _remove(self, kubernetes: Kubernetes, properties: Properties) -> None:
@@ -131,6 +130,28 @@ class KubernetesResource(_KubectlHandler):
 
     def _remove(self, kubernetes: Kubernetes, properties: Properties) -> None:
         kubernetes.delete(parse_manifests(properties["Manifest"]))
+
+
+@handler
+class KubernetesObjectValue(_KubectlHandler):
+    """A field of an object, as soon as it has a value. A Job has succeeded once it is recorded."""
+
+    type = "Custom::AWSCDK-EKS-KubernetesObjectValue"
+    supported_properties = frozenset(
+        {"ClusterName", "JsonPath", "ObjectName", "ObjectNamespace", "ObjectType", "ServiceToken", "TimeoutSeconds"}
+    )
+
+    def _record(self, context: Context, kubernetes: Kubernetes, old: Properties, new: Properties) -> Properties:
+        kind, name, namespace = new["ObjectType"], new["ObjectName"], new["ObjectNamespace"]
+        value = kubernetes.value(kind, name, namespace, new["JsonPath"])
+        if not value:
+            raise Rejected(
+                f"Timeout waiting for output from kubectl command: ['get', '-n', '{namespace}', '{kind}', '{name}']"
+            )
+        return {"Value": value}
+
+    def _remove(self, kubernetes: Kubernetes, properties: Properties) -> None:
+        """Nothing: the resource only reads."""
 
 
 def _cluster(context: Context, properties: Properties) -> tuple[Cluster, bool, dict[str, Any]]:

@@ -28,7 +28,7 @@ class _Clock:
         return int((self.timeout - self.passed) * 1000)
 
 
-def call(function: dict[str, Any], event: dict[str, Any], code: Callable[[], None]) -> None:
+def call(function: dict[str, Any], event: dict[str, Any], code: Callable[[], Any]) -> Any:
     """Call the function's handler. `code` stands for the handler `index.handler` of the function's own code.
 
     A handler of another module is read from the layers, as Lambda does, and runs; it can import `index`.
@@ -50,8 +50,7 @@ def call(function: dict[str, Any], event: dict[str, Any], code: Callable[[], Non
     if "time" in module.__dict__:
         module.__dict__["time"] = clock
     context = types.SimpleNamespace(get_remaining_time_in_millis=clock.left_ms)
-    getattr(module, handler_name)(event, context)
-    return None
+    return getattr(module, handler_name)(event, context)
 
 
 def _source(function: dict[str, Any], module: str) -> bytes:

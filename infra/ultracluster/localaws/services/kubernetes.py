@@ -148,6 +148,17 @@ class Kubernetes:
         self.objects.update(applied)
         self.namespaces |= namespaces
 
+    def value(self, kind: str, name: str, namespace: str, path: str) -> str | None:
+        """The field at `path`, such as .status.succeeded, of an object; None without it. Recorded Jobs succeeded."""
+        for key, manifest in self.objects.items():
+            if (key.kind.lower(), key.name, key.namespace or "default") != (kind.lower(), name, namespace):
+                continue
+            found: Any = {**manifest, "status": {"succeeded": 1}} if key.kind == "Job" else manifest
+            for part in filter(None, path.split(".")):
+                found = found.get(part) if isinstance(found, dict) else None
+            return None if found is None else str(found)
+        return None
+
     def _call_webhooks(self, manifest: Manifest) -> None:
         """Raise Rejected while the webhook that would check the object does not answer."""
         group, slash, _ = manifest["apiVersion"].partition("/")
