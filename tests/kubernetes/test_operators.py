@@ -9,7 +9,7 @@ from tests.kubernetes.schemas import check
 from ultracluster.config.eks import JobOperator
 from ultracluster.kubernetes.labels import GPU_TAINT
 from ultracluster.kubernetes.operators import MPI, mpi_objects, operator_parts
-from ultracluster.kubernetes.parts import Part
+from ultracluster.kubernetes.parts import Part, Release
 
 
 def parts(jobs, *, after=(), **settings) -> dict[str, Part]:
