@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from ultracluster.constructs.keys import DataKey as DataKey
     from ultracluster.constructs.kubectl import HelmRelease as HelmRelease
     from ultracluster.constructs.kubectl import KubectlProvider as KubectlProvider
+    from ultracluster.constructs.kubectl import KubernetesJobEnd as KubernetesJobEnd
     from ultracluster.constructs.kubectl import KubernetesObjects as KubernetesObjects
     from ultracluster.constructs.kubectl import UnknownChart as UnknownChart
     from ultracluster.constructs.launch_templates import AcceleratedLaunchTemplate as AcceleratedLaunchTemplate
@@ -116,7 +117,7 @@ _MODULES = {
     "constructs.grafana": ("GrafanaWorkspace",),
     "constructs.karpenter": ("Karpenter",),
     "constructs.keys": ("DataKey",),
-    "constructs.kubectl": ("HelmRelease", "KubectlProvider", "KubernetesObjects", "UnknownChart"),
+    "constructs.kubectl": ("HelmRelease", "KubectlProvider", "KubernetesJobEnd", "KubernetesObjects", "UnknownChart"),
     "constructs.launch_templates": ("AcceleratedLaunchTemplate", "CpuLaunchTemplate", "NodeLaunchTemplate"),
     "constructs.links": ("S3Links",),
     "constructs.log_groups": ("LogGroup",),

@@ -79,7 +79,7 @@ def in_the_cluster() -> Iterator[str]:
     title = "In the cluster"
     yield frame("platform", 60, 474, 824, 226, title, kind=OBJECTS, dashed=True)
     addons = [found.properties["AddonName"] for found in SOURCE.found("AWS::EKS::Addon")]
-    lines = textwrap.wrap(", ".join(addons), 36, break_on_hyphens=False)
+    lines = textwrap.wrap(", ".join(addons), 42, break_on_hyphens=False)
     yield box("platform", 76, 512, 284, 172, f"{len(addons)} EKS add-ons", *lines, kind="AWS::EKS::Addon")
     releases = [found.properties["Release"] for found in SOURCE.found(RELEASE, "platform")]
     lines = textwrap.wrap(", ".join(releases), 27, break_on_hyphens=False)

@@ -38,7 +38,7 @@ TIMEOUT = "6m"
 """How long Helm waits for a release, and again for rolling it back. A function that times out after 15 minutes leaves
 the release pending, which blocks every later one."""
 
-RETRIES = Path(__file__).parent / "layers" / "retries"
+RETRIES = Path(__file__).parent / "handlers" / "retries"
 """Lambda layer with the handler of the kubectl function."""
 
 HELM_RELEASE = "Custom::AWSCDK-EKS-HelmChart"
