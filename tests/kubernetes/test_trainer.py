@@ -49,8 +49,8 @@ def test_a_pod_has_the_whole_node(hardware):
     assert limits["nvidia.com/gpu"] == hardware.gpu_count
     assert limits["vpc.amazonaws.com/efa"] >= 1
     assert limits["hugepages-2Mi"] == "5120Mi"
-    mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
-    assert mounts == ["/fsx", "/dev/shm", "/scratch"]  # noqa: S108
+    mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounts == {"/fsx", "/dev/shm", "/scratch"}  # noqa: S108
     assert spec["nodeSelector"] == {"ultracluster/node-group": "train"}
     assert [entry["key"] for entry in spec["tolerations"]] == ["nvidia.com/gpu"]
     assert container["image"] == default_image(hardware).name
@@ -73,6 +73,14 @@ def test_pods_of_kueue_prefer_one_switch_and_volcano_has_gangs():
     volcano = runtimes(fleet(jobs=["trainer"], scheduler="volcano"))["train"]
     assert volcano["spec"]["podGroupPolicy"] == {"volcano": {}}
     assert the_pod(volcano)["spec"]["schedulerName"] == "volcano"
+
+
+def test_a_runtime_is_nobodys_own():
+    """All teams use it, so it has neither the queue nor the user of one."""
+    teams = ({"name": "research", "node_groups": ["train"], "gpus": 8, "user": "2000:2000"},)
+    (runtime,) = runtimes(fleet(teams=teams, jobs=["trainer"])).values()
+    assert "securityContext" not in the_pod(runtime)["spec"]
+    assert "research" not in str(runtime)
 
 
 def test_a_mirror_holds_the_image():

@@ -6,10 +6,10 @@ Source: Kubeflow Trainer 2.3, ClusterTrainingRuntime and the plugin torch (pkg/r
 """
 
 from ultracluster.catalog.software import mirrored_image
-from ultracluster.catalog.training import default_image
+from ultracluster.catalog.training import default_image, training_environment
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.kubernetes.environment import EksEnvironment
-from ultracluster.kubernetes.job_pods import SCRIPT, Job, pod
+from ultracluster.kubernetes.job_pods import SCRIPT, Job, gpu_pod
 from ultracluster.kubernetes.parts import Object, Objects
 
 RELEASE = "kubeflow-trainer"
@@ -37,13 +37,12 @@ def training_runtime(environment: EksEnvironment, group: NodeGroup) -> Object | 
         return None
     mirror, each = environment.settings.chart_mirror, group.hardware.gpu_count
     name = mirrored_image(image.name, mirror) if mirror else image.name
-    # of the team, a runtime takes nothing: Kueue's default queue is that of the namespace
-    template = pod(Job(environment, environment.teams[0], group, each, name, group.name), "", rank="")
-    [container] = template["spec"]["containers"]
     lustre = environment.storage.lustre
-    script = f"{lustre.mount_path}/{SCRIPT}" if lustre else SCRIPT
-    variables = [entry for entry in container["env"] if entry["name"] != "MASTER_ADDR"]
-    container |= {"name": "node", "command": ["torchrun", script], "env": variables}
+    command = ["torchrun", f"{lustre.mount_path}/{SCRIPT}" if lustre else SCRIPT]
+    job = Job(environment, environment.teams[0], group, each, name, group.name)
+    template = gpu_pod(job, "node", command, training_environment(group.hardware))
+    # all teams use the runtime; Kueue's default queue is that of the namespace
+    template["spec"].pop("securityContext", None)
     gang: Object = {"podGroupPolicy": {"volcano": {}}} if environment.gang_scheduler == "volcano" else {}
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
