@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 from tests.synthesis import FILES, synthesise, templates
 from ultracluster.config.environment import Environment
 from ultracluster.config.loader import load
+from ultracluster.constructs.kubectl import RETRIES
 from ultracluster.localaws import accounts, local_aws, seeds
 from ultracluster.localaws.services.capacity import seed_reservation
 from ultracluster.localaws.services.kubernetes import contents
@@ -104,6 +105,7 @@ def _publish_assets(environment: Environment, name: str) -> None:
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as content:
         content.writestr("index.py", "")
+        content.write(RETRIES / "python" / "patient.py", "python/patient.py")
     for key in set(re.findall(r'"S3Key": "([^"]+)"', json.dumps(templates(name)))):
         s3.put_object(Bucket=bucket, Key=key, Body=archive.getvalue())
     for key in set(re.findall(r"/([0-9a-f]{64}\.sh)", json.dumps(templates(name)))):

@@ -46,12 +46,14 @@ def test_only_admins_members_and_the_kubectl_provider_have_access_entries(deploy
 
 def test_every_group_of_the_file_is_a_node_group_besides_the_system_nodes(deployed):
     groups = node_groups(deployed)
-    assert set(groups) == {"system", *(group.name for group in deployed.launched_groups)}
+    assert set(groups) == {"system", "cpu", *(group.name for group in deployed.launched_groups)}
     for group in deployed.launched_groups:
         assert groups[group.name]["scalingConfig"]["maxSize"] == group.max_count
         assert groups[group.name]["taints"] == [{"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}]
         assert len(groups[group.name]["subnets"]) == 1
     assert len(groups["system"]["subnets"]) == 2
+    assert [taint["key"] for taint in groups["system"]["taints"]] == ["CriticalAddonsOnly"]
+    assert not groups["cpu"].get("taints")
 
 
 def test_every_team_has_a_namespace_and_a_queue(deployed):
