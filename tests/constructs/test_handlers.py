@@ -9,7 +9,8 @@ from botocore.exceptions import ClientError
 
 from ultracluster.constructs.functions import inline_code
 
-SQUASH = {"FileSystemId": "fs-1", "RootSquash": "65534:65534"}
+NIDS = ["10.0.0.5@tcp", "10.0.[2-3].[0-255]@tcp"]
+SQUASH = {"FileSystemId": "fs-1", "RootSquash": "65534:65534", "NoSquashNids": NIDS}
 
 
 class Answers(ModuleType):
@@ -37,7 +38,8 @@ def run(handler, request, properties, client):
 
 def fsx(*seen):
     """A client whose file system has these root squash settings, one after the other."""
-    lustre = [{"RootSquashConfiguration": {"RootSquash": each}} if each else {} for each in seen]
+    found = [{"RootSquash": each, "NoSquashNids": NIDS[::-1]} if isinstance(each, str) else each for each in seen]
+    lustre = [{"RootSquashConfiguration": each} if each else {} for each in found]
     client = Mock()
     client.describe_file_systems.side_effect = [{"FileSystems": [{"LustreConfiguration": each}]} for each in lustre]
     return client
@@ -48,7 +50,8 @@ def test_root_squash_succeeds_once_it_is_in_force(request_type):
     client = fsx(None, None, "0:0", "65534:65534")
     assert run("root_squash", request_type, SQUASH, client) == ("SUCCESS", "fs-1", None)
     client.update_file_system.assert_called_once_with(
-        FileSystemId="fs-1", LustreConfiguration={"RootSquashConfiguration": {"RootSquash": "65534:65534"}}
+        FileSystemId="fs-1",
+        LustreConfiguration={"RootSquashConfiguration": {"RootSquash": "65534:65534", "NoSquashNids": NIDS}},
     )
 
 
@@ -58,9 +61,23 @@ def test_root_squash_already_in_force_is_not_set_again():
     client.update_file_system.assert_not_called()
 
 
+def test_other_exempt_clients_are_set_again():
+    client = fsx({"RootSquash": "65534:65534"}, "65534:65534")
+    assert run("root_squash", "Update", SQUASH, client) == ("SUCCESS", "fs-1", None)
+    client.update_file_system.assert_called_once()
+
+
+def test_a_resource_from_before_has_no_exempt_clients():
+    client = fsx({"RootSquash": "65534:65534"})
+    properties = {name: value for name, value in SQUASH.items() if name != "NoSquashNids"}
+    assert run("root_squash", "Update", properties, client) == ("SUCCESS", "fs-1", None)
+    client.update_file_system.assert_not_called()
+
+
 def test_root_squash_that_never_takes_effect_fails_the_deployment():
     status, _, reason = run("root_squash", "Create", SQUASH, fsx(*[None] * 51))
-    assert (status, reason) == ("FAILED", "fs-1 still has no root squash 65534:65534 after 500 s")
+    assert status == "FAILED"
+    assert reason.startswith("fs-1 does not have {'RootSquash': '65534:65534'")
 
 
 def test_an_error_of_fsx_fails_the_deployment_with_its_message():

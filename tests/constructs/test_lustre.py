@@ -26,7 +26,8 @@ def file_system(stack, place, **settings):
 
 @pytest.fixture(scope="module")
 def template(synth, place):
-    return synth(lambda stack: file_system(stack, place, **SSD, efa=True, root_squash="65534:65534"))
+    squash = {"root_squash": "65534:65534", "no_squash_nids": ["10.0.0.5@tcp"]}
+    return synth(lambda stack: file_system(stack, place, **SSD, efa=True, **squash))
 
 
 @pytest.fixture(scope="module")

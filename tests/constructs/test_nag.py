@@ -23,6 +23,7 @@ LUSTRE = Lustre(
     throughput_mbps_per_tib=500,
     efa=True,
     root_squash="65534:65534",
+    no_squash_nids=("10.0.0.5@tcp",),
     links=(S3Link(path="/datasets", bucket="datasets", import_events=("new",)),),
 )
 

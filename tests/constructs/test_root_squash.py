@@ -6,6 +6,8 @@ from ultracluster.config.storage import Lustre
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.lustre import TrainingFileSystem
 
+NIDS = ["10.0.0.5@tcp", "10.0.[2-3].[0-255]@tcp"]
+
 
 def file_system(stack, place, **settings):
     lustre = Lustre(capacity_gib=9600, throughput_mbps_per_tib=500, **settings)
@@ -16,7 +18,7 @@ def file_system(stack, place, **settings):
 
 @pytest.fixture(scope="module")
 def template(synth, place):
-    return synth(lambda stack: file_system(stack, place, root_squash="65534:65534"))
+    return synth(lambda stack: file_system(stack, place, root_squash="65534:65534", no_squash_nids=NIDS))
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +35,7 @@ def test_root_squash_is_set_on_the_file_system(template):
     squash = one(template, "Custom::LustreRootSquash")
     (file_system_id,) = template.find_resources("AWS::FSx::FileSystem")
     assert squash["RootSquash"] == "65534:65534"
+    assert squash["NoSquashNids"] == NIDS
     assert squash["FileSystemId"] == {"Ref": file_system_id}
 
 

@@ -307,6 +307,10 @@ def test_capacity_increases_follow_steps_and_interval(account: Account, monkeypa
     update(**named, StorageCapacity=28800)
 
 
+def squash(nid: str) -> dict[str, Any]:
+    return {"RootSquash": "65534:65534", "NoSquashNids": [nid]}
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -315,6 +319,13 @@ def test_capacity_increases_follow_steps_and_interval(account: Account, monkeypa
         ({"LustreConfiguration": {"ThroughputCapacity": 8000}}, "INTELLIGENT_TIERING storage only"),
         ({"LustreConfiguration": {"AutoImportPolicy": "NEW"}}, "created with an ImportPath"),
         ({"LustreConfiguration": {"RootSquashConfiguration": {"RootSquash": "nobody"}}}, "regular expression"),
+        ({"LustreConfiguration": {"RootSquashConfiguration": {"RootSquash": "0:65534"}}}, "two non-zero ids"),
+        ({"LustreConfiguration": {"RootSquashConfiguration": {"RootSquash": "1:4294967295"}}}, "two non-zero ids"),
+        ({"LustreConfiguration": {"RootSquashConfiguration": {"NoSquashNids": ["10.0.0.1@tcp"]}}}, "requires RootSq"),
+        ({"LustreConfiguration": {"RootSquashConfiguration": squash("10.0.0.1@efa")}}, "regular expression"),
+        ({"LustreConfiguration": {"RootSquashConfiguration": squash("10.0.0.256@tcp")}}, "not an IPv4 address or"),
+        ({"LustreConfiguration": {"RootSquashConfiguration": squash("10.0.[9-2].1@tcp")}}, "not an IPv4 address or"),
+        ({"LustreConfiguration": {"RootSquashConfiguration": squash("10.0..1@tcp")}}, "not an IPv4 address or"),
         ({"FileSystemTypeVersion": "2.12"}, "must be newer than 2.15"),
         ({"StorageType": "SSD", "StorageCapacity": 7200}, "cannot change"),
         ({}, "changes nothing"),

@@ -142,7 +142,10 @@ def _lustre(draw: st.DrawFn, buckets: list[str]) -> Data:
         "mount_path": st.sampled_from(["/fsx", "/data/shared"]),
         "root_squash": st.just("65534:65534"),
     }
-    return settings | draw(_some({}, others))
+    settings |= draw(_some({}, others))
+    if "root_squash" in settings:
+        settings["no_squash_nids"] = ["[0-255].[0-255].[0-255].[0-255]@tcp"]
+    return settings
 
 
 @st.composite

@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag
 
 from ultracluster.catalog import addresses, capacity_block_places, lustre, offered_zones
 from ultracluster.catalog.regions import PARTITIONS
+from ultracluster.config.administration import administration_problems
 from ultracluster.config.bucket_names import environment_name_problems
 from ultracluster.config.eks import POD_ADDRESSES, Eks
 from ultracluster.config.eks_fleet import eks_problems
@@ -256,6 +257,11 @@ class Environment(Settings):
             yield Problem(
                 "lustre-efa-without-internet", ("network", "create", "nat_gateways"), message, hint, "warning"
             )
+
+    @rule
+    def _folders_can_be_created(self) -> Iterator[Problem]:
+        """Only root creates folders in a new file system, and teams on EKS mount folders only."""
+        yield from administration_problems(self.fleet, on_eks=isinstance(self.control_plane, Eks))
 
     @rule
     def _control_plane_fits(self) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from ultracluster.catalog import lustre
 from ultracluster.config.bucket_names import bucket_name_problems
 from ultracluster.config.fields import KIND, NUMBER, TEXT, BucketName, Many, text
 from ultracluster.config.problems import Problem, rule
+from ultracluster.config.root_squash import NID, NID_FORM, root_squash_problems
 from ultracluster.config.settings import Settings
 
 Deployment = Literal["persistent_2", "scratch_2", "intelligent_tiering"]
@@ -133,7 +134,9 @@ class Lustre(Settings):
     ] = "/fsx"
     """Path where nodes mount the file system."""
     root_squash: Annotated[str, text(r"^\d{1,10}:\d{1,10}$", "UID:GID such as 65534:65534")] | None = None
-    """UID:GID that root of a client is mapped to."""
+    """UID:GID that root of a client is mapped to, except on the clients of no_squash_nids."""
+    no_squash_nids: Annotated[Many[Annotated[str, text(NID, NID_FORM, max_length=43)]], Field(max_length=64)] = ()
+    """Clients whose root stays root: the hosts that create folders and set owners."""
     links: Many[S3Link] = ()
     """Folders that are linked to a prefix of a bucket."""
 
@@ -170,6 +173,11 @@ class Lustre(Settings):
         if self.deployment == "scratch_2" and self.metadata_iops != "automatic":
             message = "metadata_iops does not apply to scratch_2, whose metadata performance is fixed"
             yield Problem("lustre-setting-ignored", "metadata_iops", message, "remove metadata_iops")
+
+    @rule
+    def _root_squash_leaves_an_administrator(self) -> Iterator[Problem]:
+        """Rules of LustreRootSquashConfiguration, and of what is left to do for root (FSx API Reference, 2026)."""
+        yield from root_squash_problems(self.root_squash, self.no_squash_nids)
 
     @rule
     def _tier(self) -> Iterator[Problem]:

@@ -171,7 +171,12 @@ class TrainingFileSystem(LustreFileSystem):
         self.mount_name = file_system.attr_lustre_mount_name
         if settings.root_squash:
             RootSquash(
-                self, "RootSquash", file_system_id=self.file_system_id, root_squash=settings.root_squash, key=key
+                self,
+                "RootSquash",
+                file_system_id=self.file_system_id,
+                root_squash=settings.root_squash,
+                no_squash_nids=settings.no_squash_nids,
+                key=key,
             )
 
     def grant_mount(

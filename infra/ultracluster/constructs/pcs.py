@@ -146,12 +146,15 @@ class SlurmCluster(Construct):
         subnet: Subnet,
         security_groups: Sequence[SecurityGroup],
         file_system: LustreFileSystem | None = None,
+        open_folders: Sequence[str] = (),
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> "PcsNodeGroup":
         """Adds login nodes with their launch template. At boot they mount `file_system`, over TCP.
 
-        `scope` defaults to the cluster.
+        They create a folder in it for each queue, to which every user may write. `open_folders` are paths in the file
+        system, such as those of links that export, that every user may write to as well. `scope` defaults to the
+        cluster.
         """
         scope = scope or self
         template = CpuLaunchTemplate(
@@ -176,7 +179,7 @@ class SlurmCluster(Construct):
             min_count=settings.count,
             max_count=settings.count,
             image=settings.image,
-            steps=login_node_steps(_mount(file_system)),
+            steps=login_node_steps(_mount(file_system), open_folders=open_folders),
             on_failed_step="CONTINUE",
         )
 

@@ -27,14 +27,20 @@ PCS_SCRIPTS = (
     "set-up-lustre-efa",
     "mount-lustre",
     "tune-lustre",
+    "create-folders",
     "admit-jobs",
 )
 """Scripts of all steps that a PCS node may have."""
 
 
-def login_node_steps(mount: LustreMount | None) -> tuple[Step, ...]:
-    """Steps of login nodes, which mount the file system over TCP."""
-    return (Step("hold-kernel"), *(mount_steps(mount, None) if mount else ()))
+def login_node_steps(mount: LustreMount | None, *, open_folders: Sequence[str] = ()) -> tuple[Step, ...]:
+    """Steps of login nodes, which mount the file system over TCP, and create the folders of users in it.
+
+    `open_folders` are paths in the file system that users may write to, beside a folder for each queue.
+    """
+    if mount is None:
+        return (Step("hold-kernel"),)
+    return (Step("hold-kernel"), *mount_steps(mount, None), Step("create-folders", (mount.path, *open_folders)))
 
 
 def compute_node_steps(group: NodeGroup, mount: LustreMount | None) -> tuple[Step, ...]:

@@ -26,12 +26,14 @@ class PcsComputeStack(EnvironmentStack):
     ) -> None:
         super().__init__(scope, "compute", environment)
         cluster, role = control_plane.cluster, control_plane.node_role
+        lustre = environment.storage.lustre
         login = cluster.add_login_nodes(
             settings.login,
             role=role,
             subnet=network.node_subnet_id,
             security_groups=[network.cluster_security_group_id],
             file_system=storage.file_system,
+            open_folders=[link.path for link in lustre.links if link.export_events] if lustre else [],
             tags=node_tags(environment, "login"),
             scope=self,
         )

@@ -215,6 +215,8 @@ class Machine:
         file = self.root / "bin" / name
         file.unlink(missing_ok=True)  # a real command is a link, through which the write below would go
         log = "" if name in ("cp", "sleep", "systemd-escape") else f'echo "{name} $*" >> "$ROOT/log"\n'
+        # it may be a link to a real command, which must not be written through
+        file.unlink(missing_ok=True)
         file.write_text(f"#!/bin/bash\n{log}{body}\n")
         file.chmod(0o755)
 

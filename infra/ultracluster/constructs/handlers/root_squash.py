@@ -13,10 +13,12 @@ ATTEMPTS = 50
 
 def handler(event: dict[str, Any], context: Any) -> None:
     """Answers CloudFormation. The resource is its file system, so another file system makes another resource."""
-    file_system = event["ResourceProperties"]["FileSystemId"]
+    properties = event["ResourceProperties"]
+    file_system = properties["FileSystemId"]
+    wanted = {"RootSquash": properties["RootSquash"], "NoSquashNids": properties.get("NoSquashNids", [])}
     try:
         if event["RequestType"] != "Delete":
-            squash(boto3.client("fsx"), file_system, event["ResourceProperties"]["RootSquash"])
+            squash(boto3.client("fsx"), file_system, wanted)
     except Exception as error:
         logging.exception("root squash")
         cfnresponse.send(event, context, cfnresponse.FAILED, {}, file_system, reason=str(error))
@@ -24,21 +26,22 @@ def handler(event: dict[str, Any], context: Any) -> None:
     cfnresponse.send(event, context, cfnresponse.SUCCESS, {}, file_system)
 
 
-def squash(fsx: Any, file_system: str, wanted: str) -> None:
-    """Asks for `wanted`, a UID:GID, unless it is in force already; raises TimeoutError when it does not come."""
-    if current(fsx, file_system) == wanted:
+def squash(fsx: Any, file_system: str, wanted: dict[str, Any]) -> None:
+    """Asks for `wanted` unless it is in force already; raises TimeoutError when it does not come."""
+    if in_force(fsx, file_system, wanted):
         return
-    settings = {"RootSquashConfiguration": {"RootSquash": wanted}}
-    fsx.update_file_system(FileSystemId=file_system, LustreConfiguration=settings)
+    fsx.update_file_system(FileSystemId=file_system, LustreConfiguration={"RootSquashConfiguration": wanted})
     for _ in range(ATTEMPTS):
-        if current(fsx, file_system) == wanted:
+        if in_force(fsx, file_system, wanted):
             return
         time.sleep(WAIT_SECONDS)
-    raise TimeoutError(f"{file_system} still has no root squash {wanted} after {ATTEMPTS * WAIT_SECONDS} s")
+    raise TimeoutError(f"{file_system} does not have {wanted} after {ATTEMPTS * WAIT_SECONDS} s")
 
 
-def current(fsx: Any, file_system: str) -> str | None:
-    """The UID:GID that root becomes on the file system, or None."""
+def in_force(fsx: Any, file_system: str, wanted: dict[str, Any]) -> bool:
+    """Whether root of the clients becomes the wanted UID:GID, except on the wanted clients."""
     found = fsx.describe_file_systems(FileSystemIds=[file_system])["FileSystems"][0]
-    squash_now: str | None = found["LustreConfiguration"].get("RootSquashConfiguration", {}).get("RootSquash")
-    return squash_now
+    now = found["LustreConfiguration"].get("RootSquashConfiguration", {})
+    return now.get("RootSquash") == wanted["RootSquash"] and sorted(now.get("NoSquashNids", [])) == sorted(
+        wanted["NoSquashNids"]
+    )

@@ -217,6 +217,29 @@ def _check_rest(lustre: Parameters, deployment: str, storage: str) -> None:
         raise bad(f"{', '.join(sorted(legacy))} needs an ImportPath.")
     if lustre.get("AutomaticBackupRetentionDays") and deployment.startswith("SCRATCH"):
         raise bad("Backups are for persistent file systems only.")
+    if squash := lustre.get("RootSquashConfiguration"):
+        check_root_squash(squash)
     log = lustre.get("LogConfiguration") or {}
     if log.get("Level") == "DISABLED" and log.get("Destination"):
         raise bad("LogConfiguration with Level DISABLED takes no Destination.")
+
+
+LARGEST_ID = 4_294_967_294
+
+
+def check_root_squash(configuration: Parameters) -> None:
+    """LustreRootSquashConfiguration: two numbers above 0, or 0:0 (FSx API Reference, 2026)."""
+    if "RootSquash" not in configuration:
+        raise bad("NoSquashNids requires RootSquash.")
+    ids = [int(number) for number in configuration["RootSquash"].split(":")]
+    if any(ids) and not all(0 < number <= LARGEST_ID for number in ids):
+        raise bad(f"RootSquash {configuration['RootSquash']} must be two non-zero ids up to {LARGEST_ID}, or 0:0.")
+    for nid in configuration.get("NoSquashNids", []):
+        numbers = [number.strip("[]").split("-") for number in nid.removesuffix("@tcp").split(".")]
+        if not all(_is_range(number) for number in numbers):
+            raise bad(f"NoSquashNids {nid} is not an IPv4 address or range.")
+
+
+def _is_range(number: list[str]) -> bool:
+    ends = [int(end) if end.isdigit() else 256 for end in number]
+    return len(ends) <= 2 and ends == sorted(ends) and ends[-1] <= 255

@@ -45,6 +45,8 @@ def update(file_system: Any, request: dict[str, Any]) -> None:
         lustre["DataRepositoryConfiguration"]["AutoImportPolicy"] = changes["AutoImportPolicy"]
     if "FileSystemTypeVersion" in request:
         _upgrade(new, request["FileSystemTypeVersion"])
+    if squash := changes.get("RootSquashConfiguration"):
+        rules.check_root_squash(squash)
     log = changes.get("LogConfiguration") or {}
     if log.get("Level") == "DISABLED" and log.get("Destination"):
         raise rules.bad("LogConfiguration with Level DISABLED takes no Destination.")

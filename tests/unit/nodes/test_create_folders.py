@@ -1,0 +1,142 @@
+"""The step that creates folders for users on the file system, run on a fake machine."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.unit.nodes.machine import Machine
+from ultracluster.nodes.lustre import LustreMount
+from ultracluster.nodes.pcs import login_node_steps
+
+MOUNT = LustreMount("fs-1.fsx.us-east-2.amazonaws.com", "abcdefgh", "/fsx", efa=False)
+LINKS = ("/checkpoints", "/100%/$HOME")
+PROGRAM = "usr/local/sbin/create-folders"
+ROOT_OWNS = 'echo "0:$(for mode in 755 750 1777; do find "$3" -maxdepth 0 -perm "$mode" -printf "%m"; done)"'
+"""A `stat` for whom root owns every folder, so that the tests need not be root."""
+
+
+def step(*links):
+    return login_node_steps(MOUNT, open_folders=links)[-1]
+
+
+def slurm(machine, *queues):
+    for version in ("25.05", "25.11"):
+        machine.write(
+            f"opt/aws/pcs/scheduler/slurm-{version}/bin/sinfo", f"#!/bin/bash\nprintf '%s\\n' {' '.join(queues)}\n"
+        )
+        (machine.root / f"opt/aws/pcs/scheduler/slurm-{version}/bin/sinfo").chmod(0o755)
+
+
+@pytest.fixture
+def machine(tmp_path):
+    machine = Machine(tmp_path)
+    (tmp_path / "bin" / "find").symlink_to("/usr/bin/find")
+    (tmp_path / "fsx").mkdir()
+    machine.write("mounts", f"{tmp_path}/fsx\n")
+    return machine
+
+
+def run(machine, *links, **failing):
+    """Installs the program, and runs it as its timer does."""
+    installed = machine.run(step(*links), stat=ROOT_OWNS, **failing)
+    assert installed.returncode == 0, installed.stderr
+    return machine._execute(str(machine.root / PROGRAM), str(machine.root / "fsx"), *links)
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o7777
+
+
+def test_each_queue_gets_a_folder_to_which_every_user_may_write(machine):
+    slurm(machine, "train", "evaluate")
+    assert run(machine).returncode == 0
+    queues = machine.root / "fsx" / "queues"
+    assert {path.name: mode(path) for path in queues.iterdir()} == {"train": 0o1777, "evaluate": 0o1777}
+    assert mode(queues) == 0o755
+
+
+def test_a_queue_that_is_added_later_gets_its_folder(machine):
+    slurm(machine, "train")
+    run(machine)
+    slurm(machine, "train", "later")
+    assert run(machine).returncode == 0
+    assert mode(machine.root / "fsx" / "queues" / "later") == 0o1777
+
+
+def test_a_folder_that_somebody_changed_stays_as_it_is(machine):
+    slurm(machine, "train")
+    linked = machine.root / "fsx" / "checkpoints"
+    linked.mkdir(mode=0o755)
+    run(machine, "/checkpoints")
+    folder = machine.root / "fsx" / "queues" / "train"
+    for changed in (folder, linked):
+        changed.chmod(0o750)
+    assert run(machine, "/checkpoints").returncode == 0
+    assert (mode(folder), mode(linked)) == (0o750, 0o750)
+
+
+def test_a_linked_folder_is_opened_once_fsx_created_it(machine):
+    slurm(machine, "train")
+    assert run(machine, "/checkpoints").returncode == 0
+    linked = machine.root / "fsx" / "checkpoints"
+    assert not linked.exists()
+    linked.mkdir(mode=0o755)
+    assert run(machine, "/checkpoints").returncode == 0
+    assert mode(linked) == 0o1777
+
+
+def test_squashed_root_is_told_what_to_run_elsewhere(machine):
+    slurm(machine, "train")
+    squashed = machine.root / "fsx" / "queues"
+    squashed.write_text("no folder can be created here")
+    done = run(machine)
+    assert done.returncode == 1
+    assert "no_squash_nids" in done.stderr
+    assert "mkdir -p '/fsx/queues/train' && chmod 1777 '/fsx/queues/train'" in done.stderr.replace(
+        str(machine.root), ""
+    )
+
+
+def test_nothing_is_created_below_a_mount_point_without_a_mount(machine):
+    slurm(machine, "train")
+    machine.write("mounts", "")
+    assert run(machine).returncode == 1
+    assert not list((machine.root / "fsx").iterdir())
+
+
+def test_a_slurm_that_does_not_answer_fails_the_run_and_not_the_next(machine):
+    slurm(machine, "train")
+    sinfo = machine.root / "opt/aws/pcs/scheduler/slurm-25.11/bin/sinfo"
+    sinfo.write_text("#!/bin/bash\nexit 1\n")
+    assert run(machine).returncode == 1
+    slurm(machine, "train")
+    assert run(machine).returncode == 0
+
+
+def test_a_timer_runs_it_at_each_boot_and_every_five_minutes(machine):
+    assert machine.run(step(*LINKS)).returncode == 0
+    timer = machine.unit("create-folders.timer")
+    assert "OnActiveSec=1min" in timer
+    assert "OnUnitInactiveSec=5min" in timer
+    assert "WantedBy=timers.target" in timer
+    assert machine.commands("systemctl")[-2:] == [
+        "systemctl enable create-folders.timer",
+        "systemctl start create-folders.timer",
+    ]
+
+
+def test_the_unit_passes_paths_as_they_are(machine):
+    assert machine.run(step(*LINKS)).returncode == 0
+    service = machine.unit("create-folders.service")
+    assert 'ExecStart=/usr/local/sbin/create-folders "/fsx" "/checkpoints" "/100%%/$$HOME"\n' in service
+
+
+def test_the_program_that_it_writes_is_clean_too(machine, tmp_path):
+    machine.run(step())
+    done = subprocess.run(["shellcheck", tmp_path / PROGRAM], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_login_nodes_without_a_file_system_create_no_folders():
+    assert "create-folders" not in {found.name for found in login_node_steps(None)}
