@@ -20,6 +20,9 @@ Event = Literal["new", "changed", "deleted"]
 READ_ONLY_LIMIT = 30
 """Buckets whose ARNs, twice each and at most 76 characters long, fit into a managed policy of 6,144 (IAM quotas)."""
 
+MAXIMUM_BUCKETS = 20
+"""Buckets of an environment. With the longest names each takes about 280 characters of a policy."""
+
 MAXIMUM_FOLDER_BYTES = 255
 """Bytes of a file name in Lustre (Lustre Operations Manual, "File Name and Path Size Limits")."""
 
@@ -300,6 +303,14 @@ class Storage(Settings):
             elif name in existing:
                 message = f"{name} is also buckets.{existing[name]}, which jobs may write"
                 yield Problem("duplicate-name", at, message, f"remove it here, or remove buckets.{existing[name]}")
+
+    @rule
+    def _permissions_fit(self) -> Iterator[Problem]:
+        """A managed policy has 6,144 characters (IAM User Guide, "IAM and AWS STS quotas", 2026)."""
+        count = len(self.buckets) + len(self.read_only_buckets)
+        if count > MAXIMUM_BUCKETS:
+            message = f"{count} buckets; the maximum is {MAXIMUM_BUCKETS}, because one IAM policy names them all"
+            yield Problem("wrong-length", "buckets", message, "merge buckets, with a prefix for each kind of data")
 
     @rule
     def _distinct_buckets(self) -> Iterator[Problem]:
