@@ -64,7 +64,7 @@ def _storage(client: Callable[[str], Any]) -> Iterator[tuple[str, str]]:
 
 def _clusters(client: Callable[[str], Any]) -> Iterator[tuple[str, str]]:
     for cluster in client("pcs").list_clusters()["clusters"]:
-        yield "PCS cluster", cluster["id"]
+        yield "PCS cluster", cluster["arn"]
     for name in client("eks").list_clusters()["clusters"]:
         yield "EKS cluster", name
     for workspace in client("amp").list_workspaces()["workspaces"]:
