@@ -1,4 +1,4 @@
-"""A first deployment that fails, with the real CDK CLI and Slurm: mend the cause and deploy again, stack by stack."""
+"""A first deployment that fails, with the real CDK CLI and Slurm: fix the cause and deploy again, stack by stack."""
 
 import pytest
 

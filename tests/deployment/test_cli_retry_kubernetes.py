@@ -1,4 +1,4 @@
-"""A first deployment that fails, with the real CDK CLI and Kubernetes: mend the cause and deploy again."""
+"""A first deployment that fails, with the real CDK CLI and Kubernetes: fix the cause and deploy again."""
 
 import pytest
 
