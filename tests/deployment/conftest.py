@@ -12,10 +12,11 @@ import boto3
 import pytest
 import yaml
 
-from tests.synthesis import FILES, ROOT, flags
+from tests.synthesis import FILES, ROOT, flags, templates
 from ultracluster.config.loader import check
 from ultracluster.config.source import parse
 from ultracluster.localaws import server
+from ultracluster.localaws.templates import declarations
 
 DEPLOY = ("deploy", "--all", "--require-approval", "never")
 CDK = [str(ROOT / "node_modules/.bin/cdk"), "--no-notices"]
@@ -70,6 +71,13 @@ def statuses(cli: Cli, environment: str) -> dict[str, str]:
         for stack in cli.client("cloudformation").describe_stacks()["Stacks"]
         if stack["StackName"].startswith(start)
     }
+
+
+def last_resources(name: str) -> dict[str, str]:
+    """The resource of each stack of a shipped environment that is created last, by the part that the stack is for."""
+    last = {part: list(declarations(template, {}))[-1] for part, template in templates(name).items()}
+    assert len(set(last.values())) == len(last)  # a fault on one strikes no other stack
+    return last
 
 
 @pytest.fixture(scope="module")

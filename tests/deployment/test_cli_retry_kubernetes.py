@@ -2,23 +2,13 @@
 
 import pytest
 
-from tests.deployment.conftest import DEPLOY, assembly, changed, statuses
+from tests.deployment.conftest import DEPLOY, assembly, changed, last_resources, statuses
 from tests.deployment.leftovers import found, owned
 from tests.synthesis import FILES, ROOT
 from ultracluster.config.loader import load
 from ultracluster.localaws import seeds
 
 ACCOUNT = "123456789012"
-FAILING = {
-    "network": "AWS::EC2::FlowLog",
-    "storage": "AWS::FSx::FileSystem",
-    "control-plane": "AWS::EKS::Addon",
-    "compute": "AWS::EKS::Nodegroup",
-    "platform": "Custom::AWSCDK-EKS-HelmChart",
-    "links": "AWS::FSx::DataRepositoryAssociation",
-    "observability": "AWS::APS::Workspace",
-    "grafana": "AWS::Grafana::Workspace",
-}
 UNPROTECT = "aws eks update-cluster-config --name CLUSTER --no-deletion-protection"
 
 
@@ -40,16 +30,17 @@ def guarded(tmp_path_factory):
 
 def test_every_stack_whose_first_deployment_failed_is_deployed_by_the_next_run(cli, staging):
     failed = set()
-    for kind in FAILING.values():
-        cli.running.inject("quota-exceeded", kind)
-    for _ in FAILING:  # each run ends at the first stack that fails
+    failing = last_resources("staging")
+    for logical_id in failing.values():
+        cli.running.inject("quota-exceeded", logical_id)
+    for _ in failing:  # each run ends at the first stack that fails
         assert cli("--app", staging, *DEPLOY).returncode != 0
         failed |= {part for part, status in statuses(cli, "staging").items() if status == "ROLLBACK_COMPLETE"}
-    assert failed == set(FAILING)
+    assert failed == set(failing)
     assert cli.running.faults() == []
     deployed = cli("--app", staging, *DEPLOY)
     assert deployed.returncode == 0, deployed.stderr
-    assert statuses(cli, "staging") == dict.fromkeys(FAILING, "CREATE_COMPLETE")
+    assert statuses(cli, "staging") == dict.fromkeys(failing, "CREATE_COMPLETE")
     left = {kind: name for kind, name in found(cli.client) if name not in owned(cli.client)}
     assert left.keys() == {"bucket", "log group"}
     assert left["bucket"].startswith("staging-storage-accesslogs")
