@@ -82,7 +82,7 @@ class Debian:
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Runs a command in the system, with a host name and mounts of its own."""
-        enter = ["unshare", "--uts", "--mount", "--fork", "bash", "-c", _ENTER, "enter"]
+        enter = ["unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c", _ENTER, "enter"]
         return subprocess.run(
             [*enter, str(self._folder), str(self._place), *command], text=True, capture_output=True, timeout=120
         )

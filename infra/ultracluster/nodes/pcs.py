@@ -7,7 +7,7 @@ after that and before slurmd starts.
 Source: AWS PCS User Guide, "Run custom scripts with node lifecycle actions", "Working with EC2 user data" (2026).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ultracluster.catalog import InstanceType, lustre
 from ultracluster.catalog.training import type_environment
@@ -18,6 +18,13 @@ from ultracluster.nodes.steps import Step, script
 
 SCRATCH = "/scratch"
 """Mount point of the instance store."""
+
+TASK_PROLOG = "/opt/ultracluster/task-prolog"
+"""Program of every compute node that gives jobs the environment variables of its instance type.
+
+A job's environment is that of the login node where it was submitted: /etc/environment and profiles of the compute node
+do not reach it, Slurm's TaskProlog does (slurm.conf man page). Jobs fail on a node without the program.
+"""
 
 PCS_SCRIPTS = (
     "hold-kernel",
@@ -45,14 +52,19 @@ def login_node_steps(mount: LustreMount | None, *, open_folders: Sequence[str] =
 
 def compute_node_steps(group: NodeGroup, mount: LustreMount | None) -> tuple[Step, ...]:
     """Steps of the nodes of a node group. The last one lets slurmd start."""
-    steps = [Step("hold-kernel")]
-    if variables := type_environment(group.instance_type):
-        steps.append(Step("set-job-environment", tuple(f"{name}={value}" for name, value in variables.items())))
+    variables = tuple(f"{name}={value}" for name, value in type_environment(group.instance_type).items())
+    steps = [Step("hold-kernel"), Step("set-job-environment", variables)]
     if group.local_storage == "raid0" and group.hardware.instance_store.disks:
         steps.append(Step("mount-scratch", (SCRATCH,), "every_boot"))
     if mount:
         steps += mount_steps(mount, group.hardware)
     return (*steps, Step("admit-jobs", frequency="every_boot"))
+
+
+def job_settings(settings: Mapping[str, str | int], groups: Iterable[NodeGroup]) -> dict[str, str | int]:
+    """`slurm_settings` of a cluster, with TASK_PROLOG if a node group needs it and the user set no program."""
+    needed = any(type_environment(group.instance_type) for group in groups)
+    return {**({"TaskProlog": TASK_PROLOG} if needed else {}), **settings}
 
 
 def login_node_user_data() -> str:

@@ -9,6 +9,7 @@ from ultracluster.constructs.log_groups import log_group
 from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.constructs.pcs import PcsCluster
 from ultracluster.constructs.pcs_role import PcsNodeRole
+from ultracluster.nodes.pcs import job_settings
 from ultracluster.stacks.base import EnvironmentStack
 
 
@@ -18,11 +19,12 @@ class PcsControlPlaneStack(EnvironmentStack):
     def __init__(self, scope: Construct, environment: Environment, *, settings: Pcs, network: ClusterNetwork) -> None:
         super().__init__(scope, "control-plane", environment, stateful=True)
         key = DataKey(self, "Key", description=f"Scheduler logs of {environment.name}")
+        slurm_settings = job_settings(settings.slurm_settings, environment.node_groups)
         self.cluster = PcsCluster(
             self,
             "Cluster",
             name=f"{environment.name}-cluster",
-            settings=settings,
+            settings=settings.model_copy(update={"slurm_settings": slurm_settings}),
             nodes=settings.managed_nodes(environment.nodes),
             subnet=network.control_plane_subnet_ids[0],
             security_group=network.cluster_security_group_id,

@@ -10,8 +10,10 @@ from tests.unit.nodes.machine import Machine
 from ultracluster.nodes.lustre import LustreMount
 from ultracluster.nodes.pcs import (
     PCS_SCRIPTS,
+    TASK_PROLOG,
     compute_node_steps,
     compute_node_user_data,
+    job_settings,
     login_node_steps,
     login_node_user_data,
 )
@@ -41,6 +43,7 @@ COMPUTE = compute_node_steps(group(), OVER_EFA)
 def test_a_compute_node_admits_jobs_after_everything_else():
     assert names(COMPUTE) == [
         "hold-kernel",
+        "set-job-environment",
         "mount-scratch",
         "set-lustre-module-options",
         "set-up-lustre-efa",
@@ -69,8 +72,22 @@ def test_jobs_on_p5_4xlarge_get_the_variable_that_it_needs(machine):
     (step,) = (step for step in compute_node_steps(group("p5.4xlarge"), None) if step.name == "set-job-environment")
     for _ in range(2):
         assert machine.run(step).returncode == 0
-    assert machine.read("etc/environment") == "FI_HMEM_DISABLE_P2P=1\n"
+    assert step.arguments == ("FI_HMEM_DISABLE_P2P=1",)
+    assert machine.run(machine.read("opt/ultracluster/task-prolog")).stdout == "export FI_HMEM_DISABLE_P2P=1\n"
     assert machine.read("etc/profile.d/ultracluster.sh") == "export FI_HMEM_DISABLE_P2P=1\n"
+
+
+def test_slurm_runs_the_task_prolog_where_a_group_needs_it_and_the_user_has_none():
+    small, large = group("p5.4xlarge"), group("p5.48xlarge")
+    assert job_settings({"MinJobAge": 300}, [large, small]) == {"TaskProlog": TASK_PROLOG, "MinJobAge": 300}
+    assert job_settings({"TaskProlog": "/opt/own.sh"}, [small]) == {"TaskProlog": "/opt/own.sh"}
+    assert job_settings({}, [large]) == {}
+
+
+def test_every_compute_node_has_the_task_prolog(machine):
+    (step,) = (step for step in COMPUTE if step.name == "set-job-environment")
+    assert machine.run(step).returncode == 0
+    assert machine.read("opt/ultracluster/task-prolog") == "#!/bin/bash\n"
 
 
 def test_every_step_has_a_script_that_nodes_may_read():

@@ -1,7 +1,15 @@
 #!/bin/bash
-# Sets environment variables for what runs on the node: "NAME=VALUE" each, for login shells and PAM sessions.
+# Sets environment variables for jobs, "NAME=VALUE" each: Slurm runs the program below before each task and batch script
+# and adds what it exports. Login shells on the node get them too. Without variables the program exports nothing.
 set -euo pipefail
-printf 'export %s\n' "$@" > /etc/profile.d/ultracluster.sh
+mkdir -p /opt/ultracluster
+{
+  echo '#!/bin/bash'
+  for variable in "$@"; do
+    printf "echo 'export %s'\n" "$variable"
+  done
+} > /opt/ultracluster/task-prolog
+chmod 755 /opt/ultracluster/task-prolog
 for variable in "$@"; do
-  grep -qxF "$variable" /etc/environment || echo "$variable" >> /etc/environment
-done
+  echo "export $variable"
+done > /etc/profile.d/ultracluster.sh
