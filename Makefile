@@ -40,9 +40,11 @@ synth: install ## Write the CloudFormation templates of ENV to cdk.out/ENV
 	cdk synth --quiet --no-notices -c env=$(ENV) --output $(OUT)
 
 ##@ Check it
-.PHONY: synth test unit lint types lock-check schema-check bench
+.PHONY: synth test simulator unit lint types lock-check schema-check bench
 test: install ## Run every test
 	pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+simulator: tests/access/simulator/node_modules/.package-lock.json ## Install the policy simulator of tests/access (AGPL)
 
 unit: install ## Run the tests that need neither the CDK nor the embedded AWS
 	pytest --numprocesses auto tests/unit tests/kubernetes
@@ -72,6 +74,7 @@ format: install ## Format the code and apply automatic fixes
 lock: install ## Update requirements.txt and package-lock.json, keeping locked versions
 	scripts/lock.sh requirements.txt
 	npm install --package-lock-only >/dev/null
+	npm install --package-lock-only --prefix tests/access/simulator >/dev/null
 
 schema: install ## Write the JSON Schema of the environment file
 	mkdir -p schema
@@ -91,6 +94,11 @@ clean: ## Remove build output and caches; keep installed packages
 
 .venv/installed: requirements.txt pyproject.toml scripts/install.sh
 	@scripts/install.sh
+	@touch $@
+
+tests/access/simulator/node_modules/.package-lock.json: tests/access/simulator/package-lock.json | .venv/installed
+	@echo "Installing the policy simulator"
+	@scripts/simulator.sh
 	@touch $@
 
 node_modules/.package-lock.json: package-lock.json package.json .npmrc | .venv/installed

@@ -31,7 +31,12 @@ def _model(path: str) -> Any:
 
 JSONFileLoader.load_file = lambda self, path: _model(path)
 
-PARTED = ("tests/constructs/test_gates.py", "tests/deployment/test_in_process")
+PARTED = (
+    "tests/access/test_access.py",
+    "tests/access/test_mutants.py",
+    "tests/constructs/test_gates.py",
+    "tests/deployment/test_in_process",
+)
 """Long test files whose tests for one environment need nothing of those for another."""
 
 

@@ -94,6 +94,7 @@ def test_each_control_plane_has_the_endpoints_that_its_nodes_call(template, synt
     assert slurm - eks == {"pcs"}
     assert eks - slurm == {"ec2", "eks", "eks-auth", "fsx", "sts"}
     assert karpenter - eks == {"sqs"}
+    assert eks - services(kubernetes(lustre=False)) == {"fsx"}
 
 
 def test_only_the_cluster_security_group_reaches_the_endpoints_and_only_on_443(template):

@@ -38,10 +38,12 @@ INTERFACE_SERVICES: dict[Controller, dict[str, str]] = {
         "Sts": "sts",  # for pods with IAM roles for service accounts
         "Eks": "eks",
         "EksAuth": "eks-auth",
-        "Fsx": "fsx",  # the FSx CSI driver
     },
 }
 """Services that the nodes of each control plane call, by construct id."""
+
+FILE_SYSTEM_SERVICES: dict[Controller, dict[str, str]] = {"pcs": {}, "eks": {"Fsx": "fsx"}}
+"""Further services for a file system: the FSx CSI driver calls FSx, while a mount command calls nothing."""
 
 KARPENTER_SERVICES = {"Sqs": "sqs"}
 """Further services that Karpenter calls: SQS, for its interruption queue."""
@@ -110,7 +112,7 @@ class InterfaceEndpoints(Construct):
 
 
 def _s3_statements(region: str, other_buckets: Sequence[str], read_only_buckets: Sequence[str]) -> list[dict[str, Any]]:
-    anybody = {"Principal": {"AWS": "*"}}
+    anybody: dict[str, Any] = {"Principal": "*"}
     arn = f"arn:{PARTITION}:s3:::"
     statements = [
         {

@@ -12,6 +12,7 @@ from ultracluster.config.network import CreateNetwork, ExistingNetwork, Network
 from ultracluster.config.node_groups import Controller
 from ultracluster.constructs.acknowledgements import acknowledge
 from ultracluster.constructs.endpoints import (
+    FILE_SYSTEM_SERVICES,
     INTERFACE_SERVICES,
     KARPENTER_SERVICES,
     InterfaceEndpoints,
@@ -153,9 +154,9 @@ class ClusterNetwork(NodeNetwork):
 
     With `settings.create` everything is created, with the endpoints that keep nodes off the internet. The S3 endpoint
     reaches buckets of the account and `existing_buckets`, names of buckets that another account may own; it only reads
-    `read_only_buckets`.
-    `control_plane` and `karpenter` decide which services get an interface endpoint. With `settings.existing` only the
-    security groups are created. Accelerated nodes carry both groups, the controller and login nodes the cluster group.
+    `read_only_buckets`. `control_plane`, `karpenter` and `lustre` decide which services get an interface endpoint. With
+    `settings.existing` only the security groups are created. Accelerated nodes carry both groups, the controller and
+    login nodes the cluster group.
     """
 
     def __init__(
@@ -169,6 +170,7 @@ class ClusterNetwork(NodeNetwork):
         read_only_buckets: Sequence[str] = (),
         control_plane: Controller = "pcs",
         karpenter: bool = False,
+        lustre: bool = True,
     ) -> None:
         super().__init__(scope, id)
         expect(settings, Network, "settings")
@@ -202,13 +204,14 @@ class ClusterNetwork(NodeNetwork):
                 read_only_buckets=read_only_buckets,
             )
         if settings.create and settings.create.private_endpoints:
+            services = INTERFACE_SERVICES[control_plane] | (KARPENTER_SERVICES if karpenter else {})
             InterfaceEndpoints(
                 self,
                 "Endpoints",
                 vpc=self.vpc_id,
                 subnets=self.control_plane_subnet_ids,
                 clients=self.cluster_security_group_id,
-                services=INTERFACE_SERVICES[control_plane] | (KARPENTER_SERVICES if karpenter else {}),
+                services=services | (FILE_SYSTEM_SERVICES[control_plane] if lustre else {}),
             )
 
     @classmethod

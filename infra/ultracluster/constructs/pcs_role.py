@@ -13,8 +13,8 @@ from ultracluster.constructs.names import PARTITION, REGION
 from ultracluster.constructs.node_role import NodeRole
 from ultracluster.constructs.roles import managed_policy, trust_policy
 
-PULL_ACTIONS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
-"""What pulling an image takes beside a token (ECR User Guide, "Repository policy examples", 2026)."""
+PULL_ACTIONS = ("ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
+"""What pulling an image takes beside a token (AWS managed policy AmazonEC2ContainerRegistryPullOnly, 2026)."""
 
 ROLE_PATH = "/aws-pcs/"
 """PCS accepts only instance profiles whose role has this path (AWS PCS User Guide, "Instance profiles", 2026)."""

@@ -23,4 +23,5 @@ class NetworkStack(EnvironmentStack):
             read_only_buckets=environment.storage.read_only_buckets,
             control_plane=plane.type,
             karpenter=isinstance(plane, Eks) and plane.karpenter,
+            lustre=environment.storage.lustre is not None,
         )

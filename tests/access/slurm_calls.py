@@ -1,0 +1,167 @@
+"""Rows for Slurm on PCS: the nodes, and PCS's service-linked role, which launches them."""
+
+import json
+import re
+from collections.abc import Sequence
+
+from tests.access.account import ACCOUNT, Account, Found, Role, aws_role
+from tests.access.shared_calls import OURS, created_buckets, key_of, through_s3
+from tests.access.table import ANYBODY, OTHER_ACCOUNT, Call, may, never
+from ultracluster.config.environment import Environment
+
+PCS_ROLE = "pcs.amazonaws.com/AWSServiceRoleForPCS"
+PCS_LAUNCHES = "AWS PCS User Guide, Service-linked roles; AWSPCSServiceRolePolicy"
+WRITE = ("s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+SSM = "Systems Manager User Guide, minimal Session Manager permissions"
+DEEP_LEARNING_CONTAINERS = "763104351884"
+"""AWS's account of Deep Learning Containers (Deep Learning Containers, "Available images", 2026)."""
+
+
+def slurm_calls(account: Account, environment: Environment) -> list[Call]:
+    """Rows for an environment on PCS; none for another."""
+    nodes = {_node_role(account, group).arn: group for group in account.of_type("AWS::PCS::ComputeNodeGroup")}
+    calls = [call for group in account.of_type("AWS::PCS::ComputeNodeGroup") for call in scripts(account, group)]
+    for arn, group in nodes.items():
+        role = account.roles[arn]
+        cluster = f"arn:aws:pcs:{account.region}:{ACCOUNT}:cluster/{group.properties['ClusterId']}"
+        register = "AWS PCS User Guide, IAM instance profiles"
+        calls += may(role, "pcs:RegisterComputeNodeGroupInstance", cluster, register, via=_via(account, "pcs"))
+        calls += never(role, ("pcs:UpdateCluster", "pcs:DeleteCluster", "pcs:CreateQueue"), cluster, OURS)
+        calls += [*session_manager(account, role), *pulls(account, role), *data(account, environment, role)]
+        calls += [*powerless(account, role), *launched_by_pcs(account, role)]
+    return calls
+
+
+def scripts(account: Account, group: Found) -> list[Call]:
+    """Nodes on the scripts that PCS downloads when they boot, in the CDK's bucket."""
+    source, role = "AWS PCS User Guide, Configure node lifecycle actions", _node_role(account, group)
+    found = sorted(set(re.findall(r"s3://([^\"]+)", json.dumps(group.properties))))
+    objects = [f"arn:aws:s3:::{path}" for path in found]
+    other = [f"arn:aws:s3:::{path.partition('/')[0]}/template-of-another-stack.json" for path in found[:1]]
+    return [
+        *may(role, "s3:GetObject", objects, source, via=_via(account, "s3")),
+        *never(role, "s3:GetObject", other, OURS),
+        *never(role, "s3:PutObject", objects, "nobody changes what other nodes run"),
+    ]
+
+
+def _node_role(account: Account, group: Found) -> Role:
+    """The role in the instance profile of a node group."""
+    named = group.properties["IamInstanceProfileArn"]
+    (profile,) = [found for found in account.of_type("AWS::IAM::InstanceProfile") if named in (found.arn, found.ref)]
+    return account.role_of(profile.properties["Roles"][0])
+
+
+def _via(account: Account, service: str) -> str | None:
+    """The endpoint of a service; None where the network has no endpoints of ours."""
+    return service if account.endpoints else None
+
+
+def session_manager(account: Account, role: Role) -> list[Call]:
+    """Nodes that people reach with Session Manager, and no other feature of Systems Manager."""
+    instance = f"arn:aws:ec2:{account.region}:{ACCOUNT}:instance/i-0123456789abcdef0"
+    channels = ("ssmmessages:CreateControlChannel", "ssmmessages:CreateDataChannel")
+    opened = ("ssmmessages:OpenControlChannel", "ssmmessages:OpenDataChannel")
+    return [
+        *may(role, "ssm:UpdateInstanceInformation", instance, SSM, via=_via(account, "ssm")),
+        *may(role, (*channels, *opened), "*", SSM, via=_via(account, "ssmmessages")),
+        *never(role, ("ssm:SendCommand", "ssm:StartSession"), instance, OURS),
+        *never(role, "ssm:GetParameter", f"arn:aws:ssm:{account.region}:{ACCOUNT}:parameter/secret", OURS),
+    ]
+
+
+def pulls(account: Account, role: Role) -> list[Call]:
+    """Nodes that pull images from ECR, of this account and of AWS's, and push none."""
+    source = "Amazon ECR User Guide, Repository policy examples"
+    calls = may(role, "ecr:GetAuthorizationToken", "*", source, via=_via(account, "ecr.api"))
+    for owner in (ACCOUNT, DEEP_LEARNING_CONTAINERS):
+        repository = f"arn:aws:ecr:{account.region}:{owner}:repository/training"
+        allowed = None if owner == ACCOUNT else ANYBODY
+        layers = ("ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
+        opened = {"owner": owner, "resource_policy": allowed}
+        calls += may(role, layers, repository, source, via=_via(account, "ecr.dkr"), **opened)
+        calls += never(role, ("ecr:PutImage", "ecr:InitiateLayerUpload"), repository, OURS, **opened)
+    return calls
+
+
+def data(
+    account: Account,
+    environment: Environment,
+    role: Role,
+    *,
+    folder: str = "raw",
+    others: Sequence[str] = (),
+    **more: object,
+) -> list[Call]:
+    """Jobs on buckets: they list, read and write but never delete, and reach no bucket that the file does not name.
+
+    They write in `folder`, and only read `others`.
+    """
+    source, via, calls = "storage.buckets", _via(account, "s3"), []
+    owned = [(bucket.arn, key_of(bucket)) for bucket in created_buckets(account)]
+    existing = [bucket.existing for bucket in environment.storage.buckets.values() if bucket.existing]
+    for arn, key in [*owned, *((f"arn:aws:s3:::{name}", None) for name in existing)]:
+        path = f"{arn}/{folder}/a"
+        listing = {"context": {"s3:prefix": f"{folder}/", **more.get("context", {})}}  # type: ignore[dict-item]
+        calls += may(role, "s3:ListBucket", arn, source, via=via, **(more | listing))
+        calls += may(role, ("s3:GetObject", *WRITE), path, source, via=via, **more)
+        calls += may(role, "s3:GetObject", [f"{arn}/{other}/a" for other in others], source, via=via, **more)
+        calls += never(role, WRITE, [f"{arn}/{other}/a" for other in others], "folders of other teams", **more)
+        calls += never(role, ("s3:DeleteObject", "s3:DeleteObjectVersion"), path, "data outlives jobs", **more)
+        calls += never(role, ("s3:PutBucketPolicy", "s3:PutLifecycleConfiguration", "s3:DeleteBucket"), arn, OURS)
+        if key:
+            use = through_s3(account, arn)
+            calls += may(role, ("kms:Decrypt", "kms:GenerateDataKey"), key, "SSE-KMS, S3 User Guide", **use)
+            calls += never(role, ("kms:ScheduleKeyDeletion", "kms:PutKeyPolicy", "kms:CreateGrant"), key, OURS, **use)
+            calls += never(role, ("kms:Decrypt", "kms:GenerateDataKey"), key, "only through S3")
+            insecure = {"aws:SecureTransport": "false", **more.get("context", {})}  # type: ignore[dict-item]
+            calls += never(role, "s3:GetObject", path, "TLS only", context=insecure)
+    for name in environment.storage.read_only_buckets:
+        arn, opened = f"arn:aws:s3:::{name}", {"owner": OTHER_ACCOUNT, "resource_policy": ANYBODY}
+        calls += may(role, "s3:ListBucket", arn, "storage.read_only_buckets", via=via, **opened)
+        calls += may(role, "s3:GetObject", f"{arn}/a", "storage.read_only_buckets", via=via, **opened)
+        calls += never(role, ("s3:PutObject", "s3:DeleteObject"), f"{arn}/a", "storage.read_only_buckets", **opened)
+    stranger = {"owner": OTHER_ACCOUNT, "resource_policy": ANYBODY}
+    calls += never(role, ("s3:GetObject", "s3:PutObject"), "arn:aws:s3:::somebody-else/a", OURS, **stranger)
+    others = {found.arn for found in account.of_type("AWS::KMS::Key")} - {key for _, key in owned}
+    calls += never(role, ("kms:Decrypt", "kms:GenerateDataKey"), sorted(others), "keys of logs and metrics")
+    return calls
+
+
+def powerless(account: Account, role: Role) -> list[Call]:
+    """What no node and no job may do to the account."""
+    ec2 = f"arn:aws:ec2:{account.region}:{ACCOUNT}"
+    roles = sorted(arn for arn in account.roles if arn != role.arn)
+    return [
+        *never(role, ("ec2:TerminateInstances", "ec2:ModifyInstanceAttribute"), f"{ec2}:instance/i-other", OURS),
+        *never(role, "ec2:RunInstances", f"{ec2}:instance/i-other", OURS),
+        *never(role, "iam:PassRole", [role.arn, *roles], OURS, context={"iam:PassedToService": "ec2.amazonaws.com"}),
+        *never(role, "sts:AssumeRole", roles, OURS),
+        *never(role, ("iam:AttachRolePolicy", "iam:UpdateAssumeRolePolicy"), role.arn, OURS),
+        *never(role, "fsx:DeleteFileSystem", f"arn:aws:fsx:{account.region}:{ACCOUNT}:file-system/fs-1", OURS),
+        *never(
+            role,
+            "secretsmanager:GetSecretValue",
+            f"arn:aws:secretsmanager:{account.region}:{ACCOUNT}:secret:pcs!scheduler",
+            "the scheduler's key is PCS's",
+        ),
+    ]
+
+
+def launched_by_pcs(account: Account, node_role: Role) -> list[Call]:
+    """PCS's service-linked role: AWS's policy lets it pass roles of some paths only."""
+    pcs = aws_role(PCS_ROLE, "AWSPCSServiceRolePolicy")
+    ec2, passed = f"arn:aws:ec2:{account.region}:{ACCOUNT}", {"iam:PassedToService": "ec2.amazonaws.com"}
+    tagged = {"aws:RequestTag/AWSPCSManaged": "true", "aws:TagKeys": ["AWSPCSManaged"]}
+    used = [f"{ec2}:{kind}/a" for kind in ("subnet", "security-group", "launch-template", "placement-group", "volume")]
+    others = sorted(arn for arn, role in account.roles.items() if not role.trusts("ec2.amazonaws.com"))
+    return [
+        *may("ec2.amazonaws.com", "sts:AssumeRole", node_role.arn, "EC2 User Guide, IAM roles for Amazon EC2"),
+        *never(("pcs.amazonaws.com"), "sts:AssumeRole", node_role.arn, OURS),
+        *may(pcs, "iam:PassRole", node_role.arn, PCS_LAUNCHES, context=passed),
+        *never(pcs, "iam:PassRole", others, PCS_LAUNCHES, context=passed),
+        *may(pcs, "ec2:RunInstances", used, PCS_LAUNCHES),
+        *may(pcs, "ec2:CreateFleet", f"{ec2}:launch-template/a", PCS_LAUNCHES),
+        *may(pcs, "ec2:RunInstances", f"{ec2}:instance/i-new", PCS_LAUNCHES, context=tagged),
+        *never(pcs, "ec2:TerminateInstances", f"{ec2}:instance/i-not-of-pcs", PCS_LAUNCHES),
+    ]
