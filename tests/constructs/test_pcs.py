@@ -6,7 +6,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
-from aws_cdk.assertions import Match, Template
+from aws_cdk.assertions import Annotations, Match, Template
 
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Login, PcsControlPlane, Queue
@@ -16,7 +16,7 @@ from ultracluster.constructs.pcs import PcsCluster, PcsNodeGroup
 from ultracluster.constructs.pcs_role import PcsNodeRole
 from ultracluster.errors import InvalidArgument
 from ultracluster.nodes.pcs import PCS_SCRIPTS
-from ultracluster.nodes.steps import script
+from ultracluster.nodes.steps import Step, script
 
 QUEUE = Queue(name="train", node_groups=("train",))
 
@@ -326,3 +326,11 @@ def test_without_logs_there_is_no_alarm():
     stack = Deployed(settings())
     add_groups(stack, PcsNodeRole(stack, "Nodes"))
     assert stack.properties("AWS::CloudWatch::Alarm") == []
+
+
+@pytest.mark.parametrize(("image", "warnings"), [("auto", 0), ("ami-0123456789abcdef0", 1), ("ssm:/images/mine", 1)])
+def test_a_synth_warns_of_an_image_whose_pcs_agent_is_unknown(image, warnings):
+    stack = Deployed(settings())
+    stack.node_group(PcsNodeRole(stack, "Nodes"), image=image, steps=[Step("hold-kernel")])
+    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("needs PCS agent 1.5.0 or newer"))
+    assert len(found) == warnings

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import jsii
-from aws_cdk import Stack
+from aws_cdk import Annotations, Stack
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_pcs as pcs
 from aws_cdk.interfaces import ResourceEnvironment
@@ -14,7 +14,7 @@ from aws_cdk.interfaces.aws_logs import ILogGroupRef
 from aws_cdk.interfaces.aws_pcs import ClusterReference, IClusterRef
 from constructs import Construct
 
-from ultracluster.catalog.pcs import IMAGE_PARAMETER, SIZES, smallest_size
+from ultracluster.catalog.pcs import AGENT_VERSION, IMAGE_PARAMETER, SIZES, smallest_size
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Login, PcsControlPlane, Queue
 from ultracluster.config.purchase import PurchaseType
@@ -352,6 +352,11 @@ class PcsNodeGroup(Construct):
             subnet_ids=[subnet_id(subnet)],
         )
         self._group, self._scripts = group, scripts
+        if steps and image != "auto":
+            message = (
+                f"The image of {name} needs PCS agent {AGENT_VERSION} or newer: an older one ignores the boot steps"
+            )
+            Annotations.of(self).add_warning_v2("ultracluster:pcs-agent", message)
         if scripts and isinstance(role, NodeRole):
             group.add_resource_dependency(scripts.grant_read(role))
         cluster._follow(self)
