@@ -146,7 +146,15 @@ def addons(account: Account) -> list[Call]:
             via, system = _via(account, "fsx"), f"arn:aws:fsx:{account.region}:{ACCOUNT}:file-system/fs-1"
             calls += may(role, "fsx:DescribeFileSystems", "*", "mounts of existing file systems", via=via)
             calls += never(role, ("fsx:DeleteFileSystem", "fsx:UpdateFileSystem"), system, OURS)
-        if name in ("vpc-cni", "aws-fsx-csi-driver"):
+        if name == "aws-ebs-csi-driver":
+            source, volume = "AWS managed policy AmazonEBSCSIDriverPolicyV2", f"{ec2}:volume/vol-1"
+            created = {"aws:RequestTag/ebs.csi.aws.com/cluster": "true"}
+            owned = {"ec2:ResourceTag/ebs.csi.aws.com/cluster": "true"}
+            calls += may(role, "ec2:CreateVolume", volume, source, context=created)
+            calls += never(role, "ec2:CreateVolume", volume, "volumes carry the driver's tag")
+            calls += may(role, ("ec2:AttachVolume", "ec2:DeleteVolume"), volume, source, context=owned)
+            calls += never(role, ("ec2:AttachVolume", "ec2:DeleteVolume"), volume, "volumes of others")
+        if name in ("vpc-cni", "aws-fsx-csi-driver", "aws-ebs-csi-driver"):
             buckets = [f"{found.arn}/a" for found in account.of_type("AWS::S3::Bucket")]
             calls += never(role, "s3:GetObject", buckets, OURS)
             calls += never(role, "ec2:TerminateInstances", f"{ec2}:instance/i-1", OURS)
