@@ -8,10 +8,9 @@ from typing import Any
 from scripts.architecture.drawing import TIMES, arrow, box, frame, label, svg
 from scripts.architecture.shared import WIDTH, Source, beside, header, nodes, storage
 
-SOURCE = Source(
-    "staging",
-    ("network", "storage", "links", "control-plane", "compute", "compute-cpu", "platform", "observability", "grafana"),
-)
+NODES = ("compute-train", "compute-cpu")
+PARTS = ("network", "storage", "links", "control-plane", *NODES, "platform", "observability", "grafana")
+SOURCE = Source("staging", PARTS)
 HEIGHT = 1140
 RELEASE, OBJECTS = "Custom::AWSCDK-EKS-HelmChart", "Custom::AWSCDK-EKS-KubernetesResource"
 
@@ -109,10 +108,10 @@ def share(queue: dict[str, Any]) -> str:
 
 def compute() -> Iterator[str]:
     """The accelerated nodes, their node group and their role."""
-    group = SOURCE.one("AWS::EKS::Nodegroup", "compute")
+    group = SOURCE.one("AWS::EKS::Nodegroup", SOURCE.compute)
     version, _, released = group["ReleaseVersion"].rpartition("-")
     lines = ("AL2023 with NVIDIA driver,", f"{version}, release {released};", "node auto repair by XID")
-    yield box("compute", 76, 748, 232, 100, "Node group train", *lines, kind="AWS::EKS::Nodegroup")
+    yield box(SOURCE.compute, 76, 748, 232, 100, "Node group train", *lines, kind="AWS::EKS::Nodegroup")
     cpu = SOURCE.one("AWS::EKS::Nodegroup", "compute-cpu")
     count = f"{cpu['ScalingConfig']['DesiredSize']} {TIMES} {cpu['InstanceTypes'][0]}, no GPUs"
     yield box("compute-cpu", 76, 856, 232, 60, "CPU nodes", count, kind="AWS::EKS::Nodegroup")

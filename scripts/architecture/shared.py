@@ -50,6 +50,11 @@ class Source:
             raise KeyError(f"no {kind} in {part or 'any stack'}")
         return resources
 
+    @property
+    def compute(self) -> str:
+        """The stack of the node group `train`: the only one with nodes on PCS, one of several on EKS."""
+        return next(part for part in self.parts if part.startswith("compute"))
+
     def one(self, kind: str, part: str, holding: str = "") -> dict[str, Any]:
         """Return the properties of the only resource of a type whose logical id contains `holding`."""
         (resource,) = (resource for resource in self.found(kind, part) if holding in resource.logical_id)
@@ -71,7 +76,7 @@ def header(source: Source) -> Iterator[str]:
 
 def launch_template(source: Source) -> dict[str, Any]:
     """Return the LaunchTemplateData of the accelerated nodes."""
-    data: dict[str, Any] = source.one("AWS::EC2::LaunchTemplate", "compute", "train")["LaunchTemplateData"]
+    data: dict[str, Any] = source.one("AWS::EC2::LaunchTemplate", source.compute, "train")["LaunchTemplateData"]
     return data
 
 
@@ -86,7 +91,7 @@ def nodes(source: Source, x: int, y: int, count: int, first_boot: str) -> Iterat
         first_boot,
     )
     title = f"{count} {TIMES} {hardware.name}: {count * hardware.gpu_count} {hardware.gpu.model} GPUs"
-    yield box("compute", x, y, 508, 140, title, *lines, kind="AWS::EC2::LaunchTemplate")
+    yield box(source.compute, x, y, 508, 140, title, *lines, kind="AWS::EC2::LaunchTemplate")
     step = min(29.5, 472 / count)
     for number in range(count):
         place = f'x="{x + 18 + number * step:.1f}" y="{y + 112}"'

@@ -1,6 +1,7 @@
 """Constructs of one stack that another stack of the app uses: references become exports, without a dependency cycle."""
 
 import json
+import re
 
 import aws_cdk as cdk
 import pytest
@@ -10,7 +11,9 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
 from tests.constructs.conftest import US_EAST_2
+from tests.synthesis import FILES, templates
 from ultracluster.config.eks import EksControlPlane
+from ultracluster.config.loader import load
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.observability import Observability
 from ultracluster.config.storage import Bucket, Lustre
@@ -139,3 +142,19 @@ def test_the_key_policy_allows_logs_of_both_stacks(owner):
     policy = json.dumps(key["Properties"]["KeyPolicy"])
     assert "log-group:/jobs/user-*" in policy
     assert "log-group:/aws/fsx/lustre/owner-*" in policy
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if load(FILES[name]).control_plane.type == "eks"])
+def test_a_node_group_of_eks_waits_for_network_and_control_plane_only_and_nothing_waits_for_it(name):
+    imports = {part: set(imported_parts(name, template)) for part, template in templates(name).items()}
+    groups = {part for part in imports if part.startswith("compute-")}
+    assert groups - {"compute-cpu"} == {f"compute-{group.name}" for group in load(FILES[name]).launched_groups}
+    for part, producers in imports.items():
+        assert not producers & groups, part
+    assert all(imports[part] <= {"network", "control-plane"} for part in groups)
+
+
+def imported_parts(name, template):
+    """Parts whose exports a template imports."""
+    for exported in re.findall(r'"Fn::ImportValue": "([^":]+):', json.dumps(template)):
+        yield exported.removeprefix(f"{load(FILES[name]).name}-")

@@ -4,7 +4,7 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,17 +19,12 @@ from ultracluster.localaws import accounts, local_aws, seeds
 from ultracluster.localaws.services.capacity import seed_reservation
 from ultracluster.localaws.services.kubernetes import contents
 
-ORDER = (
-    "network",
-    "storage",
-    "control-plane",
-    "compute",
-    "compute-cpu",
-    "platform",
-    "links",
-    "observability",
-    "grafana",
-)
+Templates = dict[str, dict[str, Any]]
+"""Templates by the part that their stack is named for."""
+
+ORDER = ("network", "storage", "control-plane", "platform", "links", "observability", "grafana")
+"""Parts in an order of deployment. Those of compute come last."""
+
 CREATED_HERE = [name for name in FILES if not load(FILES[name]).network.existing]
 
 
@@ -43,7 +38,7 @@ def deployed_whole(*names: str) -> Iterator[Environment]:
     found = [load(FILES[name]) for name in names]
     with local_aws(found[0].account or accounts.DEFAULT):
         for environment, name in zip(found, names, strict=True):
-            _deploy(environment, name)
+            _deploy(environment, templates(name))
         yield found[0]
 
 
@@ -52,11 +47,54 @@ def prepared(name: str) -> Iterator[Environment]:
     """An account that is ready for the stacks of a shipped environment, without any of them."""
     environment = load(FILES[name])
     with local_aws(environment.account or accounts.DEFAULT):
-        _prepare(environment, name)
+        _prepare(environment, templates(name))
         yield environment
 
 
-def _prepare(environment: Environment, name: str) -> None:
+@contextmanager
+def deployed_as(environment: Environment, parts: Templates) -> Iterator[None]:
+    """Deploy the given templates of an environment."""
+    with local_aws(environment.account or accounts.DEFAULT):
+        _deploy(environment, parts)
+        yield
+
+
+def create(environment: Environment, part: str, template: dict[str, Any]) -> str:
+    """Create one stack of an environment. Returns its status."""
+    return _apply(environment, part, template, client(environment, "cloudformation").create_stack)
+
+
+def change(environment: Environment, part: str, template: dict[str, Any]) -> str:
+    """Update one stack of an environment. Returns its status."""
+    return _apply(environment, part, template, client(environment, "cloudformation").update_stack)
+
+
+def _apply(environment: Environment, part: str, template: dict[str, Any], call: Any) -> str:
+    """Calls with the template and with the tags of the stack, as the CDK CLI does; see EnvironmentStack."""
+    name = f"{environment.name}-{part}"
+    own = {"ultracluster:environment": environment.name}
+    tags = own if part.startswith("compute") else {**environment.tags, **own}
+    call(
+        StackName=name,
+        TemplateBody=json.dumps(template),
+        Capabilities=["CAPABILITY_NAMED_IAM"],
+        Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
+    )
+    (stack,) = client(environment, "cloudformation").describe_stacks(StackName=name)["Stacks"]
+    return str(stack["StackStatus"])
+
+
+def failures(environment: Environment, part: str) -> dict[str, str]:
+    """Reasons of the resources of a stack that failed, by logical id."""
+    events = client(environment, "cloudformation").describe_stack_events(StackName=f"{environment.name}-{part}")
+    return {
+        event["LogicalResourceId"]: event["ResourceStatusReason"]
+        for event in events["StackEvents"]
+        if event["ResourceStatus"].endswith("_FAILED")
+    }
+
+
+def _prepare(environment: Environment, parts: Templates) -> None:
     """Create what the CDK CLI and AWS would have made: reservations, the bootstrap version, assets."""
     for reservation in seeds.reservations(environment):
         seed_reservation(**reservation, account=environment.account or accounts.DEFAULT)
@@ -64,24 +102,19 @@ def _prepare(environment: Environment, name: str) -> None:
     client(environment, "ssm").put_parameter(
         Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String", Overwrite=True
     )
-    _publish_assets(environment, name)
+    _publish_assets(environment, parts)
 
 
-def _deploy(environment: Environment, name: str) -> None:
-    _prepare(environment, name)
-    cloudformation = client(environment, "cloudformation")
-    for part in [part for part in ORDER if part in templates(name)]:
-        cloudformation.create_stack(
-            StackName=f"{environment.name}-{part}",
-            TemplateBody=json.dumps(templates(name)[part]),
-            Capabilities=["CAPABILITY_NAMED_IAM"],
-        )
+def _deploy(environment: Environment, parts: Templates) -> None:
+    _prepare(environment, parts)
+    for part in in_order(parts):
+        create(environment, part, parts[part])
 
 
 def update(environment: Environment) -> None:
     """Update every stack to a changed environment. Raises AssertionError when one fails."""
     cloudformation, changed = client(environment, "cloudformation"), synthesise(environment)
-    for part in [part for part in ORDER if part in changed]:
+    for part in in_order(changed):
         name = f"{environment.name}-{part}"
         try:
             cloudformation.update_stack(
@@ -94,7 +127,12 @@ def update(environment: Environment) -> None:
         assert stack["StackStatus"] in ("CREATE_COMPLETE", "UPDATE_COMPLETE"), stack
 
 
-def _publish_assets(environment: Environment, name: str) -> None:
+def in_order(parts: Iterable[str]) -> list[str]:
+    """Parts of an environment, each after those that it depends on."""
+    return sorted(parts, key=lambda part: (ORDER.index(part) if part in ORDER else len(ORDER), part))
+
+
+def _publish_assets(environment: Environment, parts: Templates) -> None:
     """Upload an archive for each asset that is code, and the scripts of nodes, where the CDK CLI would upload them."""
     s3, account = client(environment, "s3"), environment.account or accounts.DEFAULT
     bucket = f"cdk-hnb659fds-assets-{account}-{environment.region}"
@@ -106,9 +144,9 @@ def _publish_assets(environment: Environment, name: str) -> None:
     with zipfile.ZipFile(archive, "w") as content:
         content.writestr("index.py", "")
         content.write(RETRIES / "python" / "patient.py", "python/patient.py")
-    for key in set(re.findall(r'"S3Key": "([^"]+)"', json.dumps(templates(name)))):
+    for key in set(re.findall(r'"S3Key": "([^"]+)"', json.dumps(parts))):
         s3.put_object(Bucket=bucket, Key=key, Body=archive.getvalue())
-    for key in set(re.findall(r"/([0-9a-f]{64}\.sh)", json.dumps(templates(name)))):
+    for key in set(re.findall(r"/([0-9a-f]{64}\.sh)", json.dumps(parts))):
         s3.put_object(Bucket=bucket, Key=key, Body=b"")
 
 

@@ -12,6 +12,7 @@ from tests.deployment.conftest import DEPLOY, assembly, changed
 from tests.synthesis import FILES, ROOT
 
 STACKS = ["dev-network", "dev-storage", "dev-control-plane", "dev-observability", "dev-compute", "dev-links"]
+TRAIN = "Grouptrain62C5C7B0"
 
 
 def grown(data):
@@ -95,22 +96,39 @@ def node_groups(cli):
 
 
 def test_life_of_an_environment(cli, dev, dev_grown, dev_joined, dev_widened, dev_protected):
+    refused_group_keeps_the_others_without_rollback(cli, dev)
     deploy_creates_every_stack(cli, dev)
     second_deploy_changes_nothing(cli, dev)
     diff_shows_no_difference(cli, dev)
     diff_shows_a_larger_group_and_no_replacement(cli, dev_grown)
     larger_group_is_updated_in_place(cli, dev_grown)
-    insufficient_capacity_rolls_back_and_leaves_storage_alone(cli, dev_joined)
+    refused_group_rolls_back_and_leaves_nodes_and_storage_alone(cli, dev_joined)
     next_deploy_recovers(cli, dev_widened)
     protection_follows_the_file(cli, dev_widened, dev_protected)
     destroy_is_refused_while_stacks_are_protected(cli, dev_protected)
     destroy_leaves_only_what_is_retained(cli, dev_widened)
 
 
+def refused_group_keeps_the_others_without_rollback(cli, dev):
+    cli.running.inject("quota-exceeded", TRAIN, operations=["create"])
+    failed = cli("--app", dev, *DEPLOY, "--no-rollback")
+    assert failed.returncode != 0
+    assert stack_statuses(cli)["dev-compute"] == "CREATE_FAILED"
+    assert set(node_groups(cli)) == {"login"}
+
+
 def deploy_creates_every_stack(cli, dev):
-    deployed = cli("--app", dev, *DEPLOY)
+    """The deployment continues where the one before it failed. A group without capacity fails nothing on PCS."""
+    login = node_groups(cli)["login"]["id"]
+    cli.running.inject("insufficient-capacity", TRAIN, operations=["create"])
+    deployed = cli("--app", dev, *DEPLOY, "--no-rollback")
     assert deployed.returncode == 0, deployed.stderr
-    assert stack_statuses(cli) == dict.fromkeys(STACKS, "CREATE_COMPLETE")
+    assert {name: status for name, status in stack_statuses(cli).items() if name != "dev-compute"} == dict.fromkeys(
+        [name for name in STACKS if name != "dev-compute"], "CREATE_COMPLETE"
+    )
+    assert stack_statuses(cli)["dev-compute"] == "UPDATE_COMPLETE"
+    assert {name: group["status"] for name, group in node_groups(cli).items()} == {"login": "ACTIVE", "train": "ACTIVE"}
+    assert node_groups(cli)["login"]["id"] == login
     assert node_groups(cli)["train"]["scalingConfiguration"] == {"minInstanceCount": 0, "maxInstanceCount": 2}
 
 
@@ -145,12 +163,12 @@ def larger_group_is_updated_in_place(cli, dev_grown):
     assert stack_statuses(cli)["dev-compute"] == "UPDATE_COMPLETE"
 
 
-def insufficient_capacity_rolls_back_and_leaves_storage_alone(cli, dev_joined):
+def refused_group_rolls_back_and_leaves_nodes_and_storage_alone(cli, dev_joined):
     storage, compute = resources(cli, "dev-storage"), resources(cli, "dev-compute")
-    cli.running.inject("insufficient-capacity", "AWS::PCS::ComputeNodeGroup", operations=["create"])
+    cli.running.inject("quota-exceeded", "AWS::PCS::ComputeNodeGroup", operations=["create"])
     failed = cli("--app", dev_joined, *DEPLOY)
     assert failed.returncode != 0
-    assert "capacity" in (failed.stdout + failed.stderr).lower()
+    assert "quota" in (failed.stdout + failed.stderr).lower()
     assert stack_statuses(cli)["dev-compute"] == "UPDATE_ROLLBACK_COMPLETE"
     assert resources(cli, "dev-compute") == compute
     assert resources(cli, "dev-storage") == storage

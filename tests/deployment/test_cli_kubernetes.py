@@ -13,18 +13,12 @@ from tests.synthesis import FILES, ROOT
 from ultracluster.config.loader import load
 from ultracluster.localaws import seeds
 
-PARTS = (
-    "network",
-    "storage",
-    "control-plane",
-    "compute",
-    "compute-cpu",
-    "platform",
-    "links",
-    "observability",
-    "grafana",
-)
+NODES = ("compute-cpu", "compute-train")
+PARTS = ("network", "storage", "control-plane", "platform", "links", "observability", "grafana", *NODES)
 STACKS = [f"staging-{part}" for part in PARTS]
+NEW = ["staging-compute-more", "staging-compute-scarce", "staging-compute-spare"]
+TOGETHER = ("deploy", "staging-compute-*", "--exclusively", "--concurrency", "10", *DEPLOY[2:])
+SCARCE = "Groupscarce31BFF24F"
 ACCOUNT = "123456789012"
 
 
@@ -39,10 +33,11 @@ def teams_changed(data):
 
 def joined(data):
     teams_changed(data)
-    data["node_groups"].append(
-        {"name": "more", "instance_type": "p5.48xlarge", "count": 2, "purchase": {"type": "on_demand"}}
-    )
-    data["control_plane"]["teams"][2] |= {"node_groups": ["train", "more"], "gpus": {"train": 16, "more": 16}}
+    for name in ("scarce", "more", "spare"):
+        purchase = {"type": "on_demand"}
+        data["node_groups"].append({"name": name, "instance_type": "p5.48xlarge", "count": 2, "purchase": purchase})
+    shares = dict.fromkeys(("train", "scarce", "more", "spare"), 16)
+    data["control_plane"]["teams"][2] |= {"node_groups": list(shares), "gpus": shares}
 
 
 def protected(data):
@@ -78,13 +73,25 @@ def staging_protected(tmp_path_factory):
 
 def statuses(cli):
     stacks = cli.client("cloudformation").describe_stacks()["Stacks"]
-    return {stack["StackName"]: stack["StackStatus"] for stack in stacks if stack["StackName"] in STACKS}
+    return {stack["StackName"]: stack["StackStatus"] for stack in stacks if stack["StackName"] in (*STACKS, *NEW)}
 
 
 def cluster(cli):
     eks = cli.client("eks")
     (name,) = eks.list_clusters()["clusters"]
     return eks.describe_cluster(name=name)["cluster"]
+
+
+def node_groups(cli):
+    """Names of the cluster's node groups, as the file has them."""
+    found = cli.client("eks").list_nodegroups(clusterName=cluster(cli)["name"])["nodegroups"]
+    return {name.rpartition("-")[0] for name in found}
+
+
+def groups_of(found):
+    """Statuses of the stacks of accelerated node groups."""
+    cpu = "staging-compute-cpu"
+    return {name: status for name, status in found.items() if name.startswith("staging-compute-") and name != cpu}
 
 
 def objects(cli, kind):
@@ -101,9 +108,11 @@ def test_life_of_an_environment_with_kubernetes(cli, staging, staging_changed, s
     charts_are_recorded_with_their_values(cli)
     changed_and_new_teams_get_their_queues(cli, staging_changed)
     storage_removed_from_the_file_is_removed_from_the_cluster(cli)
-    insufficient_capacity_rolls_back_and_leaves_the_other_nodes_alone(cli, staging_joined)
+    group_without_capacity_keeps_later_groups_from_starting_one_by_one(cli, staging_joined)
+    group_without_capacity_takes_no_other_with_it(cli, staging_joined)
+    next_deployment_adds_the_missing_group(cli, staging_joined)
     destroy_is_refused_while_the_cluster_is_protected(cli, staging_protected)
-    destroy_leaves_only_what_is_retained(cli, staging)
+    destroy_leaves_only_what_is_retained(cli, staging, staging_joined)
 
 
 def deploy_creates_every_stack(cli, staging):
@@ -143,15 +152,38 @@ def storage_removed_from_the_file_is_removed_from_the_cluster(cli):
     assert kept == {"datasets-bucket", "datasets-team"}
 
 
-def insufficient_capacity_rolls_back_and_leaves_the_other_nodes_alone(cli, staging_joined):
-    eks, name = cli.client("eks"), cluster(cli)["name"]
-    before = set(eks.list_nodegroups(clusterName=name)["nodegroups"])
+def group_without_capacity_keeps_later_groups_from_starting_one_by_one(cli, staging_joined):
+    """The CLI deploys one stack after the other by default, in no fixed order, and starts none after a failure."""
     cli.running.inject("insufficient-capacity", "AWS::EKS::Nodegroup", operations=["create"])
-    failed = cli("--app", staging_joined, "deploy", "staging-compute", "--exclusively", *DEPLOY[2:])
+    failed = cli("--app", staging_joined, "deploy", *NEW, "--exclusively", *DEPLOY[2:])
     assert failed.returncode != 0
-    assert "capacity" in (failed.stdout + failed.stderr).lower()
-    assert statuses(cli)["staging-compute"] == "UPDATE_ROLLBACK_COMPLETE"
-    assert set(eks.list_nodegroups(clusterName=name)["nodegroups"]) == before
+    assert [status for name, status in statuses(cli).items() if name in NEW] == ["ROLLBACK_COMPLETE"]
+    assert node_groups(cli) == {"system", "cpu", "train"}
+
+
+def group_without_capacity_takes_no_other_with_it(cli, staging_joined):
+    """With --concurrency of at least the number of stacks, every stack has started before one fails."""
+    published = cli("--app", staging_joined, "publish-assets", "--unstable=publish-assets", *NEW)
+    assert published.returncode == 0, published.stderr  # so that all stacks start at once
+    cli.running.inject("insufficient-capacity", SCARCE, operations=["create"])
+    failed = cli("--app", staging_joined, *TOGETHER)
+    assert failed.returncode != 0
+    assert "AsgInstanceLaunchFailures" in failed.stdout + failed.stderr
+    assert groups_of(statuses(cli)) == {
+        "staging-compute-train": "UPDATE_COMPLETE",
+        "staging-compute-scarce": "ROLLBACK_COMPLETE",
+        "staging-compute-more": "CREATE_COMPLETE",
+        "staging-compute-spare": "CREATE_COMPLETE",
+    }
+    assert node_groups(cli) == {"system", "cpu", "train", "more", "spare"}
+
+
+def next_deployment_adds_the_missing_group(cli, staging_joined):
+    before = {name: status for name, status in statuses(cli).items() if name != "staging-compute-scarce"}
+    deployed = cli("--app", staging_joined, *TOGETHER)
+    assert deployed.returncode == 0, deployed.stderr
+    assert node_groups(cli) == {"system", "cpu", "train", "scarce", "more", "spare"}
+    assert {name: statuses(cli)[name] for name in before} == before
 
 
 def destroy_is_refused_while_the_cluster_is_protected(cli, staging_protected):
@@ -168,7 +200,8 @@ def destroy_is_refused_while_the_cluster_is_protected(cli, staging_protected):
     assert cluster(cli)["deletionProtection"] is True
 
 
-def destroy_leaves_only_what_is_retained(cli, staging):
+def destroy_leaves_only_what_is_retained(cli, staging, staging_joined):
+    assert cli("--app", staging_joined, "destroy", *NEW, "--exclusively", "--force").returncode == 0
     script = [sys.executable, str(ROOT / "scripts/unprotect.py"), staging]
     subprocess.run(script, env=cli.variables, cwd=ROOT, check=True)
     destroyed = cli("--app", staging, "destroy", "--all", "--force")

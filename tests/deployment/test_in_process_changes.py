@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 from tests.deployment.conftest import changed
 from tests.deployment.in_process import client, cluster, deployed_whole, objects, prepared, update
 from tests.synthesis import synthesise, templates
+from ultracluster.catalog.eks import KUBERNETES_VERSIONS
 
 
 def administered_by(*names):
@@ -24,6 +25,11 @@ def control_plane(key, value):
     return change
 
 
+def upgraded(data):
+    release = KUBERNETES_VERSIONS["1.36"].image_release
+    data["control_plane"] |= {"kubernetes_version": "1.36", "image_release": release}
+
+
 def test_administrators_schedulers_and_versions_follow_the_file():
     """A removed admin, another scheduler and an upgrade are updates in place."""
     with deployed_whole("staging") as staging:
@@ -37,7 +43,7 @@ def test_administrators_schedulers_and_versions_follow_the_file():
         groups = {item["apiVersion"].partition("/")[0] for item in objects(staging)}
         assert "kueue.x-k8s.io" not in groups
         assert "scheduling.volcano.sh" in groups
-        update(changed("staging", control_plane("kubernetes_version", "1.36")))
+        update(changed("staging", upgraded))
         assert (cluster(staging)["arn"], cluster(staging)["version"]) == (first, "1.36")
 
 

@@ -4,14 +4,14 @@ import pytest
 
 from tests.localaws.stack_parts import TOPIC, Fake, Stacks, topic
 from ultracluster.localaws import faults, local_aws
-from ultracluster.localaws.resources import Context
+from ultracluster.localaws.resources import Context, HandlerError
 
 
 @pytest.mark.parametrize(
     ("name", "type_name", "code"),
     [
         ("insufficient-capacity", "AWS::EC2::Instance", "InsufficientInstanceCapacity"),
-        ("insufficient-capacity", "AWS::PCS::ComputeNodeGroup", "InsufficientCapacityException"),
+        ("insufficient-capacity", "AWS::FSx::FileSystem", "InsufficientCapacityException"),
         ("throttling", "AWS::EC2::LaunchTemplate", "RequestLimitExceeded"),
         ("throttling", "AWS::PCS::Queue", "ThrottlingException"),
         ("quota-exceeded", "AWS::PCS::Cluster", "ServiceQuotaExceededException"),
@@ -26,6 +26,24 @@ def test_each_fault_has_its_services_error_code(name: faults.Name, type_name: st
         with pytest.raises(faults.ClientError) as raised:
             faults.raise_injected(Context("1" * 12, "us-east-2", "s", "id", "Thing", type_name), "create")
     assert raised.value.response["Error"]["Code"] == code
+
+
+@pytest.mark.parametrize("operation", ["create", "update"])
+def test_missing_capacity_fails_a_node_group_of_eks_by_its_health(operation: faults.Operation) -> None:
+    with local_aws():
+        faults.inject("insufficient-capacity", "AWS::EKS::Nodegroup")
+        context = Context("1" * 12, "us-east-2", "s", "id", "Thing", "AWS::EKS::Nodegroup")
+        with pytest.raises(HandlerError, match=r"AsgInstanceLaunchFailures.*do not have sufficient capacity"):
+            faults.raise_injected(context, operation)
+
+
+@pytest.mark.parametrize("operation", ["create", "update"])
+def test_missing_capacity_fails_no_compute_node_group_of_pcs(operation: faults.Operation) -> None:
+    with local_aws():
+        faults.inject("insufficient-capacity", "AWS::PCS::ComputeNodeGroup")
+        context = Context("1" * 12, "us-east-2", "s", "id", "Thing", "AWS::PCS::ComputeNodeGroup")
+        faults.raise_injected(context, operation)
+        assert faults.pending() == []
 
 
 def test_fault_fails_the_resource_and_rolls_back(stacks: Stacks) -> None:

@@ -204,12 +204,16 @@ def test_a_node_group_is_created_updated_and_deleted(account: Account, stack: St
         account,
         template,
         Labels={"Team/Name": "B"},
-        LaunchTemplate={"Id": template, "Version": "2"},
         ScalingConfig={"MinSize": 1, "MaxSize": 8, "DesiredSize": 8},
         Tags={"team": "b"},
         Taints=[{"Key": "other", "Effect": "NO_EXECUTE"}],
     )
     stack.update(GROUP, "train/gpu", old, new)
+    newest = {**new, "LaunchTemplate": {"Id": template, "Version": "2"}}
+    with pytest.raises(HandlerError, match="cannot be combined with other updates"):
+        stack.update(GROUP, "train/gpu", old, newest)
+    assert account.eks.describe_nodegroup(**place)["nodegroup"]["launchTemplate"]["version"] == "1"
+    stack.update(GROUP, "train/gpu", new, newest)
     found = account.eks.describe_nodegroup(**place)["nodegroup"]
     assert (found["labels"], found["tags"]["team"]) == ({"Team/Name": "B"}, "b")
     assert found["scalingConfig"] == {"minSize": 1, "maxSize": 8, "desiredSize": 8}
@@ -217,8 +221,8 @@ def test_a_node_group_is_created_updated_and_deleted(account: Account, stack: St
     assert found["launchTemplate"]["version"] == "2"
     assert found["updateConfig"] == {"maxUnavailable": 1, "updateStrategy": "DEFAULT"}
     assert found["nodeRepairConfig"] == {"enabled": False}
-    less = {key: value for key, value in new.items() if key != "ScalingConfig"}
-    stack.update(GROUP, "train/gpu", new, less)
+    less = {key: value for key, value in newest.items() if key != "ScalingConfig"}
+    stack.update(GROUP, "train/gpu", newest, less)
     assert account.eks.describe_nodegroup(**place)["nodegroup"]["scalingConfig"]["desiredSize"] == 8
 
     stack.delete(GROUP, "train/gpu")

@@ -8,6 +8,7 @@ import pytest
 from moto import mock_aws
 
 from tests.localaws.eks_parts import (
+    NEXT,
     REGION,
     VERSION,
     Account,
@@ -107,6 +108,27 @@ def test_the_access_entry_of_the_nodes_role_is_created_and_deleted(account: Acco
     assert account.eks.list_access_entries(clusterName="train")["accessEntries"] == [account.node_role]
     account.eks.delete_nodegroup(clusterName="train", nodegroupName="more")
     assert account.eks.list_access_entries(clusterName="train")["accessEntries"] == []
+
+
+def test_tags_in_instance_metadata_are_refused_because_eks_sets_keys_with_slashes(account: Account) -> None:
+    enabled = make_template(account, MetadataOptions={"InstanceMetadataTags": "enabled"})
+    launch = {"id": enabled, "version": "1"}
+    request = group_request(account, launchTemplate=launch)
+    words = "'kubernetes.io/cluster/train' is not a valid tag key"
+    refused("InvalidRequestException", words, account.eks.create_nodegroup, **request)
+    disabled = make_template(account, MetadataOptions={"InstanceMetadataTags": "disabled"})
+    assert create(account, disabled)["status"] == "ACTIVE"
+
+
+def test_a_release_of_the_next_version_needs_the_version_too(account: Account) -> None:
+    template = make_template(account)
+    create(account, template, releaseVersion=RELEASE, version=VERSION)
+    account.eks.update_cluster_version(name="train", version=NEXT)
+    newer, place = KUBERNETES_VERSIONS[NEXT].image_release, {"clusterName": "train", "nodegroupName": "gpu"}
+    words = f"Requested release version {newer} is not valid for kubernetes version {VERSION}"
+    refused(INVALID, words, account.eks.update_nodegroup_version, **place, releaseVersion=newer)
+    account.eks.update_nodegroup_version(**place, releaseVersion=newer, version=NEXT)
+    assert (describe(account)["version"], describe(account)["releaseVersion"]) == (NEXT, newer)
 
 
 @pytest.mark.parametrize(

@@ -423,6 +423,9 @@ def test_launch_template_and_its_version_must_exist_and_match(account: Account, 
         **group_request(account, customLaunchTemplate=missing),
     )
     with_template("names an AMI", ImageId=None)
+    metadata, tags = {"InstanceMetadataTags": "enabled"}, [{"Key": "cost center", "Value": "7"}]
+    launched = [{"ResourceType": "instance", "Tags": tags}]
+    with_template("'cost center' is not a valid tag key", MetadataOptions=metadata, TagSpecifications=launched)
     with_template("needs Groups", NetworkInterfaces=[{"DeviceIndex": 0}])
     with_template("group names are not supported", NetworkInterfaces=None, SecurityGroups=["nodes"])
     with_template("not in MIME multi-part", UserData="IyEvYmluL3NoCg==")

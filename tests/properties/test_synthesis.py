@@ -44,7 +44,8 @@ def broken_guards(environment: Environment, templates: dict[str, dict[str, Any]]
                 yield from _broken_launch(place, said["LaunchTemplateData"])
             if resource["Type"].endswith("SecurityGroupIngress") and "0.0.0.0/0" in str(said):
                 yield f"{place} is open to the world"
-    yield from _broken_fleet(environment, templates["compute"]["Resources"].values())
+    compute = [template for part, template in templates.items() if part.startswith("compute")]
+    yield from _broken_fleet(environment, [each for template in compute for each in template["Resources"].values()])
 
 
 def _broken_launch(place: str, data: dict[str, Any]) -> Iterator[str]:

@@ -18,11 +18,12 @@ from tests.synthesis import FILES, templates
 from ultracluster.config.loader import load
 
 PCS = ("network", "storage", "control-plane", "compute", "links", "observability")
+EKS = ("network", "storage", "control-plane", "platform", "observability")
 WHOLE = {
     "dev": PCS,
-    "staging": (*PCS, "compute-cpu", "platform", "grafana"),
+    "staging": (*EKS, "links", "grafana", "compute-train", "compute-cpu"),
     "prod": (*PCS, "grafana"),
-    "eks-volcano": ("network", "storage", "control-plane", "compute", "compute-cpu", "platform", "observability"),
+    "eks-volcano": (*EKS, "compute-train", "compute-try", "compute-cpu"),
 }
 
 

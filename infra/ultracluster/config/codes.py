@@ -83,6 +83,7 @@ Code = Literal[
     "type-not-listed-in-zone",
     "efa-only-unverified",
     "image-not-pinned",
+    "image-release-version",
     # PCS
     "slurm-version-unknown",
     "slurm-version-ended",

@@ -304,6 +304,10 @@ class Eks(EksControlPlane):
     """Whether Karpenter adds CPU nodes and On-Demand GPU nodes to the static fleet."""
     node_repair: NodeRepair = NodeRepair()
     """Repair of nodes with failed hardware."""
+    image_release: (
+        Annotated[str, text(r"^\d{1,4}\.\d{1,4}\.\d{1,4}-\d{8}$", "an image release such as 1.35.6-20260714")] | None
+    ) = None
+    """Release of AWS's images for all nodes. Default: the release in the catalogue, which changes with the package."""
     chart_mirror: Annotated[str, text(MIRROR, MIRROR_FORM), cdk_value()] | None = None
     """OCI registry with copies of the charts and images."""
 
@@ -335,6 +339,17 @@ class Eks(EksControlPlane):
         if isinstance(self.device_stack, str):
             return frozenset({self.device_stack})
         return frozenset(stack for stack in DEVICE_STACKS if getattr(self.device_stack, stack))
+
+    @rule
+    def _release_of_the_version(self) -> Iterator[Problem]:
+        """A release belongs to one minor version of Kubernetes (amazon-eks-ami, CHANGELOG)."""
+        release, version = self.image_release, self.kubernetes_version
+        if release and not release.startswith(f"{version}."):
+            of = release.rpartition(".")[0]
+            message = f"{release} is a release for Kubernetes {of}; kubernetes_version is {version}"
+            known = eks.KUBERNETES_VERSIONS.get(version)
+            hint = f"set image_release: {known.image_release}" if known else "remove image_release"
+            yield Problem("image-release-version", "image_release", message, hint)
 
     @rule
     def _one_device_plugin(self) -> Iterator[Problem]:

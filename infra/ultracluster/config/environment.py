@@ -23,7 +23,7 @@ from ultracluster.config.place import Arn, arn_problems, control_plane_zone_prob
 from ultracluster.config.problems import Path, Problem, rule
 from ultracluster.config.settings import Settings
 from ultracluster.config.storage import Storage
-from ultracluster.config.tags import tag_problems
+from ultracluster.config.tags import Tags, tag_problems
 
 LOCAL_ZONE = re.compile(r"-[a-z]{3}-\d[a-z]$")
 
@@ -54,10 +54,10 @@ class Environment(Settings):
     """AWS Region."""
     availability_zone: Annotated[str, cdk_value(ZONE_DUMMIES)]
     """Availability Zone or Local Zone of the nodes and the file system: the zone of your capacity."""
-    tags: Mapping[
-        Annotated[str, Field(min_length=1, max_length=128)], Annotated[str, Field(min_length=1, max_length=256)]
-    ] = Field(default_factory=dict)
-    """Tags of all resources."""
+    tags: Tags = Field(default_factory=dict)
+    """Tags of all resources of the stacks, without instances and their volumes. A change replaces no node."""
+    node_tags: Tags = Field(default_factory=dict)
+    """More tags of all instances and their volumes. A change replaces every node."""
     permissions_boundary: PolicyArn | None = None
     """Permissions boundary of all IAM roles."""
     protect: bool = False
@@ -133,7 +133,9 @@ class Environment(Settings):
     @rule
     def _valid_tags(self) -> Iterator[Problem]:
         """Tags that every service accepts (EC2 User Guide, "Tag restrictions"; IAM User Guide, tags, 2026)."""
-        yield from tag_problems(self.tags, on_eks=isinstance(self.control_plane, Eks))
+        on_eks = isinstance(self.control_plane, Eks)
+        yield from tag_problems(self.tags, "tags", on_eks=on_eks)
+        yield from tag_problems(self.node_tags, "node_tags", on_eks=on_eks)
 
     @rule
     def _arns_of_this_place(self) -> Iterator[Problem]:

@@ -40,8 +40,8 @@ class NodeGroup(Settings):
     `placement: auto` creates a cluster placement group for On-Demand and Spot instances. A reservation that was created
     in a placement group needs `placement: {existing: NAME}` with that group. `interfaces: auto` uses the layout for the
     control plane. `local_storage: raid0` combines the NVMe disks. `image: auto` uses AWS's image for the control plane,
-    on EKS in the release that the catalogue pins. Otherwise `image` is an AMI id, or `ssm:/path` of a parameter that
-    holds an AMI id; on EKS the AMI must be based on an EKS-optimised AL2023 image.
+    on EKS in the release `control_plane.image_release`. Otherwise `image` is an AMI id, or `ssm:/path` of a parameter
+    that holds an AMI id; on EKS the AMI must be based on an EKS-optimised AL2023 image.
     """
 
     name: Name

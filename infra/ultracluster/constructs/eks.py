@@ -164,6 +164,7 @@ class KubernetesCluster(Construct):
         lustre: Lustre | None = None,
         labels: Mapping[str, str] | None = None,
         repair: NodeRepair | None = None,
+        release: str | None = None,
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> EksNodeGroup:
@@ -172,7 +173,8 @@ class KubernetesCluster(Construct):
         `security_groups` must reach the API server and the other nodes: EKS adds no group of its own to a launch
         template that names some. UltraServers are launched block by block: add each of `settings.blocks()`. With
         `lustre` the nodes are prepared for the FSx CSI driver to mount that file system. `labels` default to the name
-        of the group, `repair` to node auto repair, `scope` to the cluster.
+        of the group, `repair` to node auto repair, `release` of AWS's images to the one in the catalogue, `scope` to
+        the cluster.
 
         Source: EKS User Guide, "Customize managed nodes with launch templates" (2026).
         """
@@ -198,6 +200,7 @@ class KubernetesCluster(Construct):
             subnet=subnet,
             labels=labels,
             repair=repair,
+            release=release,
         )
 
     def add_system_nodes(
@@ -208,12 +211,13 @@ class KubernetesCluster(Construct):
         subnets: Sequence[Subnet],
         security_groups: Sequence[SecurityGroup],
         lustre: Lustre | None = None,
+        release: str | None = None,
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> SystemNodeGroup:
         """Adds CPU nodes for the cluster's own software, with a launch template and the taint CriticalAddonsOnly.
 
-        `scope` defaults to the cluster.
+        `release` of AWS's images defaults to the one in the catalogue, `scope` to the cluster.
         """
         scope = scope or self
         template = _cpu_template(
@@ -227,6 +231,7 @@ class KubernetesCluster(Construct):
             launch_template=template,
             role=role,
             subnets=subnets,
+            release=release,
         )
 
     def add_cpu_nodes(
@@ -237,10 +242,14 @@ class KubernetesCluster(Construct):
         subnets: Sequence[Subnet],
         security_groups: Sequence[SecurityGroup],
         lustre: Lustre | None = None,
+        release: str | None = None,
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> CpuNodeGroup:
-        """Adds CPU nodes for pods of teams, with a launch template and no taint. `scope` defaults to the cluster."""
+        """Adds CPU nodes for pods of teams, with a launch template and no taint.
+
+        `release` of AWS's images defaults to the one in the catalogue, `scope` to the cluster.
+        """
         scope = scope or self
         template = _cpu_template(
             scope, "CpuTemplate", CPU_VOLUME_GIB, security_groups, cpu_node_user_data(lustre=lustre), tags
@@ -253,6 +262,7 @@ class KubernetesCluster(Construct):
             launch_template=template,
             role=role,
             subnets=subnets,
+            release=release,
         )
 
     def metric(self, name: str, **options: Any) -> "cloudwatch.Metric":

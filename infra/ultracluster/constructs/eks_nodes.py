@@ -52,12 +52,15 @@ class NodeCluster(Protocol):
 class EksNodeGroup(Construct):
     """A managed node group of accelerated nodes, tainted so that only pods that request GPUs are scheduled there.
 
-    The AMI is AWS's AL2023 with NVIDIA's driver, in the release that the catalogue pins, unless the settings name
-    another, which the launch template then names. An update replaces nodes without launching more first, since a
-    capacity block has no spare instances. Nodes of a block are launched at once, or when the block starts; EKS stops
-    them before the block ends. `labels` default to the name of the group, `repair` to node auto repair.
+    The AMI is AWS's AL2023 with NVIDIA's driver in the given `release`, by default the one that the catalogue pins. The
+    settings may name another AMI, which the launch template then names. An update replaces nodes without launching more
+    first, since a capacity block has no spare instances. Nodes of a block are launched at once, or when the block
+    starts; EKS stops them before the block ends. `labels` default to the name of the group, `repair` to node auto
+    repair.
 
-    Source: EKS User Guide, "Managed node groups", "Capacity Blocks", "Node auto repair" (2026).
+    Version and release go together: EKS refuses the release of a newer Kubernetes version without that version.
+
+    Source: EKS User Guide, "Managed node groups", "Capacity Blocks", "Node auto repair" (2026); eksctl issue 7976.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class EksNodeGroup(Construct):
         subnet: Subnet,
         labels: Mapping[str, str] | None = None,
         repair: NodeRepair | None = None,
+        release: str | None = None,
     ) -> None:
         super().__init__(scope, id)
         own_image = settings.image != "auto"
@@ -84,7 +88,8 @@ class EksNodeGroup(Construct):
             cluster_name=cluster.cluster_name,
             nodegroup_name=name,
             ami_type=ami_type,
-            release_version=_release(cluster.kubernetes_version) if ami_type else None,
+            version=cluster.kubernetes_version if ami_type else None,
+            release_version=release or _release(cluster.kubernetes_version) if ami_type else None,
             capacity_type=capacity_type,
             labels=dict(labels or {NODE_GROUP: settings.name}),
             launch_template=_version(launch_template),
@@ -139,7 +144,10 @@ class EksNodeGroup(Construct):
 
 
 class _CpuNodeGroup(Construct):
-    """A managed node group without GPUs. `name` is the start of its name, and the label of its nodes."""
+    """A managed node group without GPUs. `name` is the start of its name, and the label of its nodes.
+
+    The AMI is AWS's AL2023 in the given `release`, by default the one that the catalogue pins.
+    """
 
     name: str
     taints: tuple[Mapping[str, str], ...] = ()
@@ -154,6 +162,7 @@ class _CpuNodeGroup(Construct):
         launch_template: NodeLaunchTemplate,
         role: Role,
         subnets: Sequence[Subnet],
+        release: str | None = None,
     ) -> None:
         super().__init__(scope, id)
         instance_type, count = settings.instance_type, settings.count
@@ -162,9 +171,11 @@ class _CpuNodeGroup(Construct):
             self,
             "Resource",
             cluster_name=cluster.cluster_name,
-            nodegroup_name=group_name(self.name, instance_type),
+            # with a taint in the name, a group that gets one is created anew: EKS takes taints and images one at a time
+            nodegroup_name=group_name(self.name, instance_type, *(taint["key"] for taint in self.taints)),
             ami_type=image_type(cpu_architecture(instance_type), accelerated=False),
-            release_version=_release(cluster.kubernetes_version),
+            version=cluster.kubernetes_version,
+            release_version=release or _release(cluster.kubernetes_version),
             capacity_type="ON_DEMAND",
             instance_types=[instance_type],
             labels={NODE_GROUP: self.name},

@@ -169,7 +169,13 @@ def cpu_architecture(instance_type: str) -> Architecture:
 
 
 def _common(image: Image, root_volume_gib: int, user_data: str, tags: Mapping[str, str]) -> dict[str, Any]:
-    """Launch template data of every node. Keys are in camel case: an L1 renders nothing for others."""
+    """Launch template data of every node. Keys are in camel case: an L1 renders nothing for others.
+
+    Tags stay out of instance metadata, whatever the account's default is: with them, EC2 refuses to launch an instance
+    with a space or / in a tag key, and EKS sets such keys itself.
+
+    Source: EC2 User Guide, "View tags for your EC2 instances using instance metadata" (2026); eksctl issue 8446.
+    """
     ebs = {"volumeSize": root_volume_gib, "volumeType": "gp3", "encrypted": True, "deleteOnTermination": True}
     tag_list = [{"key": key, "value": value} for key, value in tags.items()]
     specifications = [{"resourceType": kind, "tags": tag_list} for kind in ("instance", "volume")]
@@ -179,7 +185,7 @@ def _common(image: Image, root_volume_gib: int, user_data: str, tags: Mapping[st
             "httpEndpoint": "enabled",
             "httpTokens": "required",
             "httpPutResponseHopLimit": image.hop_limit,
-            "instanceMetadataTags": "enabled",
+            "instanceMetadataTags": "disabled",
         },
         **({"tagSpecifications": specifications} if tags else {}),
         "userData": cdk.Fn.base64(user_data),

@@ -28,7 +28,7 @@ class EksEnvironment:
     name: str
     region: str
     availability_zone: str
-    tags: Mapping[str, str]
+    node_tags: Mapping[str, str]
     storage: Storage
     node_groups: tuple[NodeGroup, ...]
     settings: Eks
@@ -43,7 +43,7 @@ class EksEnvironment:
             name=environment.name,
             region=environment.region,
             availability_zone=environment.availability_zone,
-            tags=environment.tags,
+            node_tags=environment.node_tags,
             storage=environment.storage,
             node_groups=environment.node_groups,
             settings=settings,

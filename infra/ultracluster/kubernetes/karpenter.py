@@ -253,7 +253,7 @@ def _node_class(
         "deleteOnTermination": True,
     }
     spec = {
-        "amiSelectorTerms": [{"alias": f"al2023@{_ami_release(environment.kubernetes_version)}"}],
+        "amiSelectorTerms": [{"alias": f"al2023@{_ami_release(environment)}"}],
         "blockDeviceMappings": [{"deviceName": "/dev/xvda", "ebs": volume}],
         # hop limit 1, as for the static fleet: no pod takes the role of its node
         "metadataOptions": {"httpEndpoint": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 1},
@@ -262,7 +262,7 @@ def _node_class(
         "subnetSelectorTerms": [{"id": subnet} for subnet in subnets],
         "tags": {
             "Name": f"{environment.name}-{name}",
-            **environment.tags,
+            **environment.node_tags,
             "ultracluster:environment": environment.name,
             "ultracluster:node-group": name,
         },
@@ -295,7 +295,8 @@ def _one_of(key: str, *values: str) -> Object:
     return {"key": key, "operator": "In", "values": list(values)}
 
 
-def _ami_release(kubernetes_version: str) -> str:
+def _ami_release(environment: EksEnvironment) -> str:
     """AMI release in Karpenter's form, such as v20260714; `latest` for a version newer than the catalogue."""
-    known = KUBERNETES_VERSIONS.get(kubernetes_version)
-    return f"v{known.image_release.rpartition('-')[2]}" if known else "latest"
+    known = KUBERNETES_VERSIONS.get(environment.kubernetes_version)
+    release = environment.settings.image_release or (known.image_release if known else "")
+    return f"v{release.rpartition('-')[2]}" if release else "latest"

@@ -18,7 +18,7 @@ from ultracluster.localaws.intrinsics import Scope, TemplateError, resolve
 from ultracluster.localaws.parallel import clashes
 from ultracluster.localaws.properties import check, handler_of, replacement, resolved_properties
 from ultracluster.localaws.region import RegionLookup
-from ultracluster.localaws.resources import Context, HandlerError, NotUpdatable, Properties, Resource
+from ultracluster.localaws.resources import Context, HandlerError, Properties, Resource, Untouched
 from ultracluster.localaws.schemas import text
 from ultracluster.localaws.stacks import LastGood, Output, Record, Stack, StackBackend, Version
 from ultracluster.localaws.templates import Declaration, declarations, transforms, with_conditions
@@ -173,7 +173,7 @@ class Operation:
             stack.set_current(replace(record, attempted=properties))  # until the update succeeds
             try:
                 return handler.update(context, record.physical_id, old, properties)
-            except NotUpdatable:
+            except Untouched:
                 stack.set_current(record)
                 raise
 

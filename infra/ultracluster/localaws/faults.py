@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, get_args
 
 from botocore.exceptions import ClientError
 
-from ultracluster.localaws.resources import Context
+from ultracluster.localaws.resources import Context, HandlerError
 
 Name = Literal["insufficient-capacity", "throttling", "quota-exceeded", "access-denied"]
 Operation = Literal["create", "update", "delete"]
@@ -54,13 +54,26 @@ def clear() -> None:
 
 
 def raise_injected(context: Context, operation: Operation) -> None:
-    """Raise the ClientError of a fault that was injected for this operation, if there is one."""
+    """Raise the error of a fault that was injected for this operation, if there is one.
+
+    That is the ClientError of the service, except where missing capacity is no error of a call: EKS accepts the node
+    group and then sets it to CREATE_FAILED. PCS sets it to ACTIVE and goes on trying to launch its nodes, so the fault
+    is used up without an error.
+
+    Sources: EKS API Reference, Issue; aws/containers-roadmap issue 2204; AWS PCS User Guide, "Scaling logs"; AWS PCS
+    API Reference, ComputeNodeGroup: its status does not say how healthy the group is (2026).
+    """
     with _lock:
         found = next((fault for fault in _faults if _matches(fault, context, operation)), None)
         if found is None:
             return
         place = _faults.index(found)
         _faults[place : place + 1] = [replace(found, times=found.times - 1)] if found.times > 1 else []
+    if found.name == "insufficient-capacity" and context.type == "AWS::PCS::ComputeNodeGroup":
+        return
+    if found.name == "insufficient-capacity" and context.type == "AWS::EKS::Nodegroup":
+        message = f"Could not launch Instances. InsufficientInstanceCapacity - {_NO_CAPACITY}"
+        raise HandlerError(f"[Issue(Code=AsgInstanceLaunchFailures, Message={message}, ResourceIds=[])]")
     raise _error(found.name, context, operation)
 
 
@@ -86,6 +99,10 @@ _SERVICES = {
     "Logs": _Codes(quota="LimitExceededException"),
     "S3": _Codes("SlowDown", "TooManyBuckets", "AccessDenied"),
 }
+_NO_CAPACITY = (
+    "We currently do not have sufficient capacity in the Availability Zone you requested. Our system will be working "
+    "on provisioning additional capacity."
+)
 _EC2_NAMES = {"EIP": "Address", "Instance": "Vcpu", "VPC": "Vpc", "VPCEndpoint": "VpcEndpoint"}
 
 
@@ -97,8 +114,7 @@ def _error(name: Name, context: Context, operation: Operation) -> ClientError:
     code, message = {
         "insufficient-capacity": (
             "InsufficientInstanceCapacity" if service == "EC2" else "InsufficientCapacityException",
-            "We currently do not have sufficient capacity in the Availability Zone you requested. Our system will be "
-            "working on provisioning additional capacity.",
+            _NO_CAPACITY,
         ),
         "throttling": (codes.throttling, "Rate exceeded"),
         "quota-exceeded": (

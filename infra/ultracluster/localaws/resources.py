@@ -23,7 +23,11 @@ class HandlerError(Exception):
     """A resource cannot be created, updated or deleted. The message becomes the ResourceStatusReason of its event."""
 
 
-class NotUpdatable(HandlerError):
+class Untouched(HandlerError):
+    """A handler refuses an update before it changes anything, so a rollback has nothing to undo."""
+
+
+class NotUpdatable(Untouched):
     """A handler does not support this update in place."""
 
     def __init__(self, type_name: str, changed: Iterable[str]) -> None:

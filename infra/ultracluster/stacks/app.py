@@ -17,17 +17,13 @@ UNPROTECTED = "The stacks have no termination protection. Set protect: true afte
 def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.App:
     """The stacks of `environment`: network, then storage and control plane side by side, then compute.
 
-    With EKS the software in the cluster has a stack of its own, which does not wait for compute. So have S3 links,
-    metrics and Grafana. Pass an `app` to choose its output folder and feature flags; the CDK CLI passes those of
-    cdk.json.
+    With EKS the software in the cluster has a stack of its own, and so has each node group; none of them waits for
+    another. S3 links, metrics and Grafana wait for no node either. Pass an `app` to choose its output folder and
+    feature flags; the CDK CLI passes those of cdk.json.
     """
     app = app or cdk.App(analytics_reporting=False)
     network = NetworkStack(app, environment)
     storage = StorageStack(app, environment, network=network.network)
-    if isinstance(environment.control_plane, Pcs):
-        _slurm(app, environment, environment.control_plane, network, storage)
-    else:
-        _kubernetes(app, environment, environment.control_plane, network, storage)
     if environment.storage.lustre and environment.storage.lustre.links:
         LinksStack(app, environment, storage=storage)
     observability = ObservabilityStack(app, environment)
@@ -36,6 +32,10 @@ def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.Ap
         from ultracluster.stacks.grafana import GrafanaStack
 
         GrafanaStack(app, environment, metrics=observability.metrics)
+    if isinstance(environment.control_plane, Pcs):
+        _slurm(app, environment, environment.control_plane, network, storage)
+    else:
+        _kubernetes(app, environment, environment.control_plane, network, storage)
     if not environment.protect:
         Annotations.of(storage).add_info_v2("ultracluster:protect", UNPROTECTED)
     return app
@@ -55,15 +55,25 @@ def _slurm(app: cdk.App, environment: Environment, settings: Pcs, network: Netwo
 def _kubernetes(
     app: cdk.App, environment: Environment, settings: Eks, network: NetworkStack, storage: StorageStack
 ) -> None:
-    from ultracluster.stacks.eks_compute import EksComputeStack
+    from ultracluster.stacks.eks_compute import EksNodeGroupStack
     from ultracluster.stacks.eks_control_plane import EksControlPlaneStack
     from ultracluster.stacks.eks_cpu_nodes import EksCpuNodesStack
     from ultracluster.stacks.platform import PlatformStack
 
     control_plane = EksControlPlaneStack(app, environment, settings=settings, network=network.network)
-    EksComputeStack(app, environment, settings=settings, network=network.network, control_plane=control_plane)
     if settings.cpu_nodes.count:
         EksCpuNodesStack(app, environment, settings=settings, network=network.network, control_plane=control_plane)
     PlatformStack(
         app, environment, settings=settings, network=network.network, storage=storage, control_plane=control_plane
     )
+    for group in environment.node_groups:
+        for block in group.blocks():
+            EksNodeGroupStack(
+                app,
+                environment,
+                group=group,
+                block=block,
+                settings=settings,
+                network=network.network,
+                control_plane=control_plane,
+            )

@@ -1,38 +1,44 @@
-"""`<env>-compute` with Kubernetes: the accelerated nodes."""
+"""`<env>-compute-<group>` with Kubernetes: the accelerated nodes of one managed node group."""
 
 from constructs import Construct
 
 from ultracluster.config.eks import Eks
 from ultracluster.config.environment import Environment
+from ultracluster.config.node_groups import NodeGroup
 from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.kubernetes import labels
 from ultracluster.stacks.base import EnvironmentStack, node_tags
 from ultracluster.stacks.eks_control_plane import EksControlPlaneStack
 
 
-class EksComputeStack(EnvironmentStack):
-    """A managed node group, with its launch template, for each group of the file and each block of an UltraServer."""
+class EksNodeGroupStack(EnvironmentStack):
+    """One managed node group with its launch template: a group of the file, or one block of its UltraServers.
+
+    A node group that cannot launch ends as CREATE_FAILED, and CloudFormation then rolls back its stack
+    (aws/containers-roadmap issue 2204). In a stack of its own it takes no other node group with it.
+    """
 
     def __init__(
         self,
         scope: Construct,
         environment: Environment,
         *,
+        group: NodeGroup,
+        block: NodeGroup,
         settings: Eks,
         network: ClusterNetwork,
         control_plane: EksControlPlaneStack,
     ) -> None:
-        super().__init__(scope, "compute", environment)
-        for group in environment.node_groups:
-            for part in group.blocks():
-                control_plane.cluster.add_node_group(
-                    part,
-                    role=control_plane.node_role,
-                    subnet=network.node_subnet_id,
-                    security_groups=network.node_security_group_ids,
-                    lustre=environment.storage.lustre,
-                    labels=labels.node_labels(group.name, settings),
-                    repair=settings.node_repair,
-                    tags=node_tags(environment, part.name),
-                    scope=self,
-                )
+        super().__init__(scope, f"compute-{block.name}", environment, holds=f"Node group {block.name}", nodes=True)
+        control_plane.cluster.add_node_group(
+            block,
+            role=control_plane.node_role,
+            subnet=network.node_subnet_id,
+            security_groups=network.node_security_group_ids,
+            lustre=environment.storage.lustre,
+            labels=labels.node_labels(group.name, settings),
+            repair=settings.node_repair,
+            release=settings.image_release,
+            tags=node_tags(environment, block.name),
+            scope=self,
+        )

@@ -22,13 +22,14 @@ class EksCpuNodesStack(EnvironmentStack):
         network: ClusterNetwork,
         control_plane: EksControlPlaneStack,
     ) -> None:
-        super().__init__(scope, f"compute-{labels.CPU}", environment)
+        super().__init__(scope, f"compute-{labels.CPU}", environment, holds="CPU nodes")
         control_plane.cluster.add_cpu_nodes(
             settings.cpu_nodes,
             role=control_plane.node_role,
             subnets=[network.node_subnet_id],
             security_groups=[network.cluster_security_group_id],
             lustre=environment.storage.lustre,
+            release=settings.image_release,
             tags=node_tags(environment, labels.CPU),
             scope=self,
         )

@@ -24,7 +24,7 @@ class PcsComputeStack(EnvironmentStack):
         storage: StorageStack,
         control_plane: PcsControlPlaneStack,
     ) -> None:
-        super().__init__(scope, "compute", environment)
+        super().__init__(scope, "compute", environment, nodes=True)
         cluster, role = control_plane.cluster, control_plane.node_role
         lustre = environment.storage.lustre
         login = cluster.add_login_nodes(

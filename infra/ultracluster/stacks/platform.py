@@ -59,6 +59,7 @@ class PlatformStack(EnvironmentStack):
             subnets=network.control_plane_subnet_ids,
             security_groups=[network.cluster_security_group_id],
             lustre=environment.storage.lustre,
+            release=settings.image_release,
             tags=node_tags(environment, labels.SYSTEM),
             scope=self,
         )

@@ -13,7 +13,7 @@ STRICT = [("iam", "tagKeyType"), ("fsx", "TagKey"), ("amp", "TagKey"), ("iam", "
 
 
 def codes(tags):
-    return [problem.code for problem in tag_problems(tags)]
+    return [problem.code for problem in tag_problems(tags, "tags")]
 
 
 @pytest.mark.parametrize(("service", "shape"), STRICT)

@@ -11,6 +11,7 @@ from ultracluster.localaws.resources import (
     HandlerError,
     Properties,
     Resource,
+    Untouched,
     changed,
     handler,
     lower_first,
@@ -149,7 +150,8 @@ class Nodegroup(Handler):
             return self._resource(context, f"{place['clusterName']}/{name}")
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Change the settings of the group, then its launch template and release."""
+        """Change the settings of the group, or its launch template, or its version and release."""
+        _check_one_kind(changed(old, new))
         eks, place = context.client("eks"), _identifiers(physical_id)
         if changes := _group_changes(old, new):
             eks.update_nodegroup_config(**place, **changes)
@@ -206,6 +208,22 @@ def _logging(value: Properties) -> dict[str, Any]:
     off = [name for name in _LOG_TYPES if name not in on]
     setups = [{"types": on, "enabled": True}, {"types": off, "enabled": False}]
     return {"clusterLogging": [setup for setup in setups if setup["types"]]}
+
+
+def _check_one_kind(different: set[str]) -> None:
+    """Refuse an update of images or launch template together with any other.
+
+    Which pairs AWS refuses is documented for version and release only; a launch template together with tags or instance
+    types is refused too, as people report. Here every pair is refused, so that what is tried here works there.
+
+    Source: AWS::EKS::Nodegroup, Version and ReleaseVersion (2026); aws/aws-cdk issue 16644; aws/containers-roadmap
+    issue 1258.
+    """
+    kinds = ({"Version", "ReleaseVersion"}, {"LaunchTemplate"})
+    rest = different - {"ForceUpdateEnabled"}
+    for kind in kinds:
+        if different & kind and rest - kind:
+            raise Untouched("Version and ReleaseVersion updates cannot be combined with other updates")
 
 
 def _identifiers(physical_id: str) -> dict[str, str]:

@@ -10,7 +10,8 @@ from ultracluster.catalog import eks as catalog
 from ultracluster.localaws.services import eks_network as network
 from ultracluster.localaws.services import eks_rules as rules
 from ultracluster.localaws.services.eks_actions import EksActions
-from ultracluster.localaws.services.eks_store import Cluster, Item, in_use, invalid
+from ultracluster.localaws.services.eks_store import Cluster, Item, in_use, invalid, refused
+from ultracluster.localaws.services.launch_templates import refused_tag_key
 from ultracluster.localaws.services.references import References
 from ultracluster.localaws.services.trust import allows_service
 
@@ -96,12 +97,15 @@ class NodegroupActions(EksActions):
         release = _release(cluster, launch, request, ami_type)
         asked = {**self.given_parameters("version", "releaseVersion"), "amiType": ami_type}
         asked["instanceTypes"] = group.description.get("instanceTypes")
-        self._check_launch(cluster, launch, {**group.description, "releaseVersion": release}, asked)
+        # a release alone is held against the group's version, not the cluster's (eksctl issue 7976)
+        version = group["version"] if "releaseVersion" in asked and "version" not in asked else cluster["version"]
+        changed = {**group.description, "version": version, "releaseVersion": release}
+        self._check_launch(cluster, launch, changed, asked)
         if release and ami_type.startswith("AL2023"):
             rules.check_newer(group["releaseVersion"], release)
         shown = launch.shown if launch else None
-        group.change({"version": cluster["version"], "releaseVersion": release, "launchTemplate": shown})
-        return self.update_response("VersionUpdate", Version=cluster["version"])
+        group.change({"version": version, "releaseVersion": release, "launchTemplate": shown})
+        return self.update_response("VersionUpdate", Version=version)
 
     def delete_nodegroup(self) -> ActionResult:
         """Delete a node group. The access entry of its role goes with the last group of that role."""
@@ -162,7 +166,10 @@ class NodegroupActions(EksActions):
         data, ami_type = launch.data if launch else {}, group["amiType"]
         rules.check_template(data, {**asked, "capacityType": group["capacityType"]}, given=launch is not None)
         if ami_type != "CUSTOM" and group.get("releaseVersion"):
-            rules.check_release(group["releaseVersion"], cluster["version"], ami_type)
+            rules.check_release(group["releaseVersion"], group["version"], ami_type)
+        # EKS tags the instances with this key
+        if problem := refused_tag_key(data, [f"kubernetes.io/cluster/{cluster['name']}"]):
+            raise refused(problem)
         types = rules.instance_types(data, group)
         rules.check_architecture(types, ami_type)
         interfaces = data.get("NetworkInterfaces") or ()

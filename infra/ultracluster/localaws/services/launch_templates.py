@@ -1,6 +1,7 @@
 """Launch templates: corrections of how moto stores and lists them."""
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from moto.ec2.exceptions import InvalidLaunchTemplateIdNotFound
@@ -8,6 +9,8 @@ from moto.ec2.models.launch_templates import LaunchTemplate, LaunchTemplateBacke
 from moto.ec2.responses import EC2Response
 
 from ultracluster.localaws.services.patching import patch_method
+
+_METADATA_KEY = r"[0-9a-zA-Z\-_+=,.@:]{1,255}"
 
 
 def activate() -> None:
@@ -22,6 +25,25 @@ def activate() -> None:
 def is_mime_multipart(user_data: bytes) -> bool:
     """Whether user data is MIME multipart, the only form to which a service can add its own part."""
     return re.search(rb"^content-type:\s*multipart/", user_data, re.IGNORECASE | re.MULTILINE) is not None
+
+
+def refused_tag_key(data: Mapping[str, Any], more: Iterable[str] = ()) -> str | None:
+    """Why EC2 would refuse a tag of the instances; None if it accepts all. `more` are keys that a service adds.
+
+    Source: EC2 User Guide, "View tags for your EC2 instances using instance metadata" (2026); the words are those of
+    terraform-aws-eks issue 1785.
+    """
+    if (data.get("MetadataOptions") or {}).get("InstanceMetadataTags") != "enabled":
+        return None
+    specifications = [spec for spec in data.get("TagSpecifications") or () if spec["ResourceType"] == "instance"]
+    keys = [*(tag["Key"] for spec in specifications for tag in spec.get("Tags") or ()), *more]
+    for key in keys:
+        if not re.fullmatch(_METADATA_KEY, key) or key in (".", "..", "_index"):
+            return (
+                f"'{key}' is not a valid tag key. Tag keys must match pattern ({_METADATA_KEY}), and must not be a "
+                "reserved name ('.', '..', '_index')"
+            )
+    return None
 
 
 def _create_version(original: Any, self: Any, data: dict[str, Any], description: str) -> Any:

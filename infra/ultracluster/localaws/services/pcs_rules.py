@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ultracluster.catalog.pcs import CLUSTER_SETTINGS, QUEUE_SETTINGS, SIZES, SLURM_VERSIONS
-from ultracluster.localaws.services.launch_templates import is_mime_multipart
+from ultracluster.localaws.services.launch_templates import is_mime_multipart, refused_tag_key
 from ultracluster.localaws.services.service import Refusal
 
 Parameters = Mapping[str, Any]
@@ -177,6 +177,8 @@ def check_template(template: Parameters, group: Parameters) -> None:
         raise invalid("securityGroupIds", "the launch template defines network interfaces; set their groups there.")
     if any(not interface.get("Groups") for interface in interfaces):
         raise invalid(field, "every network interface of the launch template needs Groups.")
+    if problem := refused_tag_key(template):
+        raise invalid(field, problem)
     _check_market(template, group)
 
 
