@@ -23,7 +23,7 @@ def test_a_pcs_environment_is_refused():
 def test_the_view_has_the_values_of_the_file():
     environment = load(FILES["staging"])
     view = EksEnvironment.from_environment(environment)
-    for name in ("name", "region", "availability_zone", "tags", "storage", "node_groups"):
+    for name in ("name", "region", "availability_zone", "node_tags", "storage", "node_groups"):
         assert getattr(view, name) == getattr(environment, name)
     assert view.settings == environment.control_plane
     assert view.teams == environment.control_plane.teams

@@ -64,7 +64,7 @@ def test_a_group_without_local_storage_mounts_no_scratch():
 
 
 def test_a_login_node_mounts_over_tcp_and_nothing_keeps_users_out():
-    assert names(login_node_steps(OVER_EFA)) == ["hold-kernel", "mount-lustre"]
+    assert names(login_node_steps(OVER_EFA)) == ["hold-kernel", "mount-lustre", "create-folders"]
     assert names(login_node_steps(None)) == ["hold-kernel"]
 
 
