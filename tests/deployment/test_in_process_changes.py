@@ -55,7 +55,7 @@ def test_environments_with_pcs_and_eks_can_be_deployed_together():
         names = client(staging, "eks").list_clusters()["clusters"]
         assert len(names) == 2
         groups = [client(staging, "eks").list_nodegroups(clusterName=name)["nodegroups"] for name in names]
-        assert sorted(len(found) for found in groups) == [2, 3]
+        assert sorted(len(found) for found in groups) == [3, 4]  # with system and CPU nodes
         assert len(client(staging, "pcs").list_clusters()["clusters"]) == 1
 
 
