@@ -107,11 +107,19 @@ def test_nothing_is_created_below_a_mount_point_without_a_mount(machine):
 
 def test_a_slurm_that_does_not_answer_fails_the_run_and_not_the_next(machine):
     slurm(machine, "train")
-    sinfo = machine.root / "opt/aws/pcs/scheduler/slurm-25.11/bin/sinfo"
-    sinfo.write_text("#!/bin/bash\nexit 1\n")
+    for sinfo in machine.root.glob("opt/aws/pcs/scheduler/*/bin/sinfo"):
+        sinfo.write_text("#!/bin/bash\nexit 1\n")
     assert run(machine).returncode == 1
     slurm(machine, "train")
     assert run(machine).returncode == 0
+
+
+@pytest.mark.parametrize("version", ["25.05", "25.11"])
+def test_a_version_of_slurm_that_the_controller_refuses_is_passed_over(machine, version):
+    slurm(machine, "train")
+    (machine.root / f"opt/aws/pcs/scheduler/slurm-{version}/bin/sinfo").write_text("#!/bin/bash\nexit 1\n")
+    assert run(machine).returncode == 0
+    assert mode(machine.root / "fsx" / "queues" / "train") == 0o1777
 
 
 def test_a_timer_runs_it_at_each_boot_and_every_five_minutes(machine):

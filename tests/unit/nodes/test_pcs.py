@@ -140,6 +140,12 @@ def test_the_kernel_is_held_with_lustre_on_ubuntu(machine):
     ]
 
 
+def test_holding_the_kernel_waits_for_an_unattended_upgrade(machine):
+    locked = 'test -e "$ROOT/unlocked" || { : > "$ROOT/unlocked"; exit 1; }'
+    assert machine.run(Step("hold-kernel"), **{"apt-mark": locked}).returncode == 0
+    assert len(machine.commands("apt-mark")) == 2
+
+
 def test_the_kernel_is_held_with_lustre_on_amazon_linux(tmp_path):
     machine = Machine(tmp_path, apt=False)
     for _ in range(2):

@@ -18,9 +18,15 @@ failed() {
   exit 1
 }
 
-# PCS installs Slurm in a folder for each version
-for sinfo in /opt/aws/pcs/scheduler/slurm-*/bin/sinfo; do :; done
-queues=$("$sinfo" --noheader --format=%R)
+# the image has several versions of Slurm; a controller does not answer a command that is newer than itself
+answered=
+for sinfo in /opt/aws/pcs/scheduler/slurm-*/bin/sinfo; do
+  if queues=$("$sinfo" --noheader --format=%R); then
+    answered=yes
+    break
+  fi
+done
+[ -n "$answered" ] || { echo "Slurm does not answer" >&2; exit 1; }
 for queue in $queues; do
   folder=$root/queues/$queue
   if [ ! -d "$folder" ]; then
