@@ -189,7 +189,7 @@ def mounts():
             if item["kind"] == "PersistentVolume" and item["spec"]["csi"]["driver"] == "fsx.csi.aws.com":
                 source = item["spec"]["csi"]
                 _, _, folder = source["volumeAttributes"]["mountname"].partition("/")
-                found.append((item["spec"]["claimRef"]["namespace"], folder, source.get("readOnly", False)))
+                found.append((item["spec"]["claimRef"]["namespace"], folder, "ro" in item["spec"]["mountOptions"]))
                 assert item["spec"]["claimRef"]["name"], "only this claim can bind"
     return found
 

@@ -34,15 +34,17 @@ def file_system_claim(
     reachable from the mount. Handles differ, because Kubernetes mounts volumes with one handle once in a pod; the
     driver uses them only as keys.
 
-    Source: FSx for Lustre User Guide, "Mounting specific filesets" (2026); aws-fsx-csi-driver 1.9, pkg/driver/node.go.
+    Source: FSx for Lustre User Guide, "Mounting specific filesets" (2026); aws-fsx-csi-driver 1.9, pkg/driver/node.go;
+    Kubernetes API, CSIPersistentVolumeSource, and pkg/volume/csi/csi_plugin.go.
     """
     source = {
         "driver": "fsx.csi.aws.com",
         "volumeHandle": f"{file_system.file_system_id}-{claim}.{namespace}",
         "volumeAttributes": {"dnsname": file_system.dns_name, "mountname": f"{file_system.mount_name}{folder}"},
-        **({"readOnly": True} if read_only else {}),
     }
-    return volume_and_claim(environment, namespace, claim, source, FILE_SYSTEM_OPTIONS)
+    # not `readOnly` of the source: Kubernetes passes that only to drivers that attach volumes, which this one does not
+    options = (*FILE_SYSTEM_OPTIONS, "ro") if read_only else FILE_SYSTEM_OPTIONS
+    return volume_and_claim(environment, namespace, claim, source, options)
 
 
 def volume_and_claim(
