@@ -78,7 +78,7 @@ def in_the_cluster() -> Iterator[str]:
     title = "In the cluster"
     yield frame("platform", 60, 474, 824, 226, title, kind=OBJECTS, dashed=True)
     addons = [found.properties["AddonName"] for found in SOURCE.found("AWS::EKS::Addon")]
-    lines = textwrap.wrap(", ".join(addons), 42, break_on_hyphens=False)
+    lines = textwrap.wrap(", ".join(addons), 39, break_on_hyphens=False)
     yield box("platform", 76, 512, 284, 172, f"{len(addons)} EKS add-ons", *lines, kind="AWS::EKS::Addon")
     releases = [found.properties["Release"] for found in SOURCE.found(RELEASE, "platform")]
     lines = textwrap.wrap(", ".join(releases), 27, break_on_hyphens=False)
@@ -118,20 +118,21 @@ def compute() -> Iterator[str]:
     yield box("control-plane", 76, 924, 232, 60, "Node role", "Joins, pulls images", kind="AWS::IAM::Role")
     title = "EFA security group: all traffic between members, both ways"
     yield frame("network", 324, 764, 540, 194, title, kind="AWS::EC2::SecurityGroup", dashed=True)
-    first_boot = "First boot reserves huge pages and stripes the local NVMe disks"
-    yield from nodes(SOURCE, 340, 802, group["ScalingConfig"]["MaxSize"], first_boot)
+    boot = "First boot reserves huge pages and stripes the local NVMe disks"
+    yield from nodes(SOURCE, 340, 802, group["ScalingConfig"]["MaxSize"], boot)
     yield arrow("M 748 685 L 748 762") + label(760, 720, "jobs", "small")
     yield arrow("M 309 820 L 338 820")
 
 
 def access() -> Iterator[str]:
-    """Access entries, and the IAM role of jobs."""
+    """Access entries, and the IAM roles of teams."""
     entries = SOURCE.found("AWS::EKS::AccessEntry", "platform")
     admins = sum("AccessPolicies" in found.properties for found in entries)
     title = f"{len(entries)} access entries"
     lines = (f"{admins} administrators, kubectl role", f"included; {len(entries) - admins} for team members")
     yield box("platform", 964, 598, 276, 92, title, *lines, kind="AWS::EKS::AccessEntry")
     associations = SOURCE.found("AWS::EKS::PodIdentityAssociation", "platform")
-    lines = (f"Pods of {len(associations)} teams and the S3 driver", "use the buckets (Pod Identity)")
-    yield box("platform", 964, 764, 276, 92, "Job role", *lines, kind="AWS::EKS::PodIdentityAssociation")
+    lines = ("Pods of a team read the buckets", "and write below teams/TEAM/")
+    title = f"{len(associations)} team roles"
+    yield box("platform", 964, 764, 276, 92, title, *lines, kind="AWS::EKS::PodIdentityAssociation")
     yield arrow("M 1102 857 L 1102 934")

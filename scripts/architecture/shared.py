@@ -1,5 +1,6 @@
 """Parts of both pictures: the legend, nodes, file system and buckets, observability, logs and keys."""
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -80,7 +81,7 @@ def launch_template(source: Source) -> dict[str, Any]:
     return data
 
 
-def nodes(source: Source, x: int, y: int, count: int, first_boot: str) -> Iterator[str]:
+def nodes(source: Source, x: int, y: int, count: int, boot: str) -> Iterator[str]:
     """Box of the accelerated nodes, with one small rectangle per node."""
     template = launch_template(source)
     hardware = catalog[template["InstanceType"]]
@@ -88,7 +89,7 @@ def nodes(source: Source, x: int, y: int, count: int, first_boot: str) -> Iterat
     lines = (
         f"{efa} EFA interfaces per node, {hardware.efa.gb_per_s:g} GB/s each way",
         f"Launched into a {template['InstanceMarketOptions']['MarketType'].replace('-', ' ').title()}",
-        first_boot,
+        boot,
     )
     title = f"{count} {TIMES} {hardware.name}: {count * hardware.gpu_count} {hardware.gpu.model} GPUs"
     yield box(source.compute, x, y, 508, 140, title, *lines, kind="AWS::EC2::LaunchTemplate")
@@ -131,5 +132,5 @@ def beside(source: Source, logged: str) -> Iterator[str]:
     yield box("observability", 964, 284, 276, 72, "Managed Prometheus", days, kind="AWS::APS::Workspace")
     groups, keys = source.found("AWS::Logs::LogGroup"), source.found("AWS::KMS::Key")
     yield box("shared", 964, 376, 276, 92, f"{len(groups)} log groups", logged, "encrypted, retention one year")
-    without = [part for part in source.parts if part not in {key.part for key in keys}]
-    yield box("shared", 964, 488, 276, 72, f"{len(keys)} KMS keys", f"None for {', '.join(without)}")
+    owners = [part for part in source.parts if part in {key.part for key in keys}]
+    yield box("shared", 964, 488, 276, 84, f"{len(keys)} KMS keys", *textwrap.wrap(", ".join(owners), 32))

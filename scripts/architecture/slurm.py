@@ -76,8 +76,8 @@ def compute() -> Iterator[str]:
     yield box("control-plane", 76, 618, 220, 92, "Node role", *rights, kind="AWS::IAM::Role")
     title = "EFA security group: all traffic between members, both ways"
     yield frame("network", 324, 414, 540, 194, title, kind="AWS::EC2::SecurityGroup", dashed=True)
-    first_boot = "First boot mounts Lustre and stripes the local NVMe disks"
-    yield from nodes(SOURCE, 340, 452, group["ScalingConfiguration"]["MaxInstanceCount"], first_boot)
+    boot = "Each boot mounts Lustre and the striped local NVMe disks"
+    yield from nodes(SOURCE, 340, 452, group["ScalingConfiguration"]["MaxInstanceCount"], boot)
     yield arrow("M 246 413 C 246 372 330 386 350 342") + label(236, 402, "sbatch", "small", "end")
     yield arrow("M 470 341 L 470 412") + label(482, 401, "starts and stops nodes", "small")
     yield arrow("M 297 562 L 338 562")

@@ -1,1 +1,1 @@
-"""What a node does at first boot: scripts, units and MIME user data. Pure text, no CDK."""
+"""What a node does at boot: scripts, units and MIME user data. Pure text, no CDK."""

@@ -82,6 +82,7 @@ def test_training_starts_torchrun_on_each_node_in_the_order_of_the_node_list(tmp
     assert (done.returncode, done.stderr) == (0, "")
     assert REQUIRED.items() <= shown(done.stdout).items()
     assert [line for line in done.stdout.splitlines() if line.startswith("RUN")] == [
-        f"RUN --nnodes 2 --nproc-per-node 8 --node-rank {rank} --master-addr node-7 --master-port 29500 /fsx/train.py"
+        f"RUN --nnodes 2 --nproc-per-node 8 --node-rank {rank} --master-addr node-7 --master-port 29500 "
+        "/fsx/queues/train/train.py"
         for rank in (0, 1)
     ]
