@@ -86,6 +86,12 @@ ALLOWED = {
     ("Purchase", "reservation_ids"): "list of `cr-0123456789abcdef0`",
     ("Pcs", "slurm_version"): figures(pcs.SLURM_VERSIONS),
     ("Pcs", "slurm_settings"): f"{figures(sorted(pcs.CLUSTER_SETTINGS))}; values are text or whole numbers",
+    ("Pcs", "cgroup_settings"): f"{figures(sorted(pcs.CGROUP_SETTINGS))}; values are text or whole numbers",
+    ("Pcs", "slurmdbd_settings"): f"{figures(sorted(pcs.SLURMDBD_SETTINGS))}; values are text or whole numbers",
+    (
+        "NodeGroup",
+        "slurm_settings",
+    ): f"{figures(sorted(pcs.NODE_GROUP_SETTINGS - {'Gres'}))}; values are text or whole numbers",
     ("Queue", "slurm_settings"): f"{figures(sorted(pcs.QUEUE_SETTINGS))}; values are text or whole numbers",
     ("Queue", "node_groups"): "list of names under `node_groups`",
     ("S3Link", "bucket"): "a name under `storage.buckets`",

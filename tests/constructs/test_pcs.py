@@ -98,6 +98,33 @@ def test_without_slurm_settings_the_list_is_absent():
     assert cluster["SlurmConfiguration"] == {"Accounting": {"Mode": "STANDARD"}}
 
 
+def test_cgroup_slurmdbd_idle_time_and_rest_api_reach_the_cluster():
+    stack = Deployed(
+        settings(
+            cgroup_settings={"ConstrainRAMSpace": "yes"},
+            slurmdbd_settings={"PurgeJobAfter": "12month"},
+            idle_seconds=1800,
+            rest_api=True,
+        )
+    )
+    (cluster,) = stack.properties("AWS::PCS::Cluster")
+    assert cluster["SlurmConfiguration"] == {
+        "Accounting": {"Mode": "STANDARD"},
+        "CgroupCustomSettings": [{"ParameterName": "ConstrainRAMSpace", "ParameterValue": "yes"}],
+        "SlurmdbdCustomSettings": [{"ParameterName": "PurgeJobAfter", "ParameterValue": "12month"}],
+        "ScaleDownIdleTimeInSeconds": 1800,
+        "SlurmRest": {"Mode": "STANDARD"},
+    }
+
+
+def test_slurm_settings_of_a_node_group_are_name_and_value():
+    stack = Deployed(settings())
+    stack.node_group(PcsNodeRole(stack, "Nodes"), slurm_settings={"Weight": 10})
+    (group,) = stack.properties("AWS::PCS::ComputeNodeGroup")
+    weight = {"ParameterName": "Weight", "ParameterValue": "10"}
+    assert group["SlurmConfiguration"] == {"SlurmCustomSettings": [weight]}
+
+
 def test_slurm_settings_of_cluster_and_queue_are_name_and_value():
     stack = Deployed(settings(slurm_settings={"MinJobAge": 300}))
     queue = Queue(name="long", node_groups=("train",), slurm_settings={"MaxTime": "7-00"})

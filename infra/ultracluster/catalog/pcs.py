@@ -24,6 +24,8 @@ IMAGE_PARAMETER: str = _PCS["image_parameter"]
 CLUSTER_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["cluster"])
 QUEUE_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["queue"])
 NODE_GROUP_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["compute_node_group"])
+NODE_GROUP_SETTINGS_SINCE: dict[str, str] = _PCS["compute_node_group_settings_since"]
+"""First version of Slurm with which PCS takes a parameter of a compute node group."""
 CGROUP_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["cgroup"])
 SLURMDBD_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["slurmdbd"])
 FORMS: dict[str, Form] = {name: form for form, names in _PCS["forms"].items() for name in names}

@@ -30,6 +30,7 @@ def eks_problems(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     yield from _counts(fleet)
     yield from _quotas_of_eks(fleet, settings)
     yield from _interfaces(fleet)
+    yield from _slurm_settings(fleet)
     yield from _images(fleet, settings)
     yield from _lustre_efa(fleet)
     yield from _device_stacks(fleet, settings)
@@ -155,6 +156,13 @@ def _interfaces(fleet: Fleet) -> Iterator[Problem]:
             message += "joining the cluster"
             at = ("node_groups", i, "interfaces")
             yield Problem("interfaces-unused-by-pods", at, message, "set interfaces: auto", "warning")
+
+
+def _slurm_settings(fleet: Fleet) -> Iterator[Problem]:
+    for i, group in enumerate(fleet.node_groups):
+        for name in group.slurm_settings:
+            at: Path = ("node_groups", i, "slurm_settings", name)
+            yield Problem("slurm-setting-not-allowed", at, "an EKS cluster has no Slurm", f"remove {name}")
 
 
 def _images(fleet: Fleet, settings: Eks) -> Iterator[Problem]:

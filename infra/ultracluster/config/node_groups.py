@@ -15,6 +15,7 @@ from ultracluster.config.launch import Launch, Request, decide, launch_problems
 from ultracluster.config.problems import Path, Problem, rule
 from ultracluster.config.purchase import ExistingPlacementGroup, Purchase
 from ultracluster.config.settings import Settings
+from ultracluster.config.slurm_settings import SlurmSettings, setting_problems
 
 Controller = Literal["pcs", "eks"]
 
@@ -64,6 +65,8 @@ class NodeGroup(Settings):
     """Size of the root volume in GiB."""
     image: Image = "auto"
     """auto: AWS's image for the control plane. Or an AMI id, or an SSM parameter that holds one."""
+    slurm_settings: SlurmSettings = Field(default_factory=dict)
+    """Parameters of the group's nodes in slurm.conf that PCS allows. On EKS there are none."""
 
     @property
     def hardware(self) -> InstanceType:
@@ -127,6 +130,10 @@ class NodeGroup(Settings):
                 else "choose one of them; `ultracluster catalog` describes each"
             )
             yield Problem("unknown-instance-type", "instance_type", message, hint)
+
+    @rule
+    def _allowed_settings(self) -> Iterator[Problem]:
+        yield from setting_problems(self.slurm_settings, "node group")
 
     @rule
     def _launchable(self) -> Iterator[Problem]:

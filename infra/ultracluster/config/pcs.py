@@ -16,6 +16,9 @@ from ultracluster.config.slurm_settings import SlurmSettings, health_problems, s
 NOTICE = timedelta(days=90)
 """How long before a Slurm version's end of life the warning starts."""
 
+IDLE_SECONDS = 600
+"""Default of PCS for the time before it terminates an idle node (PCS API Reference, ClusterSlurmConfiguration)."""
+
 
 class Login(Settings):
     """Login nodes: a static node group outside every queue."""
@@ -76,6 +79,14 @@ class PcsControlPlane(Settings):
     """Whether Slurm accounting is enabled, in a database that PCS manages."""
     slurm_settings: SlurmSettings = Field(default_factory=dict)
     """Parameters of slurm.conf that PCS allows for a cluster."""
+    cgroup_settings: SlurmSettings = Field(default_factory=dict)
+    """Parameters of cgroup.conf that PCS allows."""
+    slurmdbd_settings: SlurmSettings = Field(default_factory=dict)
+    """Parameters of slurmdbd.conf, of accounting, that PCS allows."""
+    idle_seconds: Annotated[int, Field(ge=1, le=10_000_000)] = IDLE_SECONDS
+    """Seconds after which PCS terminates an idle node that its node group does not need for its minimum."""
+    rest_api: bool = False
+    """Whether PCS serves Slurm's REST API, over HTTP on port 6820 of the controller, to nodes of the cluster."""
 
     @rule
     def _known_version(self) -> Iterator[Problem]:
@@ -97,6 +108,8 @@ class PcsControlPlane(Settings):
     @rule
     def _allowed_settings(self) -> Iterator[Problem]:
         yield from setting_problems(self.slurm_settings, "cluster")
+        yield from setting_problems(self.cgroup_settings, "cgroup.conf")
+        yield from setting_problems(self.slurmdbd_settings, "slurmdbd.conf")
 
     @rule
     def _health_checks(self) -> Iterator[Problem]:

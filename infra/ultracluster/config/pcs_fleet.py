@@ -19,6 +19,7 @@ def pcs_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     yield from _queues_name_groups(fleet, settings)
     yield from _ultraserver_queues(fleet, settings)
     yield from _efa_only_on_pcs(fleet)
+    yield from _node_settings(fleet, settings)
     yield from _pinned_images(fleet)
     yield from _block_starts(fleet)
     yield from mount_path_problems(fleet)
@@ -39,6 +40,19 @@ def _cluster_size(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
         message = f"a {settings.size} cluster manages {limit} nodes; there are {nodes} including login nodes"
         hint = f"set size: {smallest}, or set size: auto"
         yield Problem("pcs-size-too-small", ("control_plane", "size"), message, hint)
+
+
+def _node_settings(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
+    """Parameters of nodes that only newer versions have (AWS PCS User Guide, custom Slurm settings, 2026)."""
+    for i, group in enumerate(fleet.node_groups):
+        for name in group.slurm_settings:
+            since = pcs.NODE_GROUP_SETTINGS_SINCE.get(name, "")
+            if settings.slurm_version < since:
+                message = f"PCS takes {name} from Slurm {since} on, not with {settings.slurm_version}"
+                at = ("node_groups", i, "slurm_settings", name)
+                yield Problem(
+                    "slurm-setting-not-allowed", at, message, f'remove {name}, or set slurm_version: "{since}"'
+                )
 
 
 def _node_group_limit(fleet: Fleet) -> Iterator[Problem]:

@@ -14,16 +14,24 @@ from ultracluster.config.fields import TextOrNumber
 from ultracluster.config.problems import Problem
 
 SlurmSettings = Mapping[str, TextOrNumber]
-Owner = Literal["cluster", "queue"]
+Owner = Literal["cluster", "queue", "node group", "cgroup.conf", "slurmdbd.conf"]
 
-_ALLOWED: dict[Owner, frozenset[str]] = {"cluster": pcs.CLUSTER_SETTINGS, "queue": pcs.QUEUE_SETTINGS}
+_ALLOWED: dict[Owner, frozenset[str]] = {
+    "cluster": pcs.CLUSTER_SETTINGS,
+    "queue": pcs.QUEUE_SETTINGS,
+    "node group": pcs.NODE_GROUP_SETTINGS,
+    "cgroup.conf": pcs.CGROUP_SETTINGS,
+    "slurmdbd.conf": pcs.SLURMDBD_SETTINGS,
+}
+_KEYS: dict[Owner, str] = {"cgroup.conf": "cgroup_settings", "slurmdbd.conf": "slurmdbd_settings"}
+"""Key of the settings of an owner, if it is not slurm_settings."""
 
 _ELSEWHERE = (
     (pcs.CLUSTER_SETTINGS, "move {} to control_plane.slurm_settings"),
     (pcs.QUEUE_SETTINGS, "move {} to slurm_settings of a queue"),
-    (pcs.NODE_GROUP_SETTINGS, "remove {}; PCS takes it for a compute node group, which this file cannot set"),
-    (pcs.CGROUP_SETTINGS, "remove {}; PCS takes it as a cgroup setting, which this file cannot set"),
-    (pcs.SLURMDBD_SETTINGS, "remove {}; PCS takes it as a slurmdbd setting, which this file cannot set"),
+    (pcs.NODE_GROUP_SETTINGS, "move {} to slurm_settings of a node group"),
+    (pcs.CGROUP_SETTINGS, "move {} to control_plane.cgroup_settings"),
+    (pcs.SLURMDBD_SETTINGS, "move {} to control_plane.slurmdbd_settings"),
 )
 """Other lists of PCS, and what to do with a parameter of each."""
 
@@ -45,9 +53,14 @@ _FORMS: dict[pcs.Form, tuple[str, str, str]] = {
 
 
 def setting_problems(settings: SlurmSettings, owner: Owner) -> Iterator[Problem]:
-    """Problems of `slurm_settings` of a cluster or a queue."""
+    """Problems of settings of a cluster, queue or node group, or of the file that `owner` names."""
+    key = _KEYS.get(owner, "slurm_settings")
     for name, value in settings.items():
-        yield from _value(name, value) if name in _ALLOWED[owner] else _not_allowed(name, owner)
+        if owner == "node group" and name == "Gres":
+            message = "Gres needs records of gres.conf, which this file cannot set"
+            yield Problem("slurm-setting-not-allowed", (key, name), message, "remove Gres; PCS finds the GPUs itself")
+            continue
+        yield from _value(key, name, value) if name in _ALLOWED[owner] else _not_allowed(key, name, owner)
 
 
 def health_problems(settings: SlurmSettings) -> Iterator[Problem]:
@@ -69,30 +82,31 @@ def truth(value: str | int | None) -> bool:
     return str(value).lower() in _TRUE
 
 
-def _not_allowed(name: str, owner: Owner) -> Iterator[Problem]:
+def _not_allowed(key: str, name: str, owner: Owner) -> Iterator[Problem]:
     """PCS rejects all other parameters with a generic error."""
     allowed = _ALLOWED[owner]
     near = get_close_matches(name, allowed, n=1, cutoff=0.85)
     elsewhere = next((hint for names, hint in _ELSEWHERE if name in names), "remove {}").format(name)
-    message = f"PCS does not allow {name} for a {owner}; docs/errors.md lists the {len(allowed)} allowed parameters"
+    where = f"in {owner}" if owner in _KEYS else f"for a {owner}"
+    message = f"PCS does not allow {name} {where}; docs/errors.md lists the {len(allowed)} allowed parameters"
     hint = f"did you mean {near[0]}?" if near else elsewhere
-    yield Problem("slurm-setting-not-allowed", ("slurm_settings", name), message, hint)
+    yield Problem("slurm-setting-not-allowed", (key, name), message, hint)
 
 
-def _value(name: str, value: str | int) -> Iterator[Problem]:
+def _value(key: str, name: str, value: str | int) -> Iterator[Problem]:
     """Slurm refuses to start with a value that it cannot read; PCS accepts numbers from its own minimum only."""
     unprintable = any(unicodedata.category(character)[0] == "C" for character in str(value))
     if unprintable or "#" in str(value) or not str(value).strip():
         kind = "is empty" if not str(value).strip() else "contains # or a line break, which end a value in slurm.conf"
-        yield Problem("slurm-setting-value", ("slurm_settings", name), f"{value!r} {kind}", f"correct {name}")
+        yield Problem("slurm-setting-value", (key, name), f"{value!r} {kind}", f"correct {name}")
         return
     if (form := pcs.FORMS.get(name)) is None:
         return
     pattern, words, example = _FORMS[form]
     if not re.fullmatch(pattern, str(value), re.ASCII | re.IGNORECASE):
         hint = f"set {name} to {example}" if form == "number" else f"set {name}: {example}"
-        yield Problem("slurm-setting-value", ("slurm_settings", name), f"{value} is not {words}", hint)
+        yield Problem("slurm-setting-value", (key, name), f"{value} is not {words}", hint)
     elif name in pcs.MINIMUM and str(value).isdecimal() and int(value) < pcs.MINIMUM[name]:
         message = f"{value} is out of range; PCS accepts {pcs.MINIMUM[name]} and more"
         hint = f"set {name}: {pcs.MINIMUM[name]}"
-        yield Problem("slurm-setting-value", ("slurm_settings", name), message, hint)
+        yield Problem("slurm-setting-value", (key, name), message, hint)

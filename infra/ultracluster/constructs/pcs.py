@@ -16,7 +16,7 @@ from constructs import Construct
 
 from ultracluster.catalog.pcs import AGENT_VERSION, IMAGE_PARAMETER, SIZES, smallest_size
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.config.pcs import Login, PcsControlPlane, Queue
+from ultracluster.config.pcs import IDLE_SECONDS, Login, PcsControlPlane, Queue
 from ultracluster.config.purchase import PurchaseType
 from ultracluster.config.slurm_settings import SlurmSettings
 from ultracluster.constructs.boot_alarm import boot_alarm, count_failed_boots
@@ -136,6 +136,7 @@ class SlurmCluster(Construct):
             purchase=settings.purchase.type,
             image=settings.image,
             steps=compute_node_steps(settings, _mount(file_system)),
+            slurm_settings=settings.slurm_settings,
         )
 
     def add_login_nodes(
@@ -330,10 +331,12 @@ class PcsNodeGroup(Construct):
         image: str = "auto",
         steps: Sequence[Step] = (),
         on_failed_step: OnError = "TERMINATE",
+        slurm_settings: SlurmSettings | None = None,
     ) -> None:
         super().__init__(scope, id)
         expect(cluster, SlurmCluster, "cluster")
         scripts = node_scripts(scope) if steps else None
+        parameters = _custom_settings(slurm_settings or {})
         group = pcs.CfnComputeNodeGroup(
             self,
             "Resource",
@@ -349,6 +352,7 @@ class PcsNodeGroup(Construct):
             node_lifecycle_actions=scripts.lifecycle_actions(steps, on_failed_step) if scripts else None,
             purchase_option=PURCHASE_OPTIONS[purchase],
             scaling_configuration={"minInstanceCount": min_count, "maxInstanceCount": max_count},
+            slurm_configuration={"slurmCustomSettings": parameters} if parameters else None,
             subnet_ids=[subnet_id(subnet)],
         )
         self._group, self._scripts = group, scripts
@@ -421,9 +425,17 @@ def _size(settings: PcsControlPlane, nodes: int) -> str:
 
 def _cluster_configuration(settings: PcsControlPlane) -> dict[str, Any]:
     configuration: dict[str, Any] = {"accounting": {"mode": "STANDARD" if settings.accounting else "NONE"}}
+    lists = {
+        "slurmCustomSettings": settings.slurm_settings,
+        "cgroupCustomSettings": settings.cgroup_settings,
+        "slurmdbdCustomSettings": settings.slurmdbd_settings,
+    }
     # PCS refuses an empty list
-    if parameters := _custom_settings(settings.slurm_settings):
-        configuration["slurmCustomSettings"] = parameters
+    configuration |= {name: _custom_settings(values) for name, values in lists.items() if values}
+    if settings.idle_seconds != IDLE_SECONDS:
+        configuration["scaleDownIdleTimeInSeconds"] = settings.idle_seconds
+    if settings.rest_api:
+        configuration["slurmRest"] = {"mode": "STANDARD"}
     return configuration
 
 
