@@ -34,6 +34,21 @@ def test_a_launcher_runs_on_cpu_nodes(settings, flavor, team):
     assert choose(fleet(**settings), LAUNCHER, team) == flavor
 
 
+@pytest.mark.parametrize(("team", "flavor"), [("claims", "cpu"), ("both", "cpu"), ("requests", "cpu.hosts")])
+def test_a_launcher_runs_on_cpu_nodes_whatever_serves_the_devices_of_its_team(team, flavor):
+    """Kueue places no jobs on groups of stack dra, and a queue with both kinds of flavors is not for every pod."""
+    groups = {"train": ("p5.48xlarge", 4), "evaluate": ("p5.48xlarge", 2)}
+    used = {"claims": ["train"], "both": ["train", "evaluate"], "requests": ["evaluate"]}
+    teams = tuple(
+        {"name": name, "node_groups": wanted, "gpus": {wanted[0]: 8}, "may_borrow": True}
+        for name, wanted in used.items()
+    )
+    stacks = {"dra": ["train"], "gpu_operator": ["evaluate"]}
+    environment = fleet(groups, teams, device_stack=stacks)
+    assert choose(environment, LAUNCHER, team, selector={"ultracluster/node-group": "cpu"}) == flavor
+    assert set(objects(environment, "Topology")) == {"hosts", "network-3-layers"}
+
+
 @pytest.mark.parametrize("topology", [None, "topology.k8s.aws/network-node-layer-3"])
 def test_a_gpu_job_runs_on_its_group_with_and_without_a_topology_annotation(topology):
     assert choose(fleet(), NODE, topology=topology) == "train.network-3-layers"

@@ -6,7 +6,7 @@ from tests.kubernetes.fleet import fleet, one_team
 from tests.kubernetes.schemas import check
 from ultracluster.catalog import catalog
 from ultracluster.kubernetes.kueue import (
-    cpu_flavor,
+    cpu_flavors,
     device_class_mappings,
     fleet_cohort,
     kueue_topologies,
@@ -48,7 +48,7 @@ def everything(environment):
         *kueue_topologies(environment),
         *priority_classes(),
         *flavors(environment),
-        cpu_flavor(environment),
+        *cpu_flavors(environment),
         fleet_cohort(environment),
         *teams,
     ]
@@ -171,7 +171,7 @@ def test_a_flavor_selects_a_node_group_and_tolerates_its_taint():
 def test_every_topology_of_a_flavor_exists():
     environment = fleet(MIXED, MIXED_TEAMS)
     known = {topology["metadata"]["name"] for topology in kueue_topologies(environment)}
-    found = [*flavors(environment), cpu_flavor(environment)]
+    found = [*flavors(environment), *cpu_flavors(environment)]
     assert {flavor["spec"]["topologyName"] for flavor in found} == known
 
 

@@ -61,7 +61,8 @@ def device_class_mappings(environment: EksEnvironment) -> list[dict[str, Any]]:
 
 def kueue_topologies(environment: EksEnvironment) -> tuple[Object, ...]:
     """A Topology for each list of levels in the fleet."""
-    hosts = {HOSTS: (HOSTNAME,)} if environment.cpu_share and _any_topology(environment) else {}
+    placed = environment.cpu_share and any(_all_placed(environment, team) for team in environment.teams)
+    hosts = {HOSTS: (HOSTNAME,)} if placed else {}
     return topology_objects({**topologies(environment), **hosts}, API)
 
 
@@ -98,12 +99,14 @@ def resource_flavor(environment: EksEnvironment, group: NodeGroup) -> Object:
     return flavor(flavor_name(environment, group), group.name, topology=topology)
 
 
-def cpu_flavor(environment: EksEnvironment) -> Object | None:
-    """The CPU nodes; None without. It has a topology if any other flavor has: see `_any_topology`."""
+def cpu_flavors(environment: EksEnvironment) -> tuple[Object, ...]:
+    """The CPU nodes, once for the teams that need a topology there and once for the others; empty without CPU nodes."""
     if environment.cpu_share is None:
-        return None
-    topology = HOSTS if _any_topology(environment) else None
-    return flavor(_cpu_flavor_name(environment), CPU, gpus=False, topology=topology)
+        return ()
+    topologies = {_cpu_flavor_name(environment, team): _all_placed(environment, team) for team in environment.teams}
+    return tuple(
+        flavor(name, CPU, gpus=False, topology=HOSTS if placed else None) for name, placed in topologies.items()
+    )
 
 
 def flavor(name: str, nodes: str, *, gpus: bool = True, topology: str | None = None) -> Object:
@@ -113,17 +116,17 @@ def flavor(name: str, nodes: str, *, gpus: bool = True, topology: str | None = N
     return {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": name}, "spec": spec}
 
 
-def _any_topology(environment: EksEnvironment) -> bool:
-    """Whether Kueue places jobs on any group.
+def _all_placed(environment: EksEnvironment, team: Team) -> bool:
+    """Whether Kueue places jobs on every group of the team; only then the CPU nodes have a topology for it.
 
     In a queue that mixes flavors with and without a topology, a pod without a topology annotation gets only flavors
     without one (Kueue 0.19, tas_flavorassigner.go).
     """
-    return any(topology_aware(environment, group) for group in environment.node_groups)
+    return all(topology_aware(environment, group) for group, _ in environment.quotas(team))
 
 
-def _cpu_flavor_name(environment: EksEnvironment) -> str:
-    return f"{CPU}.{HOSTS}" if _any_topology(environment) else CPU
+def _cpu_flavor_name(environment: EksEnvironment, team: Team) -> str:
+    return f"{CPU}.{HOSTS}" if _all_placed(environment, team) else CPU
 
 
 def fleet_cohort(environment: EksEnvironment) -> Object:
@@ -145,8 +148,9 @@ def team_queues(environment: EksEnvironment, team: Team) -> tuple[Object, ...]:
     A job starts when all its pods can. While it waits, smaller jobs may start, so that no GPU idles. Once it would fit
     in the place of jobs that came later, it preempts them, so that a big job does not wait for ever.
     """
-    amounts = {**_cpu_amounts(environment), **_amounts(environment, environment.quotas(team))}
-    kept = amounts.keys() if not team.may_borrow else _cpu_amounts(environment).keys()
+    on_cpu_nodes = _cpu_amounts(environment, team)
+    amounts = {**on_cpu_nodes, **_amounts(environment, environment.quotas(team))}
+    kept = amounts.keys() if not team.may_borrow else on_cpu_nodes.keys()
     return (
         {
             "apiVersion": API,
@@ -227,8 +231,8 @@ def _amounts(environment: EksEnvironment, quotas: Iterable[tuple[NodeGroup, int]
     return flavors
 
 
-def _cpu_amounts(environment: EksEnvironment) -> dict[str, Amounts]:
+def _cpu_amounts(environment: EksEnvironment, team: Team) -> dict[str, Amounts]:
     share = environment.cpu_share
     if share is None:
         return {}
-    return {_cpu_flavor_name(environment): {"cpu": share.cpus, "memory": f"{share.memory_gib}Gi"}}
+    return {_cpu_flavor_name(environment, team): {"cpu": share.cpus, "memory": f"{share.memory_gib}Gi"}}

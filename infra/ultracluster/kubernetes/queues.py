@@ -43,9 +43,8 @@ def _fleet(environment: EksEnvironment) -> tuple[Objects, ...]:
 def _flavors(environment: EksEnvironment) -> tuple[Objects, ...]:
     if environment.queue_manager != "kueue":
         return ()
-    cpu = kueue.cpu_flavor(environment)
     groups = (kueue.resource_flavor(environment, group) for group in environment.node_groups)
-    return tuple(map(_flavor, (*([cpu] if cpu else []), *groups)))
+    return tuple(map(_flavor, (*kueue.cpu_flavors(environment), *groups)))
 
 
 def _flavor(flavor: Object) -> Objects:
