@@ -1,7 +1,7 @@
 """The boot script of EKS nodes: runs steps, and powers the node off when one fails.
 
-A failed script of cloud-init does not keep a node out of the cluster: nodeadm starts the kubelet after cloud-init,
-whatever came of it. A startup taint that the last step removes would not either: the API server lets no kubelet remove
+A failed script of cloud-init does not keep a node out of the cluster: nodeadm starts the kubelet after cloud-init
+even if that failed. A startup taint that the last step removes would not either: the API server lets no kubelet remove
 a taint of its own node (admission plugin NodeRestriction, kubernetes/kubernetes pull request 63167). So the node is
 powered off before it joins. Its Auto Scaling group then replaces it, and Karpenter launches another. Until the last
 step has succeeded, the kubelet does not start. The mark of that lies in cloud-init's folder of the instance, so that
