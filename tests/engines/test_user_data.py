@@ -5,6 +5,7 @@ import pytest
 from tests.engines.debian import WORKING
 from tests.unit.nodes.test_eks import EVERY_DOCUMENT
 from ultracluster.nodes.eks_boot import READY
+from ultracluster.nodes.mime import BOUNDARY
 from ultracluster.nodes.pcs import compute_node_user_data, login_node_user_data
 
 PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
@@ -19,6 +20,15 @@ def test_cloud_init_fences_slurmd_of_a_compute_node_and_leaves_upgrades_to_peopl
         "/etc/systemd/system/slurmd.service.d/ultracluster.conf"
     )
     assert [command for command in debian.stubs_called() if "systemctl" in command] == ["systemctl daemon-reload"]
+
+
+def test_what_pcs_writes_with_its_own_part_stays(debian):
+    debian.stub(WORKING)
+    configuration = "#cloud-config\nwrite_files: [{path: /etc/amazon/pcs/bootstrap_config.json, content: pcs}]\n"
+    part = f"--{BOUNDARY}\nContent-Type: text/cloud-config\n\n{configuration}\n"
+    debian.cloud_init(compute_node_user_data().replace(f"--{BOUNDARY}\n", f"{part}--{BOUNDARY}\n", 1))
+    assert debian.exists("/etc/amazon/pcs/bootstrap_config.json")
+    assert debian.exists("/etc/needrestart/conf.d/slurmd.conf")
 
 
 def test_apt_reads_which_packages_unattended_upgrades_must_leave_alone(debian):

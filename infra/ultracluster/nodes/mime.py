@@ -13,9 +13,9 @@ class Part(NamedTuple):
     text: str
 
 
-def cloud_config(text: str) -> Part:
-    """A part that cloud-init reads as configuration."""
-    return Part('text/cloud-config; charset="us-ascii"', text)
+def boot_hook(text: str) -> Part:
+    """A part that cloud-init runs as a script at every boot, before anything else of user data."""
+    return Part('text/cloud-boothook; charset="us-ascii"', text)
 
 
 def shell_script(text: str) -> Part:

@@ -1,8 +1,9 @@
 """What AWS PCS nodes run at boot: steps, as node lifecycle actions, and user data for what must run before them.
 
 PCS runs the steps in order, after it has configured the node and before slurmd starts, and does with a node on which
-one fails what its group says. A cloud-config part of user data runs before the node registers with PCS, a shell part
-after that and before slurmd starts.
+one fails what its group says. A boot hook of user data runs at every boot before PCS's own parts of it, a shell part
+after the node has registered with PCS and before slurmd starts. There is no cloud-config part: cloud-init merges it
+with that of PCS, and of two lists under one key, such as write_files, keeps the last.
 
 Source: AWS PCS User Guide, "Run custom scripts with node lifecycle actions", "Working with EC2 user data" (2026).
 """
@@ -13,7 +14,7 @@ from ultracluster.catalog import InstanceType, lustre
 from ultracluster.catalog.training import type_environment
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.nodes.lustre import LustreMount, efa_step, module_option_steps
-from ultracluster.nodes.mime import cloud_config, multipart, shell_script
+from ultracluster.nodes.mime import boot_hook, multipart, shell_script
 from ultracluster.nodes.steps import Step, script
 
 SCRATCH = "/scratch"
@@ -69,29 +70,12 @@ def job_settings(settings: Mapping[str, str | int], groups: Iterable[NodeGroup])
 
 def login_node_user_data() -> str:
     """User data of login nodes."""
-    return multipart([cloud_config(before_upgrades())])
+    return multipart([boot_hook(script("limit-upgrades").text)])
 
 
 def compute_node_user_data() -> str:
     """User data of accelerated nodes: slurmd starts only after the last step."""
-    return multipart([cloud_config(before_upgrades()), shell_script(script("fence-slurmd").text)])
-
-
-def before_upgrades() -> str:
-    """cloud-config that prepares for unattended upgrades, which may start as soon as the node boots.
-
-    They must not upgrade the kernel before the step hold-kernel, and Ubuntu's needrestart, which they run, must not
-    restart slurmd: that would kill the node's jobs.
-    """
-    return """#cloud-config
-write_files:
-  - path: /etc/needrestart/conf.d/slurmd.conf
-    content: |
-      $nrconf{override_rc}{qr(^slurmd)} = 0;
-  - path: /etc/apt/apt.conf.d/52hold-kernel
-    content: |
-      Unattended-Upgrade::Package-Blacklist { "linux-"; "lustre-client"; };
-"""
+    return multipart([boot_hook(script("limit-upgrades").text), shell_script(script("fence-slurmd").text)])
 
 
 def mount_steps(mount: LustreMount, hardware: InstanceType | None) -> Sequence[Step]:

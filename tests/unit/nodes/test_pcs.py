@@ -3,7 +3,6 @@
 from email import message_from_string
 
 import pytest
-import yaml
 
 from tests.kubernetes.environments import eks_environment
 from tests.unit.nodes.machine import Machine
@@ -156,17 +155,25 @@ def test_the_kernel_is_held_with_lustre_on_amazon_linux(tmp_path):
 def test_the_parts_are_one_mime_multipart_document():
     document = message_from_string(compute_node_user_data())
     kinds = [part.get_content_type() for part in document.walk()]
-    assert kinds == ["multipart/mixed", "text/cloud-config", "text/x-shellscript"]
+    assert kinds == ["multipart/mixed", "text/cloud-boothook", "text/x-shellscript"]
     assert not document.defects
 
 
 @pytest.mark.parametrize("text", [login_node_user_data(), compute_node_user_data()])
-def test_unattended_upgrades_leave_slurmd_running_and_the_kernel_alone(text):
-    kind, content = parts(text)[0]
-    assert kind == "text/cloud-config"
-    written = {file["path"]: file["content"] for file in yaml.safe_load(content)["write_files"]}
-    assert written["/etc/needrestart/conf.d/slurmd.conf"] == "$nrconf{override_rc}{qr(^slurmd)} = 0;\n"
-    assert '"linux-"; "lustre-client"' in written["/etc/apt/apt.conf.d/52hold-kernel"]
+def test_unattended_upgrades_leave_slurmd_running_and_the_kernel_alone(machine, text):
+    _, content = parts(text)[0]
+    for _ in range(2):
+        assert machine.run(content).returncode == 0
+    assert machine.read("etc/needrestart/conf.d/slurmd.conf") == "$nrconf{override_rc}{qr(^slurmd)} = 0;\n"
+    assert '"linux-"; "lustre-client"' in machine.read("etc/apt/apt.conf.d/52hold-kernel")
+
+
+@pytest.mark.parametrize("text", [login_node_user_data(), compute_node_user_data()])
+def test_no_part_can_replace_one_of_pcs(text):
+    """cloud-init merges cloud-config parts key by key, and the last one wins."""
+    kinds = [kind for kind, _ in parts(text)]
+    assert kinds[0] == "text/cloud-boothook"
+    assert "text/cloud-config" not in kinds
 
 
 def test_slurmd_of_a_compute_node_starts_only_after_the_last_step(machine):
