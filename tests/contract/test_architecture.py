@@ -71,3 +71,22 @@ def test_the_text_of_a_box_ends_above_its_lower_border(picture):
         for shape in shapes:
             bottom = float(shape.get("y")) + float(shape.get("height"))
             assert all(float(text.get("y")) <= bottom - 8 for text in group.iter(f"{SPACE}text"))
+
+
+WIDTHS = {"name": 8.6, "line": 6.7}  # a character of the font size in pixels, on average, in Arial and Helvetica
+
+
+@pytest.mark.parametrize("picture", TEXTS)
+def test_texts_fit_into_their_boxes(picture):
+    checked = 0
+    for group in parsed(picture).iter(f"{SPACE}g"):
+        shape = group.find(f"{SPACE}rect")
+        if "box" not in shape.get("class").split():
+            continue
+        right = float(shape.get("x")) + float(shape.get("width"))
+        bottom = float(shape.get("y")) + float(shape.get("height"))
+        for text in group.iter(f"{SPACE}text"):
+            checked += 1
+            assert float(text.get("x")) + len(text.text) * WIDTHS[text.get("class")] <= right, text.text
+            assert float(text.get("y")) < bottom, text.text
+    assert checked
