@@ -346,7 +346,11 @@ def test_a_group_whose_nodes_fail_to_boot_again_and_again_has_an_alarm():
     groups = stack.template().find_resources("AWS::PCS::ComputeNodeGroup")
     (compute,) = (name for name in groups if "train" in name)
     assert alarm["Dimensions"] == [{"Name": "ComputeNodeGroupId", "Value": {"Fn::GetAtt": [compute, "Id"]}}]
-    assert (alarm["Threshold"], alarm["Period"], alarm["TreatMissingData"]) == (3, 3600, "notBreaching")
+    assert (alarm["Threshold"], alarm["TreatMissingData"]) == (3, "notBreaching")
+    launch_and_boot_seconds = 35 * 60
+    assert (
+        alarm["Period"] // launch_and_boot_seconds >= alarm["Threshold"]
+    )  # even one node that boots for ever raises it
 
 
 def test_without_logs_there_is_no_alarm():

@@ -15,8 +15,11 @@ from ultracluster.constructs.acknowledgements import acknowledge
 NAMESPACE, METRIC, DIMENSION = "Ultracluster/PCS", "BootstrapFailed", "ComputeNodeGroupId"
 """The metric: nodes that PCS terminated because they failed to boot, by node group."""
 
-FAILED_NODES, PERIOD_SECONDS = 3, 3600
-"""Failed nodes within one period that raise the alarm. PCS gives a node about 30 minutes to boot."""
+FAILED_NODES, PERIOD_SECONDS = 3, 7200
+"""Failed nodes within one period that raise the alarm. PCS gives a node about 30 minutes to boot.
+
+So a group of one node, which never finishes, fails three times in two hours, but only twice in one.
+"""
 
 
 def count_failed_boots(scope: Construct, log_group_name: str) -> None:
