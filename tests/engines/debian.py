@@ -14,7 +14,8 @@ mount -t tmpfs tmpfs "$2/root/run"
 mount --bind /dev "$2/root/dev"
 root=$2/root
 shift 2
-exec chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin HOME=/root LANG=C "$@"
+# without exec: as process 1, systemd-analyze writes to the kernel's log in place of stderr
+chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin HOME=/root LANG=C "$@" || exit $?
 """
 
 _CLOUD_CONFIG = """

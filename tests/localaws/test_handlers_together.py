@@ -123,6 +123,12 @@ def resources() -> dict[str, Any]:
         "Key": thing("KMS::Key", KeyPolicy=key_policy, EnableKeyRotation=True),
         "Alias": thing("KMS::Alias", AliasName="alias/train", TargetKeyId=ref("Key")),
         "Logs": thing("Logs::LogGroup", LogGroupName="/train", RetentionInDays=30, KmsKeyId=att("Key", "Arn")),
+        "Errors": thing(
+            "Logs::MetricFilter",
+            LogGroupName=ref("Logs"),
+            FilterPattern="ERROR",
+            MetricTransformations=[{"MetricNamespace": "Train", "MetricName": "Errors", "MetricValue": "1"}],
+        ),
         "LogsPolicy": thing("Logs::ResourcePolicy", PolicyName="train", PolicyDocument='{"Statement": []}'),
         "Flows": thing(
             "EC2::FlowLog",

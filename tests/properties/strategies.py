@@ -151,11 +151,13 @@ def _lustre(draw: st.DrawFn, buckets: list[str]) -> Data:
 @st.composite
 def _storage(draw: st.DrawFn) -> Data:
     keys = draw(st.lists(words, max_size=3, unique=True))
-    bucket = st.one_of(
-        _some({}, {"lifecycle": st.integers(1, 999).map(lambda days: {"noncurrent_days": days})}),
-        st.just({"existing": "my-bucket"}),
-    )
-    storage: Data = {"buckets": {key: draw(bucket) for key in keys}}
+    created = _some({}, {"lifecycle": st.integers(1, 999).map(lambda days: {"noncurrent_days": days})})
+    storage: Data = {
+        "buckets": {
+            key: draw(st.one_of(created, st.just({"existing": f"my-bucket-{number}"})))
+            for number, key in enumerate(keys)
+        }
+    }
     if draw(st.booleans()):
         storage["lustre"] = draw(_lustre(keys))
     return storage
@@ -179,7 +181,9 @@ networks = st.one_of(
     _some(
         {"cidr": st.sampled_from(["10.0.0.0/16", "172.16.0.0/16"])},
         {"nat_gateways": st.integers(0, 2), "private_endpoints": st.booleans(), "flow_logs": st.booleans()},
-    ).map(lambda settings: {"create": settings}),
+    )
+    .filter(lambda settings: settings.get("nat_gateways", 1) or settings.get("private_endpoints", True))
+    .map(lambda settings: {"create": settings}),
     st.just(
         {
             "existing": {

@@ -22,6 +22,7 @@ from tests.synthesis import FILES, synthesise
 from ultracluster.catalog.regions import GRAFANA_REGIONS
 from ultracluster.config.environment import Environment
 from ultracluster.config.loader import validate
+from ultracluster.constructs.kubectl import RETRIES
 from ultracluster.localaws import accounts, local_aws, seeds
 from ultracluster.localaws.services.capacity import seed_reservation
 
@@ -96,6 +97,7 @@ def prepare(environment: Environment, parts: dict[str, dict[str, Any]]) -> None:
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as content:
         content.writestr("index.py", "")
+        content.write(RETRIES / "python" / "patient.py", "python/patient.py")
     for key in set(re.findall(r'"S3Key": "([^"]+)"', json.dumps(parts))):
         client("s3").put_object(Bucket=assets, Key=key, Body=archive.getvalue())
 

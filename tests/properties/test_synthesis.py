@@ -34,8 +34,11 @@ def broken_guards(environment: Environment, templates: dict[str, dict[str, Any]]
     for part, template in templates.items():
         for logical_id, resource in template["Resources"].items():
             place, said = f"{part}/{logical_id}", resource.get("Properties", {})
-            if resource["Type"] in STATEFUL and resource.get("DeletionPolicy") != resource.get("UpdateReplacePolicy"):
-                yield f"{place} has different policies for deletion and replacement"
+            if resource["Type"] in STATEFUL and resource.get("DeletionPolicy") not in (
+                "Retain",
+                "RetainExceptOnCreate",
+            ):
+                yield f"{place} is deleted with its stack"
             if resource["Type"] in STATEFUL and resource.get("UpdateReplacePolicy") != "Retain":
                 yield f"{place} is not retained"
             if any(value in ([], {}) for value in said.values()):
