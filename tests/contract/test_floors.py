@@ -28,7 +28,7 @@ BELOW = {
 
 CDK = {"aws_cdk", "jsii", "constructs", "cdk_nag"}
 WITHOUT_CDK = {"catalog", "config", "nodes", "kubernetes", "localaws", "cli"}
-HEAVY = {"aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint"}
+HEAVY = {"aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint", "grafana_foundation_sdk"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 FOLDERS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.rglob("*.py")))
