@@ -54,7 +54,11 @@ SECTIONS = {
     "Team": "control_plane.teams[]",
     "NodeRepair": "control_plane.node_repair",
     "Observability": "observability",
+    "ExistingMetrics": "observability.metrics",
     "Grafana": "observability.grafana",
+    "Alerts": "observability.alerts",
+    "PagerDuty": "observability.alerts.pagerduty",
+    "Logs": "observability.logs",
 }
 """Models in the order of the file, each with its place."""
 

@@ -27,8 +27,12 @@ if TYPE_CHECKING:
     from ultracluster.config.network import Network as Network
     from ultracluster.config.node_groups import NodeGroup as NodeGroup
     from ultracluster.config.node_groups import Scale as Scale
+    from ultracluster.config.observability import Alerts as Alerts
+    from ultracluster.config.observability import ExistingMetrics as ExistingMetrics
     from ultracluster.config.observability import Grafana as Grafana
+    from ultracluster.config.observability import Logs as Logs
     from ultracluster.config.observability import Observability as Observability
+    from ultracluster.config.observability import PagerDuty as PagerDuty
     from ultracluster.config.pcs import Login as Login
     from ultracluster.config.pcs import Pcs as Pcs
     from ultracluster.config.pcs import PcsControlPlane as PcsControlPlane
@@ -100,7 +104,7 @@ _MODULES = {
     "config.loader": ("RefusedEnvironment", "load", "validate"),
     "config.network": ("CreateNetwork", "ExistingNetwork", "Network"),
     "config.node_groups": ("NodeGroup", "Scale"),
-    "config.observability": ("Grafana", "Observability"),
+    "config.observability": ("Alerts", "ExistingMetrics", "Grafana", "Logs", "Observability", "PagerDuty"),
     "config.pcs": ("Login", "Pcs", "PcsControlPlane", "Queue"),
     "config.problems": ("InvalidSettings", "Problem"),
     "config.purchase": ("ExistingPlacementGroup", "Purchase"),

@@ -18,15 +18,16 @@ from ultracluster.config.settings import Settings
 from ultracluster.errors import UltraclusterError
 
 PUBLIC = [
-    "AcceleratedLaunchTemplate", "Bucket", "BucketAccess", "ClusterNetwork", "ClusterVpc", "CpuLaunchTemplate",
+    "AcceleratedLaunchTemplate", "Alerts", "Bucket", "BucketAccess", "ClusterNetwork", "ClusterVpc", "CpuLaunchTemplate",
     "CpuNodeGroup", "CpuNodes", "CreateNetwork", "DataKey", "DeviceStacks", "Eks", "EksAddon", "EksCluster",
     "EksControlPlane", "EksNodeGroup",
-    "EksNodeRole", "Environment", "ExistingNetwork", "ExistingPlacementGroup", "Finding", "Grafana",
+    "EksNodeRole", "Environment", "ExistingMetrics", "ExistingNetwork",
+    "ExistingPlacementGroup", "Finding", "Grafana",
     "GrafanaWorkspace", "HelmRelease", "InterfaceEndpoints", "InvalidArgument", "InvalidSettings", "JobRefused",
     "Karpenter", "KubectlProvider", "KubernetesCluster", "KubernetesJobEnd", "KubernetesObjects", "Lifecycle",
-    "LogGroup", "Login",
+    "LogGroup", "Login", "Logs",
     "Lustre", "LustreFileSystem", "MetricsWorkspace", "MissingExtra", "Network", "NodeGroup", "NodeLaunchTemplate",
-    "NodeNetwork", "NodeRepair", "NodeRole", "NotEks", "Observability", "Pcs", "PcsCluster", "PcsControlPlane",
+    "NodeNetwork", "NodeRepair", "NodeRole", "NotEks", "Observability", "PagerDuty", "Pcs", "PcsCluster", "PcsControlPlane",
     "PcsNodeGroup", "PcsNodeRole", "PcsQueue", "Problem", "PrometheusWorkspace", "Purchase", "Queue", "Reading",
     "RefusedEnvironment", "RootSquash", "S3Endpoint", "S3Link", "S3Links", "Scale", "SlurmCluster", "Step",
     "Storage", "SystemNodeGroup", "SystemNodes", "Team", "TrainingBucket", "TrainingFileSystem", "UltraclusterError",

@@ -147,5 +147,14 @@ Code = Literal[
     "quota-not-whole-nodes",
     "quota-not-by-group",
     # observability
+    "scrape-interval-on-eks",
+    "series-quota",
+    "metrics-setting-ignored",
+    "alerts-with-existing-metrics",
+    "alerts-without-receiver",
     "grafana-saml-metadata",
+    "grafana-saml-role",
+    "grafana-existing",
+    "grafana-users-ignored",
+    "grafana-without-admin",
 ]

@@ -1,7 +1,7 @@
 """The Kubernetes control plane: an Amazon EKS cluster, its software, and the teams that share the fleet."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from ipaddress import IPv4Network
 from typing import Annotated, Literal, get_args
@@ -23,7 +23,7 @@ from ultracluster.config.fields import (
     from_cdk,
     text,
 )
-from ultracluster.config.problems import Problem, rule
+from ultracluster.config.problems import Problem, repeated, rule
 from ultracluster.config.settings import Settings
 
 DeviceStack = Literal["gpu_operator", "device_plugin", "dra"]
@@ -273,7 +273,7 @@ class EksControlPlane(Settings):
 
     @rule
     def _distinct_networks(self) -> Iterator[Problem]:
-        yield from _repeated("allowed_cidrs", self.allowed_cidrs)
+        yield from repeated("allowed_cidrs", self.allowed_cidrs)
 
 
 class Eks(EksControlPlane):
@@ -392,8 +392,8 @@ class Eks(EksControlPlane):
 
     @rule
     def _distinct_entries(self) -> Iterator[Problem]:
-        yield from _repeated("admins", self.admins)
-        yield from _repeated("jobs", self.jobs)
+        yield from repeated("admins", self.admins)
+        yield from repeated("jobs", self.jobs)
         names = [team.name for team in self.teams]
         for i, name in enumerate(names):
             if name in names[:i]:
@@ -416,10 +416,3 @@ def _not_public(cidr: str) -> Iterator[tuple[str, str]]:
     elif str(network) != cidr:
         address = cidr.split("/")[0]
         yield "is not the first address of its network", f"set {network}, or {address}/32 for one address"
-
-
-def _repeated(key: str, entries: Sequence[str]) -> Iterator[Problem]:
-    for i, entry in enumerate(entries):
-        if entry in entries[:i]:
-            message = f"{entry} is already {key}[{entries.index(entry)}]"
-            yield Problem("duplicate-name", (key, i), message, "remove the duplicate")

@@ -16,7 +16,7 @@ from ultracluster.config.fields import ZONE_DUMMIES, Many, PolicyArn, cdk_value,
 from ultracluster.config.fleet import Fleet
 from ultracluster.config.network import Network, subnet_plan, wide_enough
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.config.observability import Observability
+from ultracluster.config.observability import SCRAPER_INTERVAL_SECONDS, Observability
 from ultracluster.config.pcs import Pcs
 from ultracluster.config.pcs_fleet import pcs_problems
 from ultracluster.config.place import Arn, arn_problems, control_plane_zone_problems, region_problems, service_problems
@@ -147,6 +147,8 @@ class Environment(Settings):
 
     def _arns(self) -> Iterator[Arn]:
         """ARNs in the file, with their paths."""
+        for path, named in self.observability.arns():
+            yield Arn(("observability", *path), named, own_account="role_arn" in path)
         if self.permissions_boundary:
             yield Arn(("permissions_boundary",), self.permissions_boundary, own_account=True)
         for i, group in enumerate(self.node_groups):
@@ -159,6 +161,15 @@ class Environment(Settings):
             for i, team in enumerate(self.control_plane.teams):
                 for j, role in enumerate(team.members):
                     yield Arn((*plane, "teams", i, "members", j), role, own_account=False)
+
+    @rule
+    def _scrape_interval(self) -> Iterator[Problem]:
+        """AMP User Guide, "AWS managed collectors" (2026)."""
+        seconds = self.observability.scrape_interval_seconds
+        if isinstance(self.control_plane, Eks) and seconds < SCRAPER_INTERVAL_SECONDS:
+            message = f"the managed scraper of AMP reads metrics every {SCRAPER_INTERVAL_SECONDS} s or less often"
+            hint = f"set scrape_interval_seconds: {SCRAPER_INTERVAL_SECONDS}, or use a control plane of type pcs"
+            yield Problem("scrape-interval-on-eks", ("observability", "scrape_interval_seconds"), message, hint)
 
     @rule
     def _zone(self) -> Iterator[Problem]:

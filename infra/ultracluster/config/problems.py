@@ -1,6 +1,6 @@
 """Problems of settings, the rules that find them, and the error that reports them in Python."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
@@ -43,6 +43,14 @@ def rule(check: Callable[[SettingsT], Iterable[Problem]]) -> Callable[[SettingsT
     """Marks a method of Settings as a rule: it yields a Problem for each value that it refuses or warns about."""
     check.is_rule = True  # type: ignore[attr-defined]
     return check
+
+
+def repeated(key: str, entries: Sequence[str]) -> Iterator[Problem]:
+    """Problem of each entry of the list `key` that is already in it."""
+    for i, each in enumerate(entries):
+        if each in entries[:i]:
+            message = f"{each} is already {key}[{entries.index(each)}]"
+            yield Problem("duplicate-name", (key, i), message, "remove the duplicate")
 
 
 @dataclass
