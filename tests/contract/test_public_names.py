@@ -18,7 +18,8 @@ from ultracluster.config.settings import Settings
 from ultracluster.errors import UltraclusterError
 
 PUBLIC = [
-    "AcceleratedLaunchTemplate", "Alerts", "Bucket", "BucketAccess", "ClusterNetwork", "ClusterVpc", "CpuLaunchTemplate",
+    "AcceleratedLaunchTemplate", "Alerts", "Bucket", "BucketAccess", "ClusterNetwork", "ClusterVpc",
+    "CpuLaunchTemplate",
     "CpuNodeGroup", "CpuNodes", "CreateNetwork", "DataKey", "DeviceStacks", "Eks", "EksAddon", "EksCluster",
     "EksControlPlane", "EksNodeGroup",
     "EksNodeRole", "Environment", "ExistingMetrics", "ExistingNetwork",
@@ -27,7 +28,8 @@ PUBLIC = [
     "Karpenter", "KubectlProvider", "KubernetesCluster", "KubernetesJobEnd", "KubernetesObjects", "Lifecycle",
     "LogGroup", "Login", "Logs",
     "Lustre", "LustreFileSystem", "MetricsWorkspace", "MissingExtra", "Network", "NodeGroup", "NodeLaunchTemplate",
-    "NodeNetwork", "NodeRepair", "NodeRole", "NotEks", "Observability", "PagerDuty", "Pcs", "PcsCluster", "PcsControlPlane",
+    "NodeNetwork", "NodeRepair", "NodeRole", "NotEks", "Observability", "PagerDuty", "Pcs", "PcsCluster",
+    "PcsControlPlane",
     "PcsNodeGroup", "PcsNodeRole", "PcsQueue", "Problem", "PrometheusWorkspace", "Purchase", "Queue", "Reading",
     "RefusedEnvironment", "RootSquash", "S3Endpoint", "S3Link", "S3Links", "Scale", "SlurmCluster", "Step",
     "Storage", "SystemNodeGroup", "SystemNodes", "Team", "TrainingBucket", "TrainingFileSystem", "UltraclusterError",
