@@ -5,6 +5,7 @@ import pytest
 from tests.engines.debian import WORKING
 from tests.unit.nodes.test_eks import group
 from ultracluster.catalog import catalog, lustre
+from ultracluster.nodes.collectors import collector_steps
 from ultracluster.nodes.lustre import LustreMount, prepare_client_steps
 from ultracluster.nodes.pcs import compute_node_steps, login_node_steps
 from ultracluster.nodes.steps import Step
@@ -18,6 +19,7 @@ NODES = {
     "compute": compute_node_steps(group(), MOUNT),
     "login": login_node_steps(MOUNT),
     "eks": prepare_client_steps(P5EN, efa=True),
+    "collectors": collector_steps(efa=True, lustre=True, seconds=15, mount_path="/fsx", mount_name="abcdefgh"),
 }
 
 

@@ -20,7 +20,7 @@ EFA_CLIENT = lustre.EFA_CLIENT_PACKAGE.rpartition("/")[2]
 """Folder of AWS's EFA client, and the name of its archive without .zip."""
 
 _ABSOLUTE = re.compile(r"(?<![\w./-])/(?=(?:dev|etc|fsx|opt|proc|root|run|scratch|sys|usr/local|usr/sbin|var)\b)")
-_REAL = ("awk", "bash", "cat", "chmod", "grep", "mkdir", "rm", "seq", "test")
+_REAL = ("awk", "bash", "cat", "chmod", "grep", "mkdir", "mv", "rm", "seq", "test")
 """Real commands that scripts may run. bash finds no other command that is not faked."""
 
 _FAKES = {
@@ -98,7 +98,16 @@ class Machine:
             (root / folder).mkdir(parents=True)
         (root / "scratch").rmdir()
         for file in (
-            *("array", "dev/vg.01/lv_ephemeral", "etc/environment", "formatted", "log", "mounts", "proc/modules"),
+            *(
+                "array",
+                "dev/vg.01/lv_ephemeral",
+                "etc/environment",
+                "formatted",
+                "log",
+                "mounts",
+                "proc/modules",
+                "proc/mounts",
+            ),
             *("systemd/active", "systemd/enabled"),
         ):
             (root / file).touch()
