@@ -17,17 +17,18 @@ PACKAGE = SOURCES / "ultracluster"
 BELOW = {
     "catalog": set(),
     "config": {"catalog"},
-    "nodes": {"catalog", "config"},
-    "kubernetes": {"catalog", "config", "nodes"},
-    "constructs": {"catalog", "config", "nodes", "kubernetes"},
+    "telemetry": {"catalog", "config"},
+    "nodes": {"catalog", "config", "telemetry"},
+    "kubernetes": {"catalog", "config", "telemetry", "nodes"},
+    "constructs": {"catalog", "config", "telemetry", "nodes", "kubernetes"},
     "localaws": {"catalog", "config"},
-    "stacks": {"catalog", "config", "nodes", "kubernetes", "constructs"},
-    "cli": {"catalog", "config", "kubernetes", "constructs", "localaws", "stacks"},
+    "stacks": {"catalog", "config", "telemetry", "nodes", "kubernetes", "constructs"},
+    "cli": {"catalog", "config", "telemetry", "kubernetes", "constructs", "localaws", "stacks"},
 }
 """Folders that the modules of each folder may import, beside their own."""
 
 CDK = {"aws_cdk", "jsii", "constructs", "cdk_nag"}
-WITHOUT_CDK = {"catalog", "config", "nodes", "kubernetes", "localaws", "cli"}
+WITHOUT_CDK = {"catalog", "config", "telemetry", "nodes", "kubernetes", "localaws", "cli"}
 HEAVY = {"aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint", "grafana_foundation_sdk"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -151,7 +152,7 @@ def test_importing_the_lower_folders_loads_neither_cdk_nor_boto3():
     modules = [
         ".".join(module.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__")
         for module in MODULES
-        if folder_of(module) in ("catalog", "config", "nodes", "kubernetes")
+        if folder_of(module) in ("catalog", "config", "telemetry", "nodes", "kubernetes")
     ]
     check = "import sys; " + "; ".join(f"import {module}" for module in modules) + "; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout.split()

@@ -1,0 +1,1 @@
+"""What to measure and when to page: metrics, XIDs, rules and dashboards. Pure, no CDK."""

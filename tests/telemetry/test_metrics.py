@@ -1,0 +1,43 @@
+"""The list of metrics is whole and consistent."""
+
+import re
+
+import pytest
+
+from ultracluster.telemetry.metrics import EXPORTER_NAMES, EXPORTERS, METRICS, UnknownMetric, metric, metrics_of
+from ultracluster.telemetry.records import records
+
+NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+
+
+@pytest.mark.parametrize("each", METRICS.values(), ids=lambda each: each.name)
+def test_a_metric_is_whole(each):
+    assert NAME.fullmatch(each.name)
+    assert each.kind in ("gauge", "counter", "histogram")
+    assert each.unit
+    assert each.help
+    assert not each.help.endswith(".")
+    assert each.times >= 1
+    assert len(set(each.labels)) == len(each.labels)
+    assert set(each.only) <= set(each.labels)
+
+
+def test_no_two_exporters_have_the_same_metric():
+    assert sum(len(records(name)["metrics"]) for name in EXPORTER_NAMES) == len(METRICS)
+    assert sum(len(metrics_of(name)) for name in EXPORTER_NAMES) == len(METRICS)
+
+
+def test_each_exporter_names_its_source_and_when_it_was_read():
+    for exporter in EXPORTERS.values():
+        assert exporter.source
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d", exporter.read)
+
+
+def test_an_unknown_metric_names_the_nearest():
+    with pytest.raises(UnknownMetric, match="did you mean DCGM_FI_DEV_GPU_TEMP"):
+        metric("DCGM_FI_DEV_GPU_TEMPERATURE")
+
+
+def test_efa_counters_have_no_total_suffix():
+    """AWS's dashboards query node_amazonefa_rx_bytes; a suffix on one path would hide it from the rules."""
+    assert not [each.name for each in metrics_of("efa") if each.name.endswith("_total")]
