@@ -125,6 +125,17 @@ def test_slurm_settings_of_a_node_group_are_name_and_value():
     assert group["SlurmConfiguration"] == {"SlurmCustomSettings": [weight]}
 
 
+def test_gres_records_and_idle_time_of_a_node_group_reach_it_as_text():
+    stack = Deployed(settings())
+    records = [{"Name": "mps", "Count": 400}, {"AutoDetect": "nvml"}]
+    stack.node_group(PcsNodeRole(stack, "Nodes"), gres_settings=records, idle_seconds=60)
+    (group,) = stack.properties("AWS::PCS::ComputeNodeGroup")
+    assert group["SlurmConfiguration"] == {
+        "GresCustomSettings": [{"Name": "mps", "Count": "400"}, {"AutoDetect": "nvml"}],
+        "ScaleDownIdleTimeInSeconds": 60,
+    }
+
+
 def test_slurm_settings_of_cluster_and_queue_are_name_and_value():
     stack = Deployed(settings(slurm_settings={"MinJobAge": 300}))
     queue = Queue(name="long", node_groups=("train",), slurm_settings={"MaxTime": "7-00"})
@@ -359,7 +370,20 @@ def test_without_logs_there_is_no_alarm():
     assert stack.properties("AWS::CloudWatch::Alarm") == []
 
 
-@pytest.mark.parametrize(("image", "warnings"), [("auto", 0), ("ami-0123456789abcdef0", 1), ("ssm:/images/mine", 1)])
+NEW_IMAGE, OLD_IMAGE = "ami-0c91bfa1d3999dfea", "ami-0c1b2f4317de42125"
+"""AWS's PCS-ready builds of 2026-07-20 and 2026-07-13, before and after PCS agent 1.5.0."""
+
+
+def test_an_image_with_an_agent_that_runs_no_boot_steps_is_refused():
+    stack = Deployed(settings())
+    with pytest.raises(InvalidArgument, match="runs no boot steps"):
+        stack.node_group(PcsNodeRole(stack, "Nodes"), image=OLD_IMAGE, steps=[Step("hold-kernel")])
+    assert stack.properties("AWS::PCS::ComputeNodeGroup") == []
+
+
+@pytest.mark.parametrize(
+    ("image", "warnings"), [("auto", 0), (NEW_IMAGE, 0), ("ami-0123456789abcdef0", 1), ("ssm:/images/mine", 1)]
+)
 def test_a_synth_warns_of_an_image_whose_pcs_agent_is_unknown(image, warnings):
     stack = Deployed(settings())
     stack.node_group(PcsNodeRole(stack, "Nodes"), image=image, steps=[Step("hold-kernel")])

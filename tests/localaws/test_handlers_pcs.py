@@ -15,6 +15,7 @@ from tests.localaws.pcs_parts import Account, make_account, make_template
 from ultracluster.localaws.resources import HandlerError
 from ultracluster.localaws.services import activate
 
+GPUS = {"Name": "gpu", "Type": "h100", "File": "/dev/nvidia[0-7]", "Count": "8"}
 CLUSTER, GROUP, QUEUE = (f"AWS::PCS::{name}" for name in ("Cluster", "ComputeNodeGroup", "Queue"))
 
 
@@ -132,7 +133,7 @@ def test_a_group_and_its_queue_are_created_updated_and_deleted(account: Account,
         SlurmConfiguration={
             "ScaleDownIdleTimeInSeconds": 60,
             "SlurmCustomSettings": settings(Weight="2", Gres="gpu:h100:8"),
-            "GresCustomSettings": [{"Name": "gpu", "Type": "h100", "Count": "8"}],
+            "GresCustomSettings": [GPUS],
         },
         Tags={"a": "1"},
     )
@@ -140,7 +141,7 @@ def test_a_group_and_its_queue_are_created_updated_and_deleted(account: Account,
     named = {"clusterIdentifier": "train", "computeNodeGroupIdentifier": "gpu"}
     found = account.pcs.get_compute_node_group(**named)["computeNodeGroup"]
     assert (made.physical_id, made.attributes["Id"]) == (found["arn"], found["id"])
-    assert found["slurmConfiguration"]["gresCustomSettings"] == [{"Name": "gpu", "Type": "h100", "Count": "8"}]
+    assert found["slurmConfiguration"]["gresCustomSettings"] == [GPUS]
     assert found["nodeLifecycleActions"]["stages"]["nodeReady"][0]["arguments"] == ["/fsx"]
     assert found["customLaunchTemplate"] == {"id": account.template, "version": "1"}
     assert found["spotOptions"] == {"allocationStrategy": "lowest-price"}

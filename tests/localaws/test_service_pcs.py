@@ -22,6 +22,7 @@ from tests.localaws.pcs_parts import (
 from ultracluster.localaws.services import activate, pcs_rules
 from ultracluster.localaws.services.capacity import seed_reservation
 
+GPUS = {"Name": "gpu", "Type": "h100", "File": "/dev/nvidia[0-7]", "Count": "8"}
 RESERVATION = "cr-0123456789abcdef0"
 BLOCK = {"InstanceMarketOptions": {"MarketType": "capacity-block"}, "InstanceType": "p5.48xlarge"}
 TARGET = {"CapacityReservationSpecification": {"CapacityReservationTarget": {"CapacityReservationId": RESERVATION}}}
@@ -360,12 +361,18 @@ def test_ten_groups_and_ten_queues_a_cluster(account: Account, cluster: str) -> 
         ({"slurmConfiguration": {"gresCustomSettings": []}}, "the list is empty"),
         ({"slurmConfiguration": {"slurmCustomSettings": [setting("Prolog", "x")]}}, "Prolog is not a custom setting"),
         ({"slurmConfiguration": {"gresCustomSettings": [{"Nmae": "gpu"}]}}, "Nmae is not a custom setting"),
-        ({"slurmConfiguration": {"gresCustomSettings": [{"Name": "gpu"}, {"Name": "gpu"}]}}, "at most one record"),
+        ({"slurmConfiguration": {"gresCustomSettings": [{"AutoDetect": "nvml"}, GPUS]}}, "at most one record"),
+        ({"slurmConfiguration": {"gresCustomSettings": [{"Type": "h100"}]}}, "needs Name or an active AutoDetect"),
+        ({"slurmConfiguration": {"gresCustomSettings": [{"Name": "gpu"}]}}, "needs File or MultipleFiles"),
+        (
+            {"slurmConfiguration": {"slurmCustomSettings": [setting("Gres", "gpu:8")]}},
+            "Gres gpu:8 has no matching gres record",
+        ),
         (
             {
                 "slurmConfiguration": {
                     "slurmCustomSettings": [setting("Gres", "gpu:8,efa:4")],
-                    "gresCustomSettings": [{"Name": "gpu", "Count": "8"}],
+                    "gresCustomSettings": [GPUS],
                 }
             },
             "Gres efa:4 has no matching gres record",
@@ -374,7 +381,7 @@ def test_ten_groups_and_ten_queues_a_cluster(account: Account, cluster: str) -> 
             {
                 "slurmConfiguration": {
                     "slurmCustomSettings": [setting("Gres", "gpu:h100:8")],
-                    "gresCustomSettings": [{"Name": "gpu", "Type": "h100", "Count": "4"}],
+                    "gresCustomSettings": [{**GPUS, "Type": "h100", "Count": "4"}],
                 }
             },
             "Gres gpu:h100:8 has no matching gres record",

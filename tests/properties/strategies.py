@@ -208,15 +208,13 @@ def _pcs(draw: st.DrawFn, groups: list[Data]) -> Data:
             },
             {
                 "size": st.sampled_from(["auto", *(size for size, most in pcs.SIZES.items() if nodes + login <= most)]),
-                "accounting": st.booleans(),
+                "rest_api": st.booleans(),
                 "slurm_settings": st.just({"SchedulerParameters": "bf_continue", "MinJobAge": 300}),
                 "cgroup_settings": st.just({"ConstrainRAMSpace": "yes"}),
-                "slurmdbd_settings": st.just({"PurgeJobAfter": "12month"}),
                 "idle_seconds": st.sampled_from([1, 600, 1800]),
-                "rest_api": st.booleans(),
             },
         )
-    )
+    ) | draw(st.sampled_from([{}, {"accounting": False}, {"slurmdbd_settings": {"PurgeJobAfter": "12month"}}]))
 
 
 def _role(name: str) -> str:

@@ -25,7 +25,11 @@ CLUSTER_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["cluster"])
 QUEUE_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["queue"])
 NODE_GROUP_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["compute_node_group"])
 NODE_GROUP_SETTINGS_SINCE: dict[str, str] = _PCS["compute_node_group_settings_since"]
-"""First version of Slurm with which PCS takes a parameter of a compute node group."""
+"""First version of Slurm with which PCS takes a parameter or a gres.conf attribute of a compute node group."""
+NODE_GROUP_IDLE_TIME_SINCE: str = _PCS["node_group_idle_time_since"]
+"""First version of Slurm with which PCS takes an idle time of one compute node group."""
+GRES_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["gres"])
+"""Attributes of a record of gres.conf that PCS takes for a compute node group."""
 CGROUP_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["cgroup"])
 SLURMDBD_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["slurmdbd"])
 FORMS: dict[str, Form] = {name: form for form, names in _PCS["forms"].items() for name in names}
@@ -36,8 +40,27 @@ HEALTH_CHECK_TIMEOUT_SECONDS: int = _PCS["health_check_timeout_seconds"]
 """Slurm's limit for a health check program, which PCS does not let change."""
 AGENT_VERSION: str = _PCS["agent_version"]
 """The first version of the PCS agent that runs node lifecycle actions."""
+AGENT_IMAGE_BUILD: date = date.fromisoformat(_PCS["agent_image_build"])
+"""The first build of AWS's PCS-ready image that has this agent."""
+IMAGE_AGENTS: dict[str, str] = _PCS["image_agents"]
+"""Version of the PCS agent in published builds of AWS's PCS-ready image, by AMI id."""
+
+
+def runs_boot_steps(image: str) -> bool | None:
+    """Whether the PCS agent of an image runs node lifecycle actions; None for an image whose agent is not known.
+
+    `auto` is AWS's newest image, which has such an agent since `AGENT_IMAGE_BUILD`.
+    """
+    if image == "auto":
+        return True
+    agent = IMAGE_AGENTS.get(image)
+    return _numbers(agent) >= _numbers(AGENT_VERSION) if agent else None
 
 
 def smallest_size(nodes: int) -> Size | None:
     """The smallest cluster size that manages `nodes` nodes; None if even the largest is too small."""
     return next((size for size, limit in SIZES.items() if nodes <= limit), None)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))

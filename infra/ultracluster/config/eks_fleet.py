@@ -163,6 +163,10 @@ def _slurm_settings(fleet: Fleet) -> Iterator[Problem]:
         for name in group.slurm_settings:
             at: Path = ("node_groups", i, "slurm_settings", name)
             yield Problem("slurm-setting-not-allowed", at, "an EKS cluster has no Slurm", f"remove {name}")
+        for key in ("gres_settings", "idle_seconds"):
+            if getattr(group, key):
+                message = "an EKS cluster has no Slurm"
+                yield Problem("slurm-setting-not-allowed", ("node_groups", i, key), message, f"remove {key}")
 
 
 def _images(fleet: Fleet, settings: Eks) -> Iterator[Problem]:

@@ -10,7 +10,8 @@ from pydantic import Field
 from ultracluster.catalog import InstanceType, Interface, Profile, catalog, interface_layout, ultraservers
 from ultracluster.catalog.instance_types import UnknownInstanceType
 from ultracluster.config.codes import Code
-from ultracluster.config.fields import KIND, MAPPING, NUMBER, TEXT, Image, Name
+from ultracluster.config.fields import KIND, MAPPING, NUMBER, TEXT, Image, Many, Name
+from ultracluster.config.gres import GresRecord, gres_problems
 from ultracluster.config.launch import Launch, Request, decide, launch_problems
 from ultracluster.config.problems import Path, Problem, rule
 from ultracluster.config.purchase import ExistingPlacementGroup, Purchase
@@ -67,6 +68,10 @@ class NodeGroup(Settings):
     """auto: AWS's image for the control plane. Or an AMI id, or an SSM parameter that holds one."""
     slurm_settings: SlurmSettings = Field(default_factory=dict)
     """Parameters of the group's nodes in slurm.conf that PCS allows. On EKS there are none."""
+    gres_settings: Many[GresRecord] = ()
+    """Records of gres.conf for the group's nodes, for MIG, MPS and other devices. On EKS there are none."""
+    idle_seconds: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    """Seconds after which PCS terminates an idle node of this group. Without it, those of control_plane."""
 
     @property
     def hardware(self) -> InstanceType:
@@ -134,6 +139,7 @@ class NodeGroup(Settings):
     @rule
     def _allowed_settings(self) -> Iterator[Problem]:
         yield from setting_problems(self.slurm_settings, "node group")
+        yield from gres_problems(self.gres_settings, self.slurm_settings)
 
     @rule
     def _launchable(self) -> Iterator[Problem]:

@@ -112,6 +112,28 @@ class PcsControlPlane(Settings):
         yield from setting_problems(self.slurmdbd_settings, "slurmdbd.conf")
 
     @rule
+    def _database(self) -> Iterator[Problem]:
+        """Slurmdbd is the daemon of accounting (AWS PCS User Guide, "Configuring custom SlurmDBD settings", 2026)."""
+        if self.slurmdbd_settings and not self.accounting:
+            message = "without accounting there is no slurmdbd, so slurmdbd_settings would be ignored"
+            yield Problem(
+                "slurmdbd-without-accounting",
+                "slurmdbd_settings",
+                message,
+                "remove slurmdbd_settings, or set accounting: true",
+            )
+
+    @rule
+    def _filters(self) -> Iterator[Problem]:
+        """CLI filters run in the commands of Slurm (AWS PCS User Guide, "Slurm REST API", limitations, 2026)."""
+        if self.rest_api and "CliFilterPlugins" in self.slurm_settings:
+            message = (
+                "the REST API does not run CLI filter plugins, so jobs that are submitted through it pass no filter"
+            )
+            hint = "remove CliFilterPlugins, or set rest_api: false"
+            yield Problem("rest-api-without-filters", "rest_api", message, hint, "warning")
+
+    @rule
     def _health_checks(self) -> Iterator[Problem]:
         yield from health_problems(self.slurm_settings)
 

@@ -9,7 +9,7 @@ from ultracluster.config.fleet import Fleet
 from ultracluster.config.mount_paths import mount_path_problems
 from ultracluster.config.node_groups import image_not_pinned, unknown_group
 from ultracluster.config.pcs import Pcs
-from ultracluster.config.problems import Problem
+from ultracluster.config.problems import Path, Problem
 
 
 def pcs_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
@@ -20,6 +20,7 @@ def pcs_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     yield from _ultraserver_queues(fleet, settings)
     yield from _efa_only_on_pcs(fleet)
     yield from _node_settings(fleet, settings)
+    yield from _agents(fleet, settings)
     yield from _pinned_images(fleet)
     yield from _block_starts(fleet)
     yield from mount_path_problems(fleet)
@@ -45,14 +46,32 @@ def _cluster_size(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
 def _node_settings(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     """Parameters of nodes that only newer versions have (AWS PCS User Guide, custom Slurm settings, 2026)."""
     for i, group in enumerate(fleet.node_groups):
-        for name in group.slurm_settings:
-            since = pcs.NODE_GROUP_SETTINGS_SINCE.get(name, "")
-            if settings.slurm_version < since:
-                message = f"PCS takes {name} from Slurm {since} on, not with {settings.slurm_version}"
-                at = ("node_groups", i, "slurm_settings", name)
-                yield Problem(
-                    "slurm-setting-not-allowed", at, message, f'remove {name}, or set slurm_version: "{since}"'
-                )
+        given: list[Path] = [("slurm_settings", name) for name in group.slurm_settings]
+        given += [("gres_settings", j, name) for j, record in enumerate(group.gres_settings) for name in record]
+        since = {at: pcs.NODE_GROUP_SETTINGS_SINCE.get(str(at[-1]), "") for at in given}
+        if group.idle_seconds:
+            since[("idle_seconds",)] = pcs.NODE_GROUP_IDLE_TIME_SINCE
+        for at, version in since.items():
+            if settings.slurm_version < version:
+                name = at[-1]
+                message = f"PCS takes {name} of a node group from Slurm {version} on, not with {settings.slurm_version}"
+                hint = f'remove {name}, or set slurm_version: "{version}"'
+                yield Problem("slurm-setting-not-allowed", ("node_groups", i, *at), message, hint)
+
+
+def _agents(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
+    """An older PCS agent ignores node lifecycle actions, so the node never takes a job.
+
+    Source: AWS PCS User Guide, "AWS PCS agent versions" (2026).
+    """
+    images: list[tuple[Path, str]] = [(("control_plane", "login", "image"), settings.login.image)]
+    images += [(("node_groups", i, "image"), group.image) for i, group in enumerate(fleet.node_groups)]
+    for at, image in images:
+        if pcs.runs_boot_steps(image) is False:
+            message = f"{image} has PCS agent {pcs.IMAGE_AGENTS[image]}, which runs no boot steps; "
+            message += f"{pcs.AGENT_VERSION} and newer do"
+            hint = f"set an image that was built on {pcs.AGENT_IMAGE_BUILD} or later, or set image: auto"
+            yield Problem("pcs-agent-too-old", at, message, hint)
 
 
 def _node_group_limit(fleet: Fleet) -> Iterator[Problem]:

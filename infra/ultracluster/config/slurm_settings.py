@@ -11,7 +11,7 @@ from typing import Literal
 
 from ultracluster.catalog import pcs
 from ultracluster.config.fields import TextOrNumber
-from ultracluster.config.problems import Problem
+from ultracluster.config.problems import Path, Problem
 
 SlurmSettings = Mapping[str, TextOrNumber]
 Owner = Literal["cluster", "queue", "node group", "cgroup.conf", "slurmdbd.conf"]
@@ -56,11 +56,8 @@ def setting_problems(settings: SlurmSettings, owner: Owner) -> Iterator[Problem]
     """Problems of settings of a cluster, queue or node group, or of the file that `owner` names."""
     key = _KEYS.get(owner, "slurm_settings")
     for name, value in settings.items():
-        if owner == "node group" and name == "Gres":
-            message = "Gres needs records of gres.conf, which this file cannot set"
-            yield Problem("slurm-setting-not-allowed", (key, name), message, "remove Gres; PCS finds the GPUs itself")
-            continue
-        yield from _value(key, name, value) if name in _ALLOWED[owner] else _not_allowed(key, name, owner)
+        at = (key, name)
+        yield from value_problems(at, value) if name in _ALLOWED[owner] else _not_allowed(at, name, owner)
 
 
 def health_problems(settings: SlurmSettings) -> Iterator[Problem]:
@@ -82,7 +79,29 @@ def truth(value: str | int | None) -> bool:
     return str(value).lower() in _TRUE
 
 
-def _not_allowed(key: str, name: str, owner: Owner) -> Iterator[Problem]:
+def value_problems(at: Path, value: str | int) -> Iterator[Problem]:
+    """Problems of the value of a parameter, whose name is the end of the path `at`.
+
+    Slurm refuses to start with a value that it cannot read; PCS accepts numbers from its own minimum only.
+    """
+    name = str(at[-1])
+    unprintable = any(unicodedata.category(character)[0] == "C" for character in str(value))
+    if unprintable or "#" in str(value) or not str(value).strip():
+        kind = "is empty" if not str(value).strip() else "contains # or a line break, which end a value in slurm.conf"
+        yield Problem("slurm-setting-value", at, f"{value!r} {kind}", f"correct {name}")
+        return
+    if (form := pcs.FORMS.get(name)) is None:
+        return
+    pattern, words, example = _FORMS[form]
+    if not re.fullmatch(pattern, str(value), re.ASCII | re.IGNORECASE):
+        hint = f"set {name} to {example}" if form == "number" else f"set {name}: {example}"
+        yield Problem("slurm-setting-value", at, f"{value} is not {words}", hint)
+    elif name in pcs.MINIMUM and str(value).isdecimal() and int(value) < pcs.MINIMUM[name]:
+        message = f"{value} is out of range; PCS accepts {pcs.MINIMUM[name]} and more"
+        yield Problem("slurm-setting-value", at, message, f"set {name}: {pcs.MINIMUM[name]}")
+
+
+def _not_allowed(at: Path, name: str, owner: Owner) -> Iterator[Problem]:
     """PCS rejects all other parameters with a generic error."""
     allowed = _ALLOWED[owner]
     near = get_close_matches(name, allowed, n=1, cutoff=0.85)
@@ -90,23 +109,4 @@ def _not_allowed(key: str, name: str, owner: Owner) -> Iterator[Problem]:
     where = f"in {owner}" if owner in _KEYS else f"for a {owner}"
     message = f"PCS does not allow {name} {where}; docs/errors.md lists the {len(allowed)} allowed parameters"
     hint = f"did you mean {near[0]}?" if near else elsewhere
-    yield Problem("slurm-setting-not-allowed", (key, name), message, hint)
-
-
-def _value(key: str, name: str, value: str | int) -> Iterator[Problem]:
-    """Slurm refuses to start with a value that it cannot read; PCS accepts numbers from its own minimum only."""
-    unprintable = any(unicodedata.category(character)[0] == "C" for character in str(value))
-    if unprintable or "#" in str(value) or not str(value).strip():
-        kind = "is empty" if not str(value).strip() else "contains # or a line break, which end a value in slurm.conf"
-        yield Problem("slurm-setting-value", (key, name), f"{value!r} {kind}", f"correct {name}")
-        return
-    if (form := pcs.FORMS.get(name)) is None:
-        return
-    pattern, words, example = _FORMS[form]
-    if not re.fullmatch(pattern, str(value), re.ASCII | re.IGNORECASE):
-        hint = f"set {name} to {example}" if form == "number" else f"set {name}: {example}"
-        yield Problem("slurm-setting-value", (key, name), f"{value} is not {words}", hint)
-    elif name in pcs.MINIMUM and str(value).isdecimal() and int(value) < pcs.MINIMUM[name]:
-        message = f"{value} is out of range; PCS accepts {pcs.MINIMUM[name]} and more"
-        hint = f"set {name}: {pcs.MINIMUM[name]}"
-        yield Problem("slurm-setting-value", (key, name), message, hint)
+    yield Problem("slurm-setting-not-allowed", at, message, hint)

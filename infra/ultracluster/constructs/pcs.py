@@ -14,7 +14,8 @@ from aws_cdk.interfaces.aws_logs import ILogGroupRef
 from aws_cdk.interfaces.aws_pcs import ClusterReference, IClusterRef
 from constructs import Construct
 
-from ultracluster.catalog.pcs import AGENT_VERSION, IMAGE_PARAMETER, SIZES, smallest_size
+from ultracluster.catalog.pcs import AGENT_VERSION, IMAGE_PARAMETER, SIZES, runs_boot_steps, smallest_size
+from ultracluster.config.gres import GresRecord
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import IDLE_SECONDS, Login, PcsControlPlane, Queue
 from ultracluster.config.purchase import PurchaseType
@@ -137,6 +138,8 @@ class SlurmCluster(Construct):
             image=settings.image,
             steps=compute_node_steps(settings, _mount(file_system)),
             slurm_settings=settings.slurm_settings,
+            gres_settings=settings.gres_settings,
+            idle_seconds=settings.idle_seconds,
         )
 
     def add_login_nodes(
@@ -332,11 +335,14 @@ class PcsNodeGroup(Construct):
         steps: Sequence[Step] = (),
         on_failed_step: OnError = "TERMINATE",
         slurm_settings: SlurmSettings | None = None,
+        gres_settings: Sequence[GresRecord] = (),
+        idle_seconds: int | None = None,
     ) -> None:
         super().__init__(scope, id)
         expect(cluster, SlurmCluster, "cluster")
+        if steps and runs_boot_steps(image) is False:
+            raise InvalidArgument(f"image {image} has a PCS agent older than {AGENT_VERSION}, which runs no boot steps")
         scripts = node_scripts(scope) if steps else None
-        parameters = _custom_settings(slurm_settings or {})
         group = pcs.CfnComputeNodeGroup(
             self,
             "Resource",
@@ -352,11 +358,11 @@ class PcsNodeGroup(Construct):
             node_lifecycle_actions=scripts.lifecycle_actions(steps, on_failed_step) if scripts else None,
             purchase_option=PURCHASE_OPTIONS[purchase],
             scaling_configuration={"minInstanceCount": min_count, "maxInstanceCount": max_count},
-            slurm_configuration={"slurmCustomSettings": parameters} if parameters else None,
+            slurm_configuration=_node_configuration(slurm_settings or {}, gres_settings, idle_seconds) or None,
             subnet_ids=[subnet_id(subnet)],
         )
         self._group, self._scripts = group, scripts
-        if steps and image != "auto":
+        if steps and runs_boot_steps(image) is None:
             message = (
                 f"The image of {name} needs PCS agent {AGENT_VERSION} or newer: an older one ignores the boot steps"
             )
@@ -437,6 +443,18 @@ def _cluster_configuration(settings: PcsControlPlane) -> dict[str, Any]:
     if settings.rest_api:
         configuration["slurmRest"] = {"mode": "STANDARD"}
     return configuration
+
+
+def _node_configuration(
+    settings: SlurmSettings, records: Sequence[GresRecord], idle_seconds: int | None
+) -> dict[str, Any]:
+    gres = [{name: str(value) for name, value in record.items()} for record in records]
+    configuration = {
+        "slurmCustomSettings": _custom_settings(settings),
+        "gresCustomSettings": gres,
+        "scaleDownIdleTimeInSeconds": idle_seconds,
+    }
+    return {name: value for name, value in configuration.items() if value}
 
 
 def _custom_settings(settings: SlurmSettings) -> list[dict[str, str]]:

@@ -129,11 +129,12 @@ def check_group_configuration(configuration: Parameters, version: str) -> None:
     for record in records or ():
         for key in record:
             _check_name("gres", "slurmConfiguration.gresCustomSettings", key, version)
-    if sum(record.get("Name") == "gpu" for record in records or ()) > 1:
-        raise invalid("slurmConfiguration.gresCustomSettings", "at most one record may be of Name gpu.")
+        _check_record(record)
+    if sum(record.get("Name") == "gpu" or "AutoDetect" in record for record in records or ()) > 1:
+        raise invalid("slurmConfiguration.gresCustomSettings", "at most one record may be of GPUs.")
     gres = next((setting["parameterValue"] for setting in settings or () if setting["parameterName"] == "Gres"), None)
-    if gres and records:
-        _check_gres(gres, records)
+    if gres:
+        _check_gres(gres, records or [])
 
 
 def check_settings(level: str, field: str, settings: list[dict[str, str]] | None, version: str) -> None:
@@ -235,6 +236,16 @@ def _check_cluster_value(field: str, name: str, value: str, version: str) -> Non
         raise invalid(field, "enable_job_state_cache was removed in Slurm 26.05.")
     if name == "SelectTypeParameters" and any(word.startswith("CR_Socket") for word in words) and version < "25.11":
         raise invalid(field, f"CR_Socket needs Slurm 25.11 or later, not {version}.")
+
+
+def _check_record(record: dict[str, str]) -> None:
+    """A record has a Name or an active AutoDetect, and a GPU record without it has device files."""
+    if record.get("AutoDetect", "off") != "off":
+        return
+    if "Name" not in record:
+        raise invalid("slurmConfiguration.gresCustomSettings", "a record needs Name or an active AutoDetect.")
+    if record["Name"] == "gpu" and not {"File", "MultipleFiles"} & record.keys():
+        raise invalid("slurmConfiguration.gresCustomSettings", "a record of Name gpu needs File or MultipleFiles.")
 
 
 def _check_gres(gres: str, records: list[dict[str, str]]) -> None:

@@ -1,0 +1,126 @@
+"""Rules about gres_settings: records of gres.conf for the nodes of a group, and their match with the setting Gres.
+
+The records say which devices a node has, and `Gres` of slurm_settings how many of them jobs may request.
+
+Source: AWS PCS User Guide, "Configuring custom GRES settings" (2026); gres.conf man page.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ultracluster.catalog import pcs
+from ultracluster.config.fields import TextOrNumber
+from ultracluster.config.problems import Path, Problem
+from ultracluster.config.slurm_settings import SlurmSettings, value_problems
+
+GresRecord = Mapping[str, TextOrNumber]
+
+_GPU = "gpu"
+_SHARED = ("mps", "shard")
+"""Resources that share GPUs, whose counts PCS does not compare."""
+
+_KEY = "gres_settings"
+_UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+
+
+class _Entry(NamedTuple):
+    """One entry of Gres: name[:type][:count]."""
+
+    name: str
+    type: str
+    number: int
+
+
+def gres_problems(records: Sequence[GresRecord], settings: SlurmSettings) -> Iterator[Problem]:
+    """Problems of the records of a node group, and of `Gres` in its slurm_settings with them."""
+    for i, record in enumerate(records):
+        yield from _attributes(i, record)
+        yield from _devices(i, record)
+    gpus = [i for i, record in enumerate(records) if _is_gpu(record)]
+    for i in gpus[1:]:
+        message = f"a second record of GPUs, after gres_settings[{gpus[0]}]; PCS takes one for a node group"
+        yield Problem("slurm-gres", (_KEY, i), message, "merge the records")
+    if (gres := settings.get("Gres")) is not None:
+        for entry in map(_entry, str(gres).split(",")):
+            yield from _declared(entry, records)
+
+
+def _attributes(index: int, record: GresRecord) -> Iterator[Problem]:
+    for name, value in record.items():
+        at: Path = (_KEY, index, name)
+        if name in pcs.GRES_SETTINGS:
+            yield from value_problems(at, value)
+        else:
+            message = f"PCS does not allow {name} in a record of gres.conf; allowed: "
+            message += ", ".join(sorted(pcs.GRES_SETTINGS))
+            yield Problem("slurm-setting-not-allowed", at, message, f"remove {name}")
+
+
+def _devices(index: int, record: GresRecord) -> Iterator[Problem]:
+    """A record names a resource or detects it; GPUs that are not detected have device files."""
+    if _detects(record):
+        return
+    if "Name" not in record:
+        message = "the record neither names a resource nor detects one"
+        yield Problem("slurm-gres", (_KEY, index), message, "set Name, or AutoDetect: nvml")
+    elif record["Name"] == _GPU and not {"File", "MultipleFiles"} & record.keys():
+        message = "a record of GPUs needs their device files, or AutoDetect"
+        yield Problem("slurm-gres", (_KEY, index), message, "set File: /dev/nvidia[0-7]")
+
+
+def _declared(entry: _Entry, records: Sequence[GresRecord]) -> Iterator[Problem]:
+    """PCS refuses an entry of Gres without a record, of another type, or of more devices than the records have."""
+    at = ("slurm_settings", "Gres")
+    named = [record for record in records if record.get("Name", _GPU if _is_gpu(record) else "") == entry.name]
+    if not named:
+        message = f"no record of gres_settings declares {entry.name}, so PCS refuses the node group"
+        yield Problem("slurm-gres", at, message, f"add a record with Name: {entry.name} to gres_settings")
+        return
+    types = {str(record["Type"]) for record in named if "Type" in record}
+    if entry.name == _GPU and entry.type and types and entry.type not in types:
+        message = f"{entry.type} is not the Type of the record of GPUs, which is {', '.join(sorted(types))}"
+        yield Problem("slurm-gres", at, message, "use the same type in both")
+    counts = [_count(record) for record in named]
+    if entry.name not in _SHARED and None not in counts and entry.number > sum(filter(None, counts)):
+        message = f"{entry.number} of {entry.name}, more than the {sum(filter(None, counts))} of gres_settings"
+        yield Problem("slurm-gres", at, message, "use the number of devices that the records have, or fewer")
+
+
+def _entry(text: str) -> _Entry:
+    """Without a count it is one. In brackets, `(S:0)` names sockets."""
+    name, *rest = re.sub(r"\(.*\)$", "", text.strip()).split(":")
+    count = _number(rest[-1]) if rest else None
+    return _Entry(name, rest[0] if rest[: len(rest) - (count is not None)] else "", 1 if count is None else count)
+
+
+def _count(record: GresRecord) -> int | None:
+    """How many devices a record declares; None where Slurm counts them when the node boots."""
+    if _detects(record):
+        return None
+    if "Count" in record:
+        return _number(str(record["Count"]))
+    files = str(record.get("MultipleFiles", record.get("File", "")))
+    return sum(map(_files, re.findall(r"[^,\[]+(?:\[[^\]]*\])?", files))) if files else 1
+
+
+def _files(pattern: str) -> int:
+    """Number of files of a pattern such as /dev/nvidia[0-3,6]."""
+    found = re.search(r"\[(.*)\]", pattern)
+    ranges = found[1].split(",") if found else ["0"]
+    ends = [each.split("-") for each in ranges]
+    numeric = all(end.isdecimal() for pair in ends for end in pair)
+    return sum(int(pair[-1]) - int(pair[0]) + 1 for pair in ends) if numeric else 1
+
+
+def _number(text: str) -> int | None:
+    found = re.fullmatch(r"(\d+)([kmg]?)", text, re.ASCII | re.IGNORECASE)
+    return int(found[1]) * _UNITS[found[2].lower()] if found else None
+
+
+def _is_gpu(record: GresRecord) -> bool:
+    return record.get("Name") == _GPU or "AutoDetect" in record
+
+
+def _detects(record: GresRecord) -> bool:
+    return str(record.get("AutoDetect", "off")).lower() != "off"
