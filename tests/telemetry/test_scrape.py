@@ -1,0 +1,66 @@
+"""Relabelling stores the catalogue's series and nothing else."""
+
+import re
+
+import pytest
+
+from ultracluster.telemetry.metrics import EXPORTER_NAMES, EXPORTERS, metrics_of
+from ultracluster.telemetry.scrape import job_metrics, metric_relabel_configs
+
+JOBS = sorted({each.job for each in EXPORTERS.values() if each.port})
+
+
+def relabelled(job, labels):
+    """Labels of a series after the steps of a job as Prometheus runs them, None if it is dropped."""
+    for step in metric_relabel_configs(job):
+        pattern = re.compile(step["regex"])
+        if step["action"] == "keep" and not pattern.fullmatch(
+            ";".join(labels.get(x, "") for x in step["source_labels"])
+        ):
+            return None
+        if step["action"] == "labeldrop":
+            labels = {name: value for name, value in labels.items() if not pattern.fullmatch(name)}
+    return labels
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_every_series_of_the_job_is_kept(job):
+    for each in job_metrics(job):
+        labels = {label: each.only.get(label, ("any;thing",))[0] for label in each.labels}
+        for name in each.series_names:
+            assert relabelled(job, {"__name__": name, **labels}), name
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_other_series_are_dropped(job):
+    assert relabelled(job, {"__name__": "go_goroutines"}) is None
+
+
+@pytest.mark.parametrize(("mode", "kept"), [("idle", True), ("user", False), ("", False)])
+def test_only_idle_cpu_time_is_stored(mode, kept):
+    series = {"__name__": "node_cpu_seconds_total", "cpu": "0", "mode": mode}
+    assert (relabelled("node", series) is not None) is kept
+
+
+def test_a_label_that_another_metric_restricts_is_free():
+    assert relabelled("node", {"__name__": "node_md_disks", "device": "md0", "state": "spare"})
+
+
+def test_efa_and_lustre_come_with_the_job_of_node_exporter():
+    assert {each.exporter for each in job_metrics("node")} == {"node", "efa", "lustre"}
+
+
+def test_labels_that_differ_between_versions_of_dcgm_exporter_are_dropped():
+    series = {"__name__": "DCGM_FI_DEV_GPU_TEMP", "gpu": "0", "Hostname": "a", "hostname": "a", "device": "nvidia0"}
+    assert set(relabelled("dcgm", series)) == {"__name__", "gpu"}
+
+
+def test_a_job_without_metrics_is_refused():
+    with pytest.raises(ValueError, match="no exporter"):
+        metric_relabel_configs("nodes")
+
+
+def test_jobs_are_those_of_exporters():
+    assert {each.exporter for job in JOBS for each in job_metrics(job)} == {
+        name for name in EXPORTER_NAMES if EXPORTERS[name].port and metrics_of(name)
+    }
