@@ -12,6 +12,7 @@ import boto3
 import pytest
 import yaml
 
+from tests.deployment.leftovers import Found, found, owned
 from tests.synthesis import FILES, ROOT, flags, templates
 from ultracluster.config.loader import check
 from ultracluster.config.source import parse
@@ -78,6 +79,35 @@ def last_resources(name: str) -> dict[str, str]:
     last = {part: list(declarations(template, {}))[-1] for part, template in templates(name).items()}
     assert len(set(last.values())) == len(last)  # a fault on one strikes no other stack
     return last
+
+
+def guarded(name: str) -> Any:
+    """A shipped environment with the name `guarded` and `protect: true`."""
+
+    def change(data: dict[str, Any]) -> None:
+        data["name"], data["protect"] = "guarded", True
+
+    return changed(name, change)
+
+
+def deploy_after_a_failure_of_each_stack(cli: Cli, app: str, name: str) -> Found:
+    """Let the first deployment of each stack fail, then deploy all. Returns what the failures left, beside the stacks.
+
+    Asserts that each run ends at the first stack that fails, and that the last run needs no manual steps.
+    """
+    failed, failing = set[str](), last_resources(name)
+    for logical_id in failing.values():
+        cli.running.inject("quota-exceeded", logical_id)
+    for _ in failing:
+        assert cli("--app", app, *DEPLOY).returncode != 0
+        failed |= {part for part, status in statuses(cli, name).items() if status == "ROLLBACK_COMPLETE"}
+    assert failed == set(failing)
+    assert cli.running.faults() == []
+    deployed = cli("--app", app, *DEPLOY)
+    assert deployed.returncode == 0, deployed.stderr
+    assert statuses(cli, name) == dict.fromkeys(failing, "CREATE_COMPLETE")
+    held = owned(cli.client)
+    return {row for row in found(cli.client) if row[1] not in held}
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ def prepared(name: str) -> Iterator[Environment]:
     """An account that is ready for the stacks of a shipped environment, without any of them."""
     environment = load(FILES[name])
     with local_aws(environment.account or accounts.DEFAULT):
-        _prepare(environment, templates(name))
+        prepare(environment, templates(name))
         yield environment
 
 
@@ -71,17 +71,21 @@ def change(environment: Environment, part: str, template: dict[str, Any]) -> str
 
 def _apply(environment: Environment, part: str, template: dict[str, Any], call: Any) -> str:
     """Calls with the template and with the tags of the stack, as the CDK CLI does; see EnvironmentStack."""
-    name = f"{environment.name}-{part}"
     own = {"ultracluster:environment": environment.name}
     tags = own if part.startswith("compute") else {**environment.tags, **own}
     call(
-        StackName=name,
+        StackName=f"{environment.name}-{part}",
         TemplateBody=json.dumps(template),
         Capabilities=["CAPABILITY_NAMED_IAM"],
         Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
     )
-    (stack,) = client(environment, "cloudformation").describe_stacks(StackName=name)["Stacks"]
-    return str(stack["StackStatus"])
+    return status(environment, part)
+
+
+def status(environment: Environment, part: str) -> str:
+    """The status of one stack of an environment."""
+    stacks = client(environment, "cloudformation").describe_stacks(StackName=f"{environment.name}-{part}")["Stacks"]
+    return str(stacks[0]["StackStatus"])
 
 
 def failures(environment: Environment, part: str) -> dict[str, str]:
@@ -94,7 +98,7 @@ def failures(environment: Environment, part: str) -> dict[str, str]:
     }
 
 
-def _prepare(environment: Environment, parts: Templates) -> None:
+def prepare(environment: Environment, parts: Templates) -> None:
     """Create what the CDK CLI and AWS would have made: reservations, the bootstrap version, assets."""
     for reservation in seeds.reservations(environment):
         seed_reservation(**reservation, account=environment.account or accounts.DEFAULT)
@@ -106,25 +110,22 @@ def _prepare(environment: Environment, parts: Templates) -> None:
 
 
 def _deploy(environment: Environment, parts: Templates) -> None:
-    _prepare(environment, parts)
+    prepare(environment, parts)
     for part in in_order(parts):
         create(environment, part, parts[part])
 
 
 def update(environment: Environment) -> None:
     """Update every stack to a changed environment. Raises AssertionError when one fails."""
-    cloudformation, changed = client(environment, "cloudformation"), synthesise(environment)
-    for part in in_order(changed):
-        name = f"{environment.name}-{part}"
+    parts = synthesise(environment)
+    for part in in_order(parts):
         try:
-            cloudformation.update_stack(
-                StackName=name, TemplateBody=json.dumps(changed[part]), Capabilities=["CAPABILITY_NAMED_IAM"]
-            )
+            change(environment, part, parts[part])
         except ClientError as error:
             if "No updates are to be performed" not in str(error):
                 raise
-        (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
-        assert stack["StackStatus"] in ("CREATE_COMPLETE", "UPDATE_COMPLETE"), stack
+        complete = status(environment, part) in ("CREATE_COMPLETE", "UPDATE_COMPLETE")
+        assert complete, failures(environment, part)
 
 
 def in_order(parts: Iterable[str]) -> list[str]:
@@ -136,10 +137,7 @@ def _publish_assets(environment: Environment, parts: Templates) -> None:
     """Upload an archive for each asset that is code, and the scripts of nodes, where the CDK CLI would upload them."""
     s3, account = client(environment, "s3"), environment.account or accounts.DEFAULT
     bucket = f"cdk-hnb659fds-assets-{account}-{environment.region}"
-    place = {"LocationConstraint": environment.region}
-    if bucket not in {found["Name"] for found in s3.list_buckets()["Buckets"]}:
-        elsewhere = {} if environment.region == "us-east-1" else {"CreateBucketConfiguration": place}
-        s3.create_bucket(Bucket=bucket, **elsewhere)
+    create_bucket(environment, bucket)
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as content:
         content.writestr("index.py", "")
@@ -148,6 +146,14 @@ def _publish_assets(environment: Environment, parts: Templates) -> None:
         s3.put_object(Bucket=bucket, Key=key, Body=archive.getvalue())
     for key in set(re.findall(r"/([0-9a-f]{64}\.sh)", json.dumps(parts))):
         s3.put_object(Bucket=bucket, Key=key, Body=b"")
+
+
+def create_bucket(environment: Environment, name: str) -> None:
+    """Create a bucket in the environment's region, unless it exists."""
+    s3 = client(environment, "s3")
+    if name not in {found["Name"] for found in s3.list_buckets()["Buckets"]}:
+        place = {"CreateBucketConfiguration": {"LocationConstraint": environment.region}}
+        s3.create_bucket(Bucket=name, **({} if environment.region == "us-east-1" else place))
 
 
 def client(environment: Environment, service: str) -> Any:

@@ -2,27 +2,23 @@
 
 import pytest
 
-from tests.deployment.conftest import DEPLOY, assembly, changed, last_resources, statuses
-from tests.deployment.leftovers import found, owned
-from tests.synthesis import ROOT
+from tests.deployment.conftest import assembly, deploy_after_a_failure_of_each_stack, guarded
+from tests.synthesis import FILES, ROOT
+from ultracluster.config.loader import load
 
 UNPROTECT = (
     "aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name NAME-storage"
 )
 
 
-def protected(data):
-    data["name"], data["protect"] = "guarded", True
-
-
 @pytest.fixture(scope="module")
 def dev(tmp_path_factory):
-    return assembly(changed("dev", lambda _: None), tmp_path_factory.mktemp("dev"))
+    return assembly(load(FILES["dev"]), tmp_path_factory.mktemp("dev"))
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory):
-    return assembly(changed("dev", protected), tmp_path_factory.mktemp("guarded"))
+def protected(tmp_path_factory):
+    return assembly(guarded("dev"), tmp_path_factory.mktemp("guarded"))
 
 
 def stack(cli, name):
@@ -31,26 +27,14 @@ def stack(cli, name):
 
 
 def test_every_stack_whose_first_deployment_failed_is_deployed_by_the_next_run(cli, dev):
-    failed = set()
-    failing = last_resources("dev")
-    for logical_id in failing.values():
-        cli.running.inject("quota-exceeded", logical_id)
-    for _ in failing:  # each run ends at the first stack that fails
-        assert cli("--app", dev, *DEPLOY).returncode != 0
-        failed |= {part for part, status in statuses(cli, "dev").items() if status == "ROLLBACK_COMPLETE"}
-    assert failed == set(failing)
-    assert cli.running.faults() == []
-    deployed = cli("--app", dev, *DEPLOY)
-    assert deployed.returncode == 0, deployed.stderr
-    assert statuses(cli, "dev") == dict.fromkeys(failing, "CREATE_COMPLETE")
-    (left,) = [row for row in found(cli.client) if row[1] not in owned(cli.client)]
+    (left,) = deploy_after_a_failure_of_each_stack(cli, dev, "dev")
     assert left[0] == "bucket"
     assert left[1].startswith("dev-storage-accesslogs")
 
 
-def test_a_protected_stack_whose_first_deployment_failed_takes_the_one_command_of_the_docs(cli, guarded):
+def test_a_protected_stack_whose_first_deployment_failed_takes_the_one_command_of_the_docs(cli, protected):
     assert UNPROTECT in (ROOT / "docs/operations.md").read_text()
-    deploy = ("--app", guarded, "deploy", "guarded-storage", "--require-approval", "never")
+    deploy = ("--app", protected, "deploy", "guarded-storage", "--require-approval", "never")
     cli.running.inject("quota-exceeded", "AWS::FSx::FileSystem")
     assert cli(*deploy).returncode != 0
     failed = stack(cli, "guarded-storage")

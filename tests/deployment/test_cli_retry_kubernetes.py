@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.deployment.conftest import DEPLOY, assembly, changed, last_resources, statuses
-from tests.deployment.leftovers import found, owned
+from tests.deployment.conftest import assembly, deploy_after_a_failure_of_each_stack, guarded, statuses
 from tests.synthesis import FILES, ROOT
 from ultracluster.config.loader import load
 from ultracluster.localaws import seeds
@@ -12,44 +11,28 @@ ACCOUNT = "123456789012"
 UNPROTECT = "aws eks update-cluster-config --name CLUSTER --no-deletion-protection"
 
 
-def protected(data):
-    data["name"], data["protect"] = "guarded", True
-
-
 @pytest.fixture(scope="module")
 def staging(cli, tmp_path_factory):
     for reservation in seeds.reservations(load(FILES["staging"])):
         cli.running.seed(reservation, ACCOUNT)
-    return assembly(changed("staging", lambda _: None), tmp_path_factory.mktemp("staging"))
+    return assembly(load(FILES["staging"]), tmp_path_factory.mktemp("staging"))
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory):
-    return assembly(changed("staging", protected), tmp_path_factory.mktemp("guarded"))
+def protected(tmp_path_factory):
+    return assembly(guarded("staging"), tmp_path_factory.mktemp("guarded"))
 
 
 def test_every_stack_whose_first_deployment_failed_is_deployed_by_the_next_run(cli, staging):
-    failed = set()
-    failing = last_resources("staging")
-    for logical_id in failing.values():
-        cli.running.inject("quota-exceeded", logical_id)
-    for _ in failing:  # each run ends at the first stack that fails
-        assert cli("--app", staging, *DEPLOY).returncode != 0
-        failed |= {part for part, status in statuses(cli, "staging").items() if status == "ROLLBACK_COMPLETE"}
-    assert failed == set(failing)
-    assert cli.running.faults() == []
-    deployed = cli("--app", staging, *DEPLOY)
-    assert deployed.returncode == 0, deployed.stderr
-    assert statuses(cli, "staging") == dict.fromkeys(failing, "CREATE_COMPLETE")
-    left = {kind: name for kind, name in found(cli.client) if name not in owned(cli.client)}
+    left = dict(deploy_after_a_failure_of_each_stack(cli, staging, "staging"))
     assert left.keys() == {"bucket", "log group"}
     assert left["bucket"].startswith("staging-storage-accesslogs")
     assert left["log group"].startswith("/aws/eks/staging-")
 
 
-def test_a_protected_cluster_is_unprotected_too_before_the_next_run(cli, guarded):
+def test_a_protected_cluster_is_unprotected_too_before_the_next_run(cli, protected):
     assert UNPROTECT in (ROOT / "docs/operations-kubernetes.md").read_text()
-    deploy = ("--app", guarded, "deploy", "guarded-control-plane", "--require-approval", "never")
+    deploy = ("--app", protected, "deploy", "guarded-control-plane", "--require-approval", "never")
     cli.running.inject("quota-exceeded", "AWS::EKS::Addon")
     assert cli(*deploy).returncode != 0
     assert statuses(cli, "guarded")["control-plane"] == "ROLLBACK_FAILED"

@@ -3,28 +3,22 @@
 A sample is synthesised and deployed here; with ULTRACLUSTER_FUZZ=all, every accepted environment.
 """
 
-import io
 import json
 import os
 import re
-import zipfile
-from collections.abc import Iterator
-from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 
 from tests.bad_files import FOLDER, VALID, reading_time
+from tests.deployment.in_process import client, create, create_bucket, failures, prepare
 from tests.properties.mutator import mutated_files
 from tests.properties.test_config import assert_complete
 from tests.synthesis import FILES, synthesise
 from ultracluster.catalog.regions import GRAFANA_REGIONS
 from ultracluster.config.environment import Environment
 from ultracluster.config.loader import validate
-from ultracluster.constructs.kubectl import RETRIES
-from ultracluster.localaws import accounts, local_aws, seeds
-from ultracluster.localaws.services.capacity import seed_reservation
+from ultracluster.localaws import accounts, local_aws
 
 SEED, COUNT = 8, 3000
 SYNTHESISED = 40
@@ -74,55 +68,31 @@ def test_accepted_environments_synthesise(accepted):
         assert all(template["Resources"] for template in templates.values()), environment
 
 
-def prepare(environment: Environment, parts: dict[str, dict[str, Any]]) -> None:
-    """Makes what an account must have: the CDK's bootstrap, reservations, the boundary, and buckets that exist."""
-
-    def client(service: str) -> Any:
-        return boto3.client(service, region_name=environment.region)
-
-    account = environment.account or accounts.DEFAULT
-    for reservation in seeds.reservations(environment):
-        seed_reservation(**reservation, account=account)
-    seeds.make_reservation_groups(environment, client("resource-groups"))
-    client("ssm").put_parameter(Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String", Overwrite=True)
+def create_named(environment: Environment) -> None:
+    """Create what the file names as existing: the permissions boundary and buckets."""
     if environment.permissions_boundary:
         name = environment.permissions_boundary.rpartition("/")[2]
         document = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
-        client("iam").create_policy(PolicyName=name, PolicyDocument=json.dumps(document))
-    assets = f"cdk-hnb659fds-assets-{account}-{environment.region}"
-    existing = {bucket.existing for bucket in environment.storage.buckets.values() if bucket.existing}
-    place = {"CreateBucketConfiguration": {"LocationConstraint": environment.region}}
-    for bucket in (assets, *sorted(existing)):
-        client("s3").create_bucket(Bucket=bucket, **({} if environment.region == "us-east-1" else place))
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as content:
-        content.writestr("index.py", "")
-        content.write(RETRIES / "python" / "patient.py", "python/patient.py")
-    for key in set(re.findall(r'"S3Key": "([^"]+)"', json.dumps(parts))):
-        client("s3").put_object(Bucket=assets, Key=key, Body=archive.getvalue())
+        client(environment, "iam").create_policy(PolicyName=name, PolicyDocument=json.dumps(document))
+    for bucket in environment.storage.buckets.values():
+        if bucket.existing:
+            create_bucket(environment, bucket.existing)
 
 
-def failures(environment: Environment) -> Iterator[str]:
-    """Deploys an environment. Yields why stacks fail, if any do."""
+def refusals(environment: Environment) -> dict[str, str]:
+    """Deploys an environment up to the first stack that fails. Returns the reasons by logical id."""
     parts = synthesise(environment)
     with local_aws(environment.account or accounts.DEFAULT):
         prepare(environment, parts)
-        cloudformation = boto3.client("cloudformation", region_name=environment.region)
+        create_named(environment)
         for part, template in parts.items():
-            name = f"{environment.name}-{part}"
             try:
-                cloudformation.create_stack(
-                    StackName=name, TemplateBody=json.dumps(template), Capabilities=["CAPABILITY_NAMED_IAM"]
-                )
+                status = create(environment, part, template)
             except ClientError as error:
-                yield f"{name}: {error}"
-                return
-            (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
-            if stack["StackStatus"] != "CREATE_COMPLETE":
-                events = cloudformation.describe_stack_events(StackName=name)["StackEvents"]
-                reasons = [event.get("ResourceStatusReason") for event in events if "FAILED" in event["ResourceStatus"]]
-                yield f"{name}: {reasons}"
-                return
+                return {part: str(error)}
+            if status != "CREATE_COMPLETE":
+                return failures(environment, part) or {part: status}
+    return {}
 
 
 def deployable(environment: Environment) -> bool:
@@ -134,4 +104,4 @@ def deployable(environment: Environment) -> bool:
 
 def test_accepted_environments_deploy(accepted):
     for environment in sample([each for each in accepted if deployable(each)], DEPLOYED):
-        assert list(failures(environment)) == [], environment
+        assert refusals(environment) == {}, environment

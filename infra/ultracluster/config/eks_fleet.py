@@ -9,7 +9,8 @@ from ultracluster.config.eks import DEVICE_STACKS, Eks
 from ultracluster.config.fields import from_cdk
 from ultracluster.config.fleet import Fleet
 from ultracluster.config.mount_paths import mount_path_problems
-from ultracluster.config.node_groups import Scale, image_not_pinned, unknown_group
+from ultracluster.config.network import nodes_without_aws
+from ultracluster.config.node_groups import Scale, image_not_pinned, unknown_group, unused_groups
 from ultracluster.config.problems import Path, Problem
 
 SYSTEM_GROUP, CPU_GROUP, ELASTIC_GROUPS = "system", "cpu", "elastic-"
@@ -59,10 +60,7 @@ def _internet(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
         message = "without NAT gateways the cluster cannot download charts and images"
         hint = "set nat_gateways: 1, or set control_plane.chart_mirror to a registry that holds them"
         yield Problem("charts-without-internet", ("network", "create", "nat_gateways"), message, hint)
-    if create and not create.nat_gateways and not create.private_endpoints:
-        message = "without NAT gateways or VPC endpoints nodes cannot reach AWS APIs, so they never join the cluster"
-        at = ("network", "create", "private_endpoints")
-        yield Problem("nodes-without-aws", at, message, "set private_endpoints: true, or set nat_gateways: 1")
+    yield from nodes_without_aws(fleet.network)
     if create and not create.nat_gateways and settings.karpenter:
         message = "Karpenter creates instance profiles in IAM, which has no VPC endpoint"
         hint = "set karpenter: false, or set network.create.nat_gateways: 1"
@@ -262,11 +260,7 @@ def _team_groups(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
                 message = f"{name} is already node_groups[{team.node_groups.index(name)}]"
                 yield Problem("duplicate-name", at, message, "remove the duplicate")
     used = {name for team in settings.teams for name in team.node_groups}
-    for i, name in enumerate(names):
-        if name not in used:
-            message = f"no team uses {name}, so jobs cannot run on it"
-            hint = f"add {name} to node_groups of a team"
-            yield Problem("node-group-without-team", ("node_groups", i, "name"), message, hint)
+    yield from unused_groups("node-group-without-team", "team", names, used)
 
 
 def _team_quotas(fleet: Fleet, settings: Eks) -> Iterator[Problem]:

@@ -188,3 +188,15 @@ class Network(Settings):
             message += "; set exactly one"
             hint = "remove create or existing" if self.create else "add create: {} for a new VPC"
             yield Problem("network-choice", (), message, hint)
+
+
+def nodes_without_aws(network: Network) -> Iterator[Problem]:
+    """Error of the whole file: nodes register with the control plane when they boot, by calls to AWS APIs.
+
+    Source: AWS PCS User Guide, "Networking requirements"; EKS User Guide, "Deploy private clusters" (2026).
+    """
+    create = network.create
+    if create and not create.nat_gateways and not create.private_endpoints:
+        message = "without NAT gateways or VPC endpoints nodes cannot reach AWS APIs, so they never join the cluster"
+        at = ("network", "create", "private_endpoints")
+        yield Problem("nodes-without-aws", at, message, "set private_endpoints: true, or set nat_gateways: 1")

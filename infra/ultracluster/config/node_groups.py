@@ -1,6 +1,6 @@
 """The accelerated fleet: instance types, counts, purchase, network interfaces and disks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Annotated, Literal, Self
@@ -162,3 +162,11 @@ def unknown_group(code: Code, at: Path, name: str, groups: Sequence[str]) -> Pro
     near = get_close_matches(name, groups, n=1)
     hint = f"did you mean {near[0]}?" if near else "use the name of a node group"
     return Problem(code, at, f"{name} is not a node group; node groups: {', '.join(groups)}", hint)
+
+
+def unused_groups(code: Code, user: str, groups: Sequence[str], used: Collection[str]) -> Iterator[Problem]:
+    """Errors of the whole file for groups that are not `used`: no `user`, a queue or a team, runs jobs on them."""
+    for i, name in enumerate(groups):
+        if name not in used:
+            message = f"no {user} uses {name}, so jobs cannot run on it"
+            yield Problem(code, ("node_groups", i, "name"), message, f"add {name} to node_groups of a {user}")

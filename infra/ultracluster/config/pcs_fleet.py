@@ -7,7 +7,8 @@ from ultracluster.catalog import pcs
 from ultracluster.config.cpu_nodes import login_architecture, unlisted_type
 from ultracluster.config.fleet import Fleet
 from ultracluster.config.mount_paths import mount_path_problems
-from ultracluster.config.node_groups import image_not_pinned, unknown_group
+from ultracluster.config.network import nodes_without_aws
+from ultracluster.config.node_groups import image_not_pinned, unknown_group, unused_groups
 from ultracluster.config.pcs import Pcs
 from ultracluster.config.problems import Path, Problem
 
@@ -27,7 +28,7 @@ def pcs_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     yield from unlisted_type(settings.login.instance_type, ("control_plane", "login", "instance_type"))
     yield from login_architecture(fleet, settings.login.instance_type)
     yield from _spot_role(fleet)
-    yield from _reach_of_aws(fleet)
+    yield from nodes_without_aws(fleet.network)
 
 
 def _cluster_size(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
@@ -96,11 +97,7 @@ def _queues_name_groups(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
             if name not in names:
                 at = ("control_plane", "queues", i, "node_groups", j)
                 yield unknown_group("queue-node-group-unknown", at, name, names)
-    for i, name in enumerate(names):
-        if name not in used:
-            message = f"no queue uses {name}, so jobs cannot run on it"
-            hint = f"add {name} to node_groups of a queue"
-            yield Problem("node-group-without-queue", ("node_groups", i, "name"), message, hint)
+    yield from unused_groups("node-group-without-queue", "queue", names, used)
 
 
 def _ultraserver_queues(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
@@ -159,12 +156,3 @@ def _spot_role(fleet: Fleet) -> Iterator[Problem]:
             hint = "run `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com` once per account"
             yield Problem("spot-service-role", ("node_groups", i, "purchase", "type"), message, hint, "warning")
             return
-
-
-def _reach_of_aws(fleet: Fleet) -> Iterator[Problem]:
-    """Nodes register with PCS when they boot (AWS PCS User Guide, "Networking requirements", 2026)."""
-    create = fleet.network.create
-    if create and not create.nat_gateways and not create.private_endpoints:
-        message = "without NAT gateways or VPC endpoints nodes cannot reach AWS APIs, so they never join the cluster"
-        at = ("network", "create", "private_endpoints")
-        yield Problem("nodes-without-aws", at, message, "set private_endpoints: true, or set nat_gateways: 1")

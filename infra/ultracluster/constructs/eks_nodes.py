@@ -49,7 +49,23 @@ class NodeCluster(Protocol):
         """ARN of the VPC CNI add-on, without which no node becomes ready; None if the app does not manage it."""
 
 
-class EksNodeGroup(Construct):
+class _ManagedNodeGroup(Construct):
+    """Attributes of every managed node group."""
+
+    _group: eks.CfnNodegroup
+
+    @property
+    def nodegroup_arn(self) -> str:
+        """ARN of the node group."""
+        return self._group.attr_arn
+
+    @property
+    def nodegroup_name(self) -> str:
+        """Name of the node group."""
+        return self._group.attr_nodegroup_name
+
+
+class EksNodeGroup(_ManagedNodeGroup):
     """A managed node group of accelerated nodes, tainted so that only pods that request GPUs are scheduled there.
 
     The AMI is AWS's AL2023 with NVIDIA's driver in the given `release`, by default the one that the catalogue pins. The
@@ -104,16 +120,6 @@ class EksNodeGroup(Construct):
         if settings.purchase.starts:
             self._start_at(settings, cluster, name)
 
-    @property
-    def nodegroup_arn(self) -> str:
-        """ARN of the node group."""
-        return self._group.attr_arn
-
-    @property
-    def nodegroup_name(self) -> str:
-        """Name of the node group."""
-        return self._group.attr_nodegroup_name
-
     def _start_at(self, settings: NodeGroup, cluster: NodeCluster, name: str) -> None:
         """Scales the group up when the block starts: before that, EC2 would refuse each launch."""
         role = service_role(
@@ -143,7 +149,7 @@ class EksNodeGroup(Construct):
         start.node.add_dependency(policy)
 
 
-class _CpuNodeGroup(Construct):
+class _CpuNodeGroup(_ManagedNodeGroup):
     """A managed node group without GPUs. `name` is the start of its name, and the label of its nodes.
 
     The AMI is AWS's AL2023 in the given `release`, by default the one that the catalogue pins.
@@ -189,16 +195,6 @@ class _CpuNodeGroup(Construct):
             taints=taints or None,
             update_config={"maxUnavailable": 1},
         )
-
-    @property
-    def nodegroup_arn(self) -> str:
-        """ARN of the node group."""
-        return self._group.attr_arn
-
-    @property
-    def nodegroup_name(self) -> str:
-        """Name of the node group."""
-        return self._group.attr_nodegroup_name
 
 
 class SystemNodeGroup(_CpuNodeGroup):

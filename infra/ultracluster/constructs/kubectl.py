@@ -224,28 +224,20 @@ class HelmRelease(Construct):
         after: Sequence[IDependable] = (),
     ) -> None:
         super().__init__(scope, id)
-        expect(provider, KubectlProvider, "provider")
         if chart not in charts:
             raise UnknownChart(f"the catalogue has no chart {chart}. Pass one of {', '.join(charts)}")
         source = release_source(charts[chart], mirror)
-        self.resource = CfnResource(
-            self,
-            "Resource",
-            type=HELM_RELEASE,
-            properties={
-                "ServiceToken": provider.service_token,
-                "ClusterName": provider.cluster_name,
-                "Release": name or chart,
-                "Chart": source.chart,
-                "Repository": source.repository,
-                "Version": source.version,
-                "Namespace": charts[chart].namespace,
-                "CreateNamespace": True,
-                **({"Wait": True, "Atomic": True, "Timeout": TIMEOUT} if wait else {}),
-                "Values": json.dumps(values, sort_keys=True),
-            },
-        )
-        _deploy_after(self, provider, after)
+        properties = {
+            "Release": name or chart,
+            "Chart": source.chart,
+            "Repository": source.repository,
+            "Version": source.version,
+            "Namespace": charts[chart].namespace,
+            "CreateNamespace": True,
+            **({"Wait": True, "Atomic": True, "Timeout": TIMEOUT} if wait else {}),
+            "Values": json.dumps(values, sort_keys=True),
+        }
+        self.resource = _deploy(self, provider, HELM_RELEASE, properties, after)
 
 
 class KubernetesObjects(Construct):
@@ -268,21 +260,13 @@ class KubernetesObjects(Construct):
         after: Sequence[IDependable] = (),
     ) -> None:
         super().__init__(scope, id)
-        expect(provider, KubectlProvider, "provider")
         expect_list(objects, "objects")
-        self.resource = CfnResource(
-            self,
-            "Resource",
-            type=KUBERNETES_OBJECTS,
-            properties={
-                "ServiceToken": provider.service_token,
-                "ClusterName": provider.cluster_name,
-                "Manifest": json.dumps(list(objects), sort_keys=True),
-                # takes over existing objects: a retained namespace, or objects of an update that was rolled back
-                "Overwrite": True,
-            },
-        )
-        _deploy_after(self, provider, after)
+        properties = {
+            "Manifest": json.dumps(list(objects), sort_keys=True),
+            # takes over existing objects: a retained namespace, or objects of an update that was rolled back
+            "Overwrite": True,
+        }
+        self.resource = _deploy(self, provider, KUBERNETES_OBJECTS, properties, after)
         if retained:
             # even when a creation is rolled back: an object that existed before it was taken over, with what is in it
             retain_always(self.resource)
@@ -306,34 +290,35 @@ class KubernetesJobEnd(Construct):
         after: Sequence[IDependable] = (),
     ) -> None:
         super().__init__(scope, id)
-        expect(provider, KubectlProvider, "provider")
-        self.resource = CfnResource(
-            self,
-            "Resource",
-            type=KUBERNETES_VALUE,
-            properties={
-                "ServiceToken": provider.service_token,
-                "ClusterName": provider.cluster_name,
-                "ObjectType": "job",
-                "ObjectName": job,
-                "ObjectNamespace": namespace,
-                "JsonPath": ".status.succeeded",
-                "TimeoutSeconds": str(seconds),
-            },
-        )
-        _deploy_after(self, provider, after)
+        properties = {
+            "ObjectType": "job",
+            "ObjectName": job,
+            "ObjectNamespace": namespace,
+            "JsonPath": ".status.succeeded",
+            "TimeoutSeconds": str(seconds),
+        }
+        self.resource = _deploy(self, provider, KUBERNETES_VALUE, properties, after)
 
 
-def _deploy_after(
-    deployed: HelmRelease | KubernetesObjects | KubernetesJobEnd,
+def _deploy(
+    construct: Construct,
     provider: KubectlProvider,
+    type: str,
+    properties: Mapping[str, Any],
     after: Sequence[IDependable],
-) -> None:
-    """Adds the dependencies on `after` and, unless one of them waits for it already, on the provider's access entry."""
+) -> CfnResource:
+    """A custom resource of the provider, created after `after`.
+
+    It depends on the provider's access entry too, unless one of `after` waits for that already.
+    """
+    expect(provider, KubectlProvider, "provider")
+    own = {"ServiceToken": provider.service_token, "ClusterName": provider.cluster_name}
+    resource = CfnResource(construct, "Resource", type=type, properties={**own, **properties})
     if not any(other in provider._deployed for other in after):
         after = [*after, provider.access]
-    deployed.resource.node.add_dependency(*after)
-    provider._deployed += [deployed, deployed.resource]
+    resource.node.add_dependency(*after)
+    provider._deployed += [construct, resource]
+    return resource
 
 
 def _vpc(scope: Construct, id: str, vpc: Vpc) -> ec2.IVpc:

@@ -131,8 +131,10 @@ def lower_first(value: Any) -> Any:
     return [lower_first(item) for item in value] if isinstance(value, list) else value
 
 
-def tag_map(tags: Iterable[Mapping[str, str]] | None) -> dict[str, str]:
-    """[{Key, Value}] as {key: value}."""
+def tag_map(tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> dict[str, str]:
+    """A `Tags` property, [{Key, Value}] or {key: value}, as {key: value}."""
+    if isinstance(tags, Mapping):
+        return dict(tags)
     return {tag["Key"]: tag["Value"] for tag in tags or ()}
 
 

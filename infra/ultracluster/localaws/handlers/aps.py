@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ultracluster.localaws.handlers.common import tag_changes, undo_on_failure
+from ultracluster.localaws.handlers.common import retag, undo_on_failure
 from ultracluster.localaws.resources import Context, Handler, Properties, Resource, handler, lower_first, pick, tag_map
 
 _DEFAULT_CONFIGURATION: dict[str, Any] = {
@@ -41,11 +41,7 @@ class Workspace(Handler):
             alias = {"alias": new["Alias"]} if new.get("Alias") else {}
             amp.update_workspace_alias(workspaceId=workspace_id, **alias)
         _configure(amp, workspace_id, old, new)
-        added, removed = tag_changes(old, new)
-        if removed:
-            amp.untag_resource(resourceArn=physical_id, tagKeys=removed)
-        if added:
-            amp.tag_resource(resourceArn=physical_id, tags=added)
+        retag(amp, physical_id, old, new)
         return _describe(amp, workspace_id)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:

@@ -1,10 +1,10 @@
 """AWS::EKS::Cluster and Nodegroup. The API checks references and limits; its errors become status reasons."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from ultracluster.localaws.handlers.common import undo_on_failure
+from ultracluster.localaws.handlers.common import retag, undo_on_failure
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -53,15 +53,6 @@ def wait_until_active(type_name: str, get: Callable[[], dict[str, Any]]) -> dict
     return found
 
 
-def retag(context: Context, arn: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-    """Change the tags of an EKS resource from `old` to `new`."""
-    eks = context.client("eks")
-    if gone := old.keys() - new.keys():
-        eks.untag_resource(resourceArn=arn, tagKeys=sorted(gone))
-    if set_now := {key: value for key, value in new.items() if old.get(key) != value}:
-        eks.tag_resource(resourceArn=arn, tags=set_now)
-
-
 @handler
 class Cluster(Handler):
     """A cluster. Ref gives its name."""
@@ -99,7 +90,7 @@ class Cluster(Handler):
             self._resource(context, physical_id)
             eks.update_cluster_config(name=physical_id, **update)
         made = self._resource(context, physical_id)
-        retag(context, made.attributes["Arn"], tag_map(old.get("Tags")), tag_map(new.get("Tags")))
+        retag(context.client("eks"), made.attributes["Arn"], old, new)
         return made
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
@@ -163,7 +154,7 @@ class Nodegroup(Handler):
         if any(before.get(name) != value for name, value in images.items()):
             eks.update_nodegroup_version(**place, **images, force=new.get("ForceUpdateEnabled", False))
         made = self._resource(context, physical_id)
-        retag(context, made.attributes["Arn"], old.get("Tags") or {}, new.get("Tags") or {})
+        retag(context.client("eks"), made.attributes["Arn"], old, new)
         return made
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ultracluster.localaws.handlers.common import undo_on_failure
-from ultracluster.localaws.handlers.eks import retag, wait_until_active
+from ultracluster.localaws.handlers.common import retag, undo_on_failure
+from ultracluster.localaws.handlers.eks import wait_until_active
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -47,7 +47,7 @@ class Addon(Handler):
             parameters.setdefault("configurationValues", "{}")
         context.client("eks").update_addon(**parameters)
         made = self._resource(context, new)
-        retag(context, made.attributes["Arn"], tag_map(old.get("Tags")), tag_map(new.get("Tags")))
+        retag(context.client("eks"), made.attributes["Arn"], old, new)
         return made
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
@@ -92,7 +92,7 @@ class AccessEntry(Handler):
             eks.update_access_entry(**place, kubernetesGroups=new.get("KubernetesGroups", []), **user)
         self._set_policies(context, old, new)
         made = self._resource(context, new)
-        retag(context, made.attributes["AccessEntryArn"], tag_map(old.get("Tags")), tag_map(new.get("Tags")))
+        retag(context.client("eks"), made.attributes["AccessEntryArn"], old, new)
         return made
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
@@ -139,7 +139,7 @@ class PodIdentityAssociation(Handler):
         number = _association(physical_id)
         answer = context.client("eks").update_pod_identity_association(associationId=number, **{**gone, **parameters})
         made = self._resource(answer)
-        retag(context, physical_id, tag_map(old.get("Tags")), tag_map(new.get("Tags")))
+        retag(context.client("eks"), physical_id, old, new)
         return made
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
@@ -175,7 +175,7 @@ class Capability(Handler):
             raise HandlerError(f"{self.type} {physical_id} must keep its Configuration")
         context.client("eks").update_capability(**_api_parameters(new, {"Tags", "Type"}))
         made = self._resource(context, new)
-        retag(context, physical_id, tag_map(old.get("Tags")), tag_map(new.get("Tags")))
+        retag(context.client("eks"), physical_id, old, new)
         return made
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from ultracluster.localaws.handlers.common import tag_changes, undo_on_failure
+from ultracluster.localaws.handlers.common import retag, undo_on_failure
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -82,7 +82,7 @@ class Workspace(Handler):
             grafana.update_workspace_configuration(
                 workspaceId=physical_id, configuration=_configuration(new), **version
             )
-        _retag(context, physical_id, old, new)
+        retag(context.client("grafana"), context.arn("grafana", f"/workspaces/{physical_id}"), old, new)
         return _describe(grafana, physical_id)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
@@ -125,12 +125,3 @@ def _describe(grafana: Any, workspace_id: str) -> Resource:
         "ModificationTimestamp": found["modified"].isoformat(),
     }
     return Resource(workspace_id, attributes)
-
-
-def _retag(context: Context, workspace_id: str, old: Properties, new: Properties) -> None:
-    added, removed = tag_changes(old, new)
-    grafana, arn = context.client("grafana"), context.arn("grafana", f"/workspaces/{workspace_id}")
-    if removed:
-        grafana.untag_resource(resourceArn=arn, tagKeys=removed)
-    if added:
-        grafana.tag_resource(resourceArn=arn, tags=added)

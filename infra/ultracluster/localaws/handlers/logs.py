@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ultracluster.localaws.handlers.common import json_text, tag_changes, undo_on_failure
+from ultracluster.localaws.handlers.common import json_text, retag, undo_on_failure
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -26,14 +26,6 @@ def require_log_group(context: Context, name: str) -> dict[str, Any]:
     found = [group for group in groups if group["logGroupName"] == name]
     group: dict[str, Any] = require(lambda: found, f"log group {name} does not exist")[0]
     return group
-
-
-def _retag(context: Context, arn: str, old: Properties, new: Properties) -> None:
-    added, removed = tag_changes(old, new)
-    if removed:
-        context.client("logs").untag_resource(resourceArn=arn, tagKeys=removed)
-    if added:
-        context.client("logs").tag_resource(resourceArn=arn, tags=added)
 
 
 def _tags(properties: Properties) -> dict[str, dict[str, str]]:
@@ -76,7 +68,7 @@ class LogGroup(Handler):
         if "DeletionProtectionEnabled" in changed(old, new):
             protected = new.get("DeletionProtectionEnabled", False)
             logs.put_log_group_deletion_protection(logGroupIdentifier=physical_id, deletionProtectionEnabled=protected)
-        _retag(context, require_log_group(context, physical_id)["logGroupArn"], old, new)
+        retag(context.client("logs"), require_log_group(context, physical_id)["logGroupArn"], old, new)
         return self._resource(context, physical_id)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
@@ -132,7 +124,7 @@ class DeliveryEnd(Handler):
         if fixed := changed(old, new) - {"Tags"}:
             raise NotUpdatable(self.type, fixed)
         made = self.describe(context, physical_id)
-        _retag(context, made.attributes["Arn"], old, new)
+        retag(context.client("logs"), made.attributes["Arn"], old, new)
         return made
 
     def describe(self, context: Context, name: str) -> Resource:
@@ -233,7 +225,7 @@ class Delivery(Handler):
         if asked:
             logs.update_delivery_configuration(id=physical_id, **asked)
         made = self._resource(logs.get_delivery(id=physical_id)["delivery"])
-        _retag(context, made.attributes["Arn"], old, new)
+        retag(context.client("logs"), made.attributes["Arn"], old, new)
         return made
 
     def _format(self, properties: Properties) -> dict[str, Any]:

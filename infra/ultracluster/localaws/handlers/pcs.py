@@ -3,7 +3,7 @@
 import time
 from typing import Any, ClassVar
 
-from ultracluster.localaws.handlers.common import undo_on_failure
+from ultracluster.localaws.handlers.common import retag, undo_on_failure
 from ultracluster.localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, lower_first
 
 _LISTS = ("SlurmCustomSettings", "SlurmdbdCustomSettings", "CgroupCustomSettings", "GresCustomSettings")
@@ -42,7 +42,7 @@ class _PcsHandler(Handler):
         parameters = self._changes(old, new)
         if parameters:
             getattr(context.client("pcs"), f"update_{self.kind}")(**self._identifiers(physical_id), **parameters)
-        _retag(context, physical_id, old.get("Tags") or {}, new.get("Tags") or {})
+        retag(context.client("pcs"), physical_id, old, new)
         return self._wait_until_active(context, physical_id)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
@@ -202,11 +202,3 @@ def _configuration_change(old: Properties, new: Properties, defaults: Properties
         full[name] = {**defaults.get(name, {}), **value} if isinstance(value, dict) else value
     changed = {name: value for name, value in full.items() if before.get(name) != value}
     return _lower_first_letters(changed)
-
-
-def _retag(context: Context, arn: str, old: dict[str, str], new: dict[str, str]) -> None:
-    pcs = context.client("pcs")
-    if gone := old.keys() - new.keys():
-        pcs.untag_resource(resourceArn=arn, tagKeys=sorted(gone))
-    if set_now := {key: value for key, value in new.items() if old.get(key) != value}:
-        pcs.tag_resource(resourceArn=arn, tags=set_now)
