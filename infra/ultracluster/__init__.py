@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from ultracluster.constructs.bucket_access import BucketAccess as BucketAccess
     from ultracluster.constructs.buckets import TrainingBucket as TrainingBucket
     from ultracluster.constructs.eks import EksAddon as EksAddon
-    from ultracluster.constructs.eks import EksCluster as EksCluster
     from ultracluster.constructs.eks import KubernetesCluster as KubernetesCluster
     from ultracluster.constructs.eks import UnknownAddon as UnknownAddon
+    from ultracluster.constructs.eks_cluster import EksCluster as EksCluster
     from ultracluster.constructs.eks_nodes import CpuNodeGroup as CpuNodeGroup
     from ultracluster.constructs.eks_nodes import EksNodeGroup as EksNodeGroup
     from ultracluster.constructs.eks_nodes import SystemNodeGroup as SystemNodeGroup
@@ -114,7 +114,8 @@ _MODULES = {
     "nodes.steps": ("Step",),
     "constructs.bucket_access": ("BucketAccess",),
     "constructs.buckets": ("TrainingBucket",),
-    "constructs.eks": ("EksAddon", "EksCluster", "KubernetesCluster", "UnknownAddon"),
+    "constructs.eks": ("EksAddon", "KubernetesCluster", "UnknownAddon"),
+    "constructs.eks_cluster": ("EksCluster",),
     "constructs.eks_nodes": ("CpuNodeGroup", "EksNodeGroup", "SystemNodeGroup"),
     "constructs.eks_roles": ("EksNodeRole",),
     "constructs.endpoints": ("InterfaceEndpoints", "S3Endpoint"),

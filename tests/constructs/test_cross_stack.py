@@ -19,7 +19,7 @@ from ultracluster.config.observability import Observability
 from ultracluster.config.storage import Bucket, Lustre
 from ultracluster.constructs.bucket_access import BucketAccess
 from ultracluster.constructs.buckets import TrainingBucket
-from ultracluster.constructs.eks import EksCluster
+from ultracluster.constructs.eks_cluster import EksCluster
 from ultracluster.constructs.eks_roles import EksNodeRole
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.log_groups import log_group

@@ -13,7 +13,8 @@ from aws_cdk.assertions import Template
 from ultracluster.catalog.eks import NEXT_UNTESTED
 from ultracluster.catalog.software import addons
 from ultracluster.config.eks import EksControlPlane
-from ultracluster.constructs.eks import EksAddon, EksCluster, UnknownAddon, service_network
+from ultracluster.constructs.eks import EksAddon, UnknownAddon
+from ultracluster.constructs.eks_cluster import EksCluster, service_network
 from ultracluster.constructs.eks_roles import EksNodeRole
 from ultracluster.constructs.references import WrongReference
 from ultracluster.constructs.roles import PODS, service_role

@@ -13,7 +13,7 @@ from aws_cdk.assertions import Template
 from tests.constructs.nag import open_findings
 from tests.constructs.test_eks import imported, settings
 from tests.synthesis import flags
-from ultracluster.constructs.eks import EksCluster
+from ultracluster.constructs.eks_cluster import EksCluster
 from ultracluster.constructs.karpenter import EVENTS, Karpenter
 from ultracluster.constructs.roles import managed_policy
 from ultracluster.kubernetes.deployed import DeployedResources, KarpenterResources

@@ -5,7 +5,7 @@ from constructs import Construct
 
 from ultracluster.config.eks import Eks
 from ultracluster.config.environment import Environment
-from ultracluster.constructs.eks import EksCluster
+from ultracluster.constructs.eks_cluster import EksCluster
 from ultracluster.constructs.eks_roles import EksNodeRole
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.log_groups import LogGroup
