@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ultracluster.catalog.instance_types import UnknownInstanceType as UnknownInstanceType
-    from ultracluster.config.eks import CpuNodes as CpuNodes
     from ultracluster.config.eks import DeviceStacks as DeviceStacks
     from ultracluster.config.eks import Eks as Eks
     from ultracluster.config.eks import EksControlPlane as EksControlPlane
-    from ultracluster.config.eks import NodeRepair as NodeRepair
-    from ultracluster.config.eks import SystemNodes as SystemNodes
     from ultracluster.config.eks import Team as Team
+    from ultracluster.config.eks_nodes import CpuNodes as CpuNodes
+    from ultracluster.config.eks_nodes import NodeRepair as NodeRepair
+    from ultracluster.config.eks_nodes import SystemNodes as SystemNodes
     from ultracluster.config.environment import Environment as Environment
     from ultracluster.config.findings import Finding as Finding
     from ultracluster.config.findings import Reading as Reading
@@ -78,10 +78,10 @@ if TYPE_CHECKING:
     from ultracluster.constructs.network import ClusterNetwork as ClusterNetwork
     from ultracluster.constructs.network import NodeNetwork as NodeNetwork
     from ultracluster.constructs.node_role import NodeRole as NodeRole
-    from ultracluster.constructs.pcs import PcsCluster as PcsCluster
     from ultracluster.constructs.pcs import PcsNodeGroup as PcsNodeGroup
     from ultracluster.constructs.pcs import PcsQueue as PcsQueue
     from ultracluster.constructs.pcs import SlurmCluster as SlurmCluster
+    from ultracluster.constructs.pcs_cluster import PcsCluster as PcsCluster
     from ultracluster.constructs.pcs_role import PcsNodeRole as PcsNodeRole
     from ultracluster.constructs.references import WrongReference as WrongReference
     from ultracluster.constructs.root_squash import RootSquash as RootSquash
@@ -98,7 +98,8 @@ if TYPE_CHECKING:
 _MODULES = {
     "errors": ("InvalidArgument", "MissingExtra", "UltraclusterError"),
     "catalog.instance_types": ("UnknownInstanceType",),
-    "config.eks": ("CpuNodes", "DeviceStacks", "Eks", "EksControlPlane", "NodeRepair", "SystemNodes", "Team"),
+    "config.eks": ("DeviceStacks", "Eks", "EksControlPlane", "Team"),
+    "config.eks_nodes": ("CpuNodes", "NodeRepair", "SystemNodes"),
     "config.environment": ("Environment",),
     "config.findings": ("Finding", "Reading"),
     "config.loader": ("RefusedEnvironment", "load", "validate"),
@@ -130,7 +131,8 @@ _MODULES = {
     "constructs.metrics": ("MetricsWorkspace", "PrometheusWorkspace"),
     "constructs.network": ("ClusterNetwork", "NodeNetwork"),
     "constructs.node_role": ("NodeRole",),
-    "constructs.pcs": ("PcsCluster", "PcsNodeGroup", "PcsQueue", "SlurmCluster"),
+    "constructs.pcs": ("PcsNodeGroup", "PcsQueue", "SlurmCluster"),
+    "constructs.pcs_cluster": ("PcsCluster",),
     "constructs.pcs_role": ("PcsNodeRole",),
     "constructs.references": ("WrongReference",),
     "constructs.root_squash": ("RootSquash",),

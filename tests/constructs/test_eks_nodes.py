@@ -10,7 +10,7 @@ from aws_cdk.assertions import Match, Template
 from tests.constructs.test_eks import Deployed, imported
 from ultracluster.catalog import catalog
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, REPAIRS
-from ultracluster.config.eks import CpuNodes, NodeRepair, SystemNodes
+from ultracluster.config.eks_nodes import CpuNodes, NodeRepair, SystemNodes
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.constructs.eks_nodes import repair_configuration, scaling
 from ultracluster.constructs.eks_roles import EksNodeRole

@@ -12,7 +12,8 @@ from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Login, PcsControlPlane, Queue
 from ultracluster.config.purchase import PurchaseType
 from ultracluster.constructs.launch_templates import CpuLaunchTemplate
-from ultracluster.constructs.pcs import PcsCluster, PcsNodeGroup
+from ultracluster.constructs.pcs import PcsNodeGroup
+from ultracluster.constructs.pcs_cluster import PcsCluster
 from ultracluster.constructs.pcs_role import PcsNodeRole
 from ultracluster.errors import InvalidArgument
 from ultracluster.nodes.pcs import PCS_SCRIPTS

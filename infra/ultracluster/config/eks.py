@@ -1,6 +1,5 @@
 """The Kubernetes control plane: an Amazon EKS cluster, its software, and the teams that share the fleet."""
 
-import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from ipaddress import IPv4Network
@@ -10,12 +9,12 @@ from pydantic import Field
 
 from ultracluster.catalog import eks, software
 from ultracluster.config import clock
+from ultracluster.config.eks_nodes import CpuNodes, NodeRepair, SystemNodes
 from ultracluster.config.fields import (
     KIND,
     MAPPING,
     NUMBER,
     TEXT,
-    CpuType,
     Many,
     PublicCidr,
     RoleArn,
@@ -52,9 +51,6 @@ RESERVED_NAMES = frozenset(
 Names that start with `kube-` or end with `-system` are reserved too.
 """
 
-ACCELERATED = re.compile(r"(p|gr?|inf|trn|dl|vt|f)\d")
-"""Start of the names of instance families with GPUs or other accelerators (EC2 User Guide, instance naming)."""
-
 MIRROR = (
     r"^oci://[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*(:\d{1,5})?"
     r"(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$"
@@ -68,47 +64,6 @@ WIDEST = 8
 
 NOTICE = timedelta(days=90)
 """How long before the end of extended support the warning starts."""
-
-
-class SystemNodes(Settings):
-    """CPU nodes for DNS, operators, schedulers and storage controllers."""
-
-    instance_type: CpuType = "m7i.2xlarge"
-    """Instance type, without accelerators."""
-    count: Annotated[int, Field(ge=2)] = 2
-    """Number of system nodes, spread over the control-plane subnets."""
-
-    @rule
-    def _without_gpus(self) -> Iterator[Problem]:
-        yield from _accelerated(self.instance_type, "system nodes", "m7i.2xlarge")
-
-
-class CpuNodes(Settings):
-    """CPU nodes for pods of teams that need no GPU: launchers of MPI jobs, Ray heads, data preparation.
-
-    They are in the subnet of the accelerated nodes, next to the file system. Kueue divides their CPUs and memory
-    equally among the teams.
-    """
-
-    instance_type: CpuType = "m7i.4xlarge"
-    """Instance type, without accelerators."""
-    count: Annotated[int, Field(ge=0)] = 2
-    """Number of CPU nodes; 0 for none."""
-
-    @rule
-    def _without_gpus(self) -> Iterator[Problem]:
-        yield from _accelerated(self.instance_type, "CPU nodes", "m7i.4xlarge")
-
-    @property
-    def room(self) -> int:
-        """Nodes at most: an update launches one more before it drains an old one."""
-        return self.count + 1 if self.count else 0
-
-
-def _accelerated(instance_type: str, nodes: str, instead: str) -> Iterator[Problem]:
-    if ACCELERATED.match(instance_type):
-        message = f"{instance_type} has accelerators, which {nodes} do not use"
-        yield Problem("system-nodes-accelerated", "instance_type", message, f"set instance_type: {instead}")
 
 
 class DeviceStacks(Settings):
@@ -191,15 +146,6 @@ class Team(Settings):
         if self.name in RESERVED_NAMES or self.name.startswith("kube-") or self.name.endswith("-system"):
             message = f"{self.name} is reserved: Kubernetes or the cluster's software uses the name"
             yield Problem("team-name-reserved", "name", message, f"set name: team-{self.name.removesuffix('-system')}")
-
-
-class NodeRepair(Settings):
-    """EKS node auto repair: rebooting or replacing nodes with failed hardware."""
-
-    enabled: bool = True
-    """Whether EKS repairs unhealthy nodes."""
-    max_unhealthy_percent: Annotated[int, Field(ge=1, le=100)] = 20
-    """Percentage of unhealthy nodes in a group above which EKS stops repairs, as the cause lies elsewhere."""
 
 
 class EksControlPlane(Settings):

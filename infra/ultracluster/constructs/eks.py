@@ -15,7 +15,7 @@ from constructs import Construct
 
 from ultracluster.catalog.eks import access_policy
 from ultracluster.catalog.software import addons
-from ultracluster.config.eks import CpuNodes, NodeRepair, SystemNodes
+from ultracluster.config.eks_nodes import CpuNodes, NodeRepair, SystemNodes
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.storage import Lustre
 from ultracluster.constructs.cloudwatch import service_metric

@@ -10,7 +10,7 @@ from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, REPAIRS, image_type
-from ultracluster.config.eks import CpuNodes, NodeRepair, SystemNodes
+from ultracluster.config.eks_nodes import CpuNodes, NodeRepair, SystemNodes
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.purchase import PurchaseType
 from ultracluster.constructs.launch_templates import NodeLaunchTemplate, cpu_architecture, group_name

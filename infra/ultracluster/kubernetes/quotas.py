@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 from ultracluster.catalog.ec2_sizes import ec2_size
-from ultracluster.config.eks import CpuNodes, Priority
+from ultracluster.config.eks import Priority
+from ultracluster.config.eks_nodes import CpuNodes
 from ultracluster.config.node_groups import NodeGroup
 
 PRIORITIES: dict[Priority, int] = {"high": 75, "normal": 50, "low": 25}

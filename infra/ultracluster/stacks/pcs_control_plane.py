@@ -7,7 +7,7 @@ from ultracluster.config.pcs import Pcs
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.log_groups import log_group
 from ultracluster.constructs.network import ClusterNetwork
-from ultracluster.constructs.pcs import PcsCluster
+from ultracluster.constructs.pcs_cluster import PcsCluster
 from ultracluster.constructs.pcs_role import PcsNodeRole
 from ultracluster.nodes.pcs import job_settings
 from ultracluster.stacks.base import EnvironmentStack

@@ -7,7 +7,8 @@ import pytest
 
 from tests.bad_files import FOLDER, reading_time
 from ultracluster.catalog import catalog, eks
-from ultracluster.config.eks import ACCELERATED, RESERVED_NAMES
+from ultracluster.config.eks import RESERVED_NAMES
+from ultracluster.config.eks_nodes import ACCELERATED
 from ultracluster.config.fields import text
 from ultracluster.config.loader import check
 from ultracluster.config.source import parse
