@@ -35,13 +35,15 @@ def test_the_cluster_has_the_settings_of_the_file(deployed):
     assert found["accessConfig"]["authenticationMode"] == "API"
 
 
-def test_only_admins_members_and_the_kubectl_provider_have_access_entries(deployed):
+def test_only_admins_members_the_kubectl_provider_and_the_scraper_have_access_entries(deployed):
     eks, name = client(deployed, "eks"), cluster(deployed)["name"]
     entries = set(eks.list_access_entries(clusterName=name)["accessEntries"])
     named = {*deployed.control_plane.admins, *(role for team in deployed.control_plane.teams for role in team.members)}
     assert named <= entries
+    (scraper,) = client(deployed, "amp").list_scrapers()["scrapers"]
+    assert scraper["roleArn"] in entries
     # besides: the kubectl provider's role, the nodes' role, and the role of Karpenter's nodes
-    assert len(entries - named) == 2 + deployed.control_plane.karpenter
+    assert len(entries - named - {scraper["roleArn"]}) == 2 + deployed.control_plane.karpenter
 
 
 def test_every_group_of_the_file_is_a_node_group_besides_the_system_nodes(deployed):

@@ -5,7 +5,7 @@ import pytest
 from tests.kubernetes.environments import OPERATORS, SCHEDULERS, eks_environment
 from ultracluster.catalog.software import charts
 from ultracluster.kubernetes import order
-from ultracluster.kubernetes.deployed import DeployedResources, FileSystem, KarpenterResources
+from ultracluster.kubernetes.deployed import DeployedResources, FileSystem, KarpenterResources, LogGroups
 from ultracluster.kubernetes.order import ordered_parts
 from ultracluster.kubernetes.parts import Objects, Release
 from ultracluster.kubernetes.webhooks import waits_for
@@ -15,6 +15,7 @@ DEPLOYED = DeployedResources(
     FileSystem("fs-0123456789abcdef0", "fs-0123456789abcdef0.fsx.us-east-2.amazonaws.com", "abcdefgh"),
     {"datasets": "test-datasets-1"},
     KarpenterResources("queue", "NodeRole", "subnet-1", ("subnet-2",), "sg-1", "sg-2"),
+    LogGroups("/ultracluster/pods/test", "/ultracluster/nodes/test", "us-east-2"),
 )
 
 
@@ -60,5 +61,6 @@ def test_parts_without_an_order_are_refused(monkeypatch, parts, message):
     for function in ("releases", "volumes", "karpenter_pools"):
         monkeypatch.setattr(order, function, lambda environment, deployed: ())
     monkeypatch.setattr(order, "team_and_queue_objects", lambda environment: parts)
+    monkeypatch.setattr(order, "relay_objects", lambda environment: ())
     with pytest.raises(ValueError, match=message):
         ordered_parts(eks_environment(), DEPLOYED)

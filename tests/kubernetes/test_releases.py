@@ -8,13 +8,13 @@ import pytest
 from tests.kubernetes.environments import GB200, OPERATORS, P5, SCHEDULERS, STACKS, eks_environment
 from ultracluster.catalog.eks import older
 from ultracluster.catalog.software import charts, manifests, mirrored_image
-from ultracluster.kubernetes.deployed import DeployedResources, KarpenterResources
+from ultracluster.kubernetes.deployed import DeployedResources, KarpenterResources, LogGroups
 from ultracluster.kubernetes.parts import JobEnd, Objects, Release
 from ultracluster.kubernetes.releases import merged, releases
 
 DEPLOYED = DeployedResources("cluster")
 RESOURCES = KarpenterResources("queue", "role", "subnet-1", ("subnet-2",), "sg-1", "sg-2")
-WITH_KARPENTER = DeployedResources("cluster", karpenter=RESOURCES)
+WITH_KARPENTER = DeployedResources("cluster", karpenter=RESOURCES, logs=LogGroups("/pods", "/nodes", "us-east-2"))
 MIRROR = "oci://mirror.example/copies"
 PAIRS = tuple(product(STACKS, SCHEDULERS))
 

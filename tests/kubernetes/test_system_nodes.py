@@ -27,8 +27,12 @@ PLACES = {
     "karpenter": ("",),
     "aws-efa-k8s-device-plugin": (),
     "aws-dranet": (),
+    "dcgm-exporter": (),
+    "prometheus-node-exporter": (),
+    "kube-state-metrics": ("",),
+    "fluent-bit": (),
 }
-"""Values of each chart that place its Deployments and Jobs, hooks included. The last two have only a DaemonSet.
+"""Values of each chart that place its Deployments and Jobs, hooks included. The others have only a DaemonSet.
 
 Read from the templates of the charts at the pinned versions, and checked by rendering them (2026-11-21).
 """

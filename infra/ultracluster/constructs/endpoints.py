@@ -38,6 +38,7 @@ INTERFACE_SERVICES: dict[Controller, dict[str, str]] = {
         "Sts": "sts",  # for pods with IAM roles for service accounts
         "Eks": "eks",
         "EksAuth": "eks-auth",
+        "Logs": "logs",  # Fluent Bit
     },
 }
 """Services that the nodes of each control plane call, by construct id."""

@@ -22,12 +22,14 @@ LONGEST_PREFIX = 500
 """Characters of a log group's name before its suffix; 512 are allowed (CloudWatch Logs API, CreateLogGroup)."""
 
 RETENTION_DAYS = 365
-"""How long log groups keep events."""
+"""How long log groups keep events by default."""
 
 
 @jsii.implements(ILogGroupRef)
 class LogGroup(Construct):
-    """A log group, encrypted with `key`, that keeps events for a year. Retained on delete and on replacement.
+    """A log group, encrypted with `key`, that keeps events for `retention_days`, by default a year.
+
+    Retained on delete and on replacement.
 
     The key policy must let CloudWatch Logs use the key for groups whose names match `pattern`: a wildcard that covers
     `name` and contains no token. A statement is added to the policy of a DataKey or an L2 key of the app; the owner of
@@ -37,7 +39,16 @@ class LogGroup(Construct):
     key_policy_statements: tuple[iam.PolicyStatement, ...]
     """What the owner of `key` must add to the key policy; empty for a key that this app manages."""
 
-    def __init__(self, scope: Construct, id: str, *, name: str, pattern: str, key: IKeyRef) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        name: str,
+        pattern: str,
+        key: IKeyRef,
+        retention_days: int = RETENTION_DAYS,
+    ) -> None:
         super().__init__(scope, id)
         arns = own_arn("logs", f"log-group:{pattern}")
         self.key_policy_statements = add_to_key_policy(
@@ -51,7 +62,7 @@ class LogGroup(Construct):
             },
         )
         self._group = logs.CfnLogGroup(
-            self, "Resource", log_group_name=name, kms_key_id=key_arn(key), retention_in_days=RETENTION_DAYS
+            self, "Resource", log_group_name=name, kms_key_id=key_arn(key), retention_in_days=retention_days
         )
         retain(self._group)
 
@@ -81,13 +92,15 @@ class LogGroup(Construct):
         return logs.LogGroup.from_log_group_name(self, "LogGroupView", self.log_group_name)
 
 
-def log_group(scope: Construct, id: str, *, name: str, key: IKeyRef) -> LogGroup:
+def log_group(scope: Construct, id: str, *, name: str, key: IKeyRef, retention_days: int = RETENTION_DAYS) -> LogGroup:
     """The log group `name/STACK-XXXXXXXX`.
 
     The suffix differs each time the stack is created, so a retained group is never in the way of the next stack.
     """
     start = unique_in_stack(scope, f"{name}/{stack_label(scope)}", room=LONGEST_PREFIX)
-    return LogGroup(scope, id, name=f"{start}-{stack_suffix()}", pattern=f"{start}-*", key=key)
+    return LogGroup(
+        scope, id, name=f"{start}-{stack_suffix()}", pattern=f"{start}-*", key=key, retention_days=retention_days
+    )
 
 
 def arn_without_wildcard(group: ILogGroupRef) -> str:

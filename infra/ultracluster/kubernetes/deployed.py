@@ -26,6 +26,15 @@ class KarpenterResources:
 
 
 @dataclass(frozen=True)
+class LogGroups:
+    """Names of the log groups of pods and nodes, and their Region."""
+
+    pods: str
+    nodes: str
+    region: str
+
+
+@dataclass(frozen=True)
 class DeployedResources:
     """Resources of the other stacks. `buckets` maps their keys in the environment file to bucket names."""
 
@@ -33,3 +42,4 @@ class DeployedResources:
     file_system: FileSystem | None = None
     buckets: Mapping[str, str] = field(default_factory=dict)
     karpenter: KarpenterResources | None = None
+    logs: LogGroups | None = None

@@ -35,9 +35,9 @@ GPU_OPERATOR: Values = {
     "gfd": ON,
     # MOFED takes every RDMA device of the node, including EFA devices
     "devicePlugin": {"enabled": True, "env": [{"name": "MOFED_ENABLED", "value": "false"}]},
-    # the exporter has its own engine; a second one would need the port of EKS's node monitoring agent
+    # the exporter has a release of its own, with an engine of its own: `ultracluster.kubernetes.exporters`
     "dcgm": OFF,
-    "dcgmExporter": {"enabled": True, "serviceMonitor": OFF},
+    "dcgmExporter": {"enabled": False, "serviceMonitor": OFF},
     "mig": {"strategy": "none"},
     "migManager": OFF,
     "sandboxWorkloads": OFF,

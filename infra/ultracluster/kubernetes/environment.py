@@ -7,6 +7,7 @@ from typing import Literal, Self
 from ultracluster.config.eks import DeviceStack, Eks, JobOperator, Team
 from ultracluster.config.environment import Environment
 from ultracluster.config.node_groups import NodeGroup
+from ultracluster.config.observability import Observability
 from ultracluster.config.storage import Storage
 from ultracluster.errors import UltraclusterError
 from ultracluster.kubernetes.quotas import Room, cpu_room, fleet_gpus
@@ -31,6 +32,7 @@ class EksEnvironment:
     node_tags: Mapping[str, str]
     storage: Storage
     node_groups: tuple[NodeGroup, ...]
+    observability: Observability
     settings: Eks
 
     @classmethod
@@ -46,6 +48,7 @@ class EksEnvironment:
             node_tags=environment.node_tags,
             storage=environment.storage,
             node_groups=environment.node_groups,
+            observability=environment.observability,
             settings=settings,
         )
 

@@ -7,6 +7,7 @@ from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.karpenter import karpenter_pools
 from ultracluster.kubernetes.parts import Part, Release
 from ultracluster.kubernetes.queues import team_and_queue_objects
+from ultracluster.kubernetes.relay import relay_objects
 from ultracluster.kubernetes.releases import releases
 from ultracluster.kubernetes.trainer import training_runtimes
 from ultracluster.kubernetes.volumes import storage_class, volumes
@@ -26,6 +27,7 @@ def ordered_parts(environment: EksEnvironment, deployed: DeployedResources) -> t
         *volumes(environment, deployed),
         *training_runtimes(environment),
         *karpenter_pools(environment, deployed),
+        *relay_objects(environment),
     )
     ordered: dict[str, Part] = {}
     waiting = {part.name: part for part in parts}

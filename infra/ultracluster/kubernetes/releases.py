@@ -8,7 +8,9 @@ from ultracluster.catalog.software import mirrored_values
 from ultracluster.kubernetes.deployed import DeployedResources
 from ultracluster.kubernetes.devices import device_releases
 from ultracluster.kubernetes.environment import EksEnvironment
+from ultracluster.kubernetes.exporters import exporter_releases
 from ultracluster.kubernetes.karpenter import karpenter_release
+from ultracluster.kubernetes.logs import log_release
 from ultracluster.kubernetes.operators import operator_parts
 from ultracluster.kubernetes.parts import Part, Release
 from ultracluster.kubernetes.scheduler_charts import gang_scheduler_release, scheduler_releases
@@ -25,6 +27,8 @@ def releases(environment: EksEnvironment, deployed: DeployedResources) -> tuple[
         *scheduler_releases(environment),
         *operator_parts(environment, after=gang_scheduler_release(environment)),
         *([karpenter] if karpenter else []),
+        *exporter_releases(environment),
+        *log_release(deployed.logs),
     )
     mirror = environment.settings.chart_mirror
     return tuple(_mirrored(part, mirror) if mirror and isinstance(part, Release) else part for part in parts)

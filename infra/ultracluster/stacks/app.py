@@ -18,8 +18,8 @@ def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.Ap
     """The stacks of `environment`: network, then storage and control plane side by side, then compute.
 
     With EKS the software in the cluster has a stack of its own, and so has each node group; none of them waits for
-    another. S3 links, metrics and Grafana wait for no node either. Pass an `app` to choose its output folder and
-    feature flags; the CDK CLI passes those of cdk.json.
+    another. S3 links, metrics, their collection and Grafana wait for no node either. Pass an `app` to choose its output
+    folder and feature flags; the CDK CLI passes those of cdk.json.
     """
     app = app or cdk.App(analytics_reporting=False)
     network = NetworkStack(app, environment)
@@ -35,7 +35,7 @@ def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.Ap
     if isinstance(environment.control_plane, Pcs):
         _slurm(app, environment, environment.control_plane, network, storage)
     else:
-        _kubernetes(app, environment, environment.control_plane, network, storage)
+        _kubernetes(app, environment, environment.control_plane, network, storage, observability)
     if not environment.protect:
         Annotations.of(storage).add_info_v2("ultracluster:protect", UNPROTECTED)
     return app
@@ -53,8 +53,14 @@ def _slurm(app: cdk.App, environment: Environment, settings: Pcs, network: Netwo
 
 
 def _kubernetes(
-    app: cdk.App, environment: Environment, settings: Eks, network: NetworkStack, storage: StorageStack
+    app: cdk.App,
+    environment: Environment,
+    settings: Eks,
+    network: NetworkStack,
+    storage: StorageStack,
+    observability: ObservabilityStack,
 ) -> None:
+    from ultracluster.stacks.collection import CollectionStack
     from ultracluster.stacks.eks_compute import EksNodeGroupStack
     from ultracluster.stacks.eks_control_plane import EksControlPlaneStack
     from ultracluster.stacks.eks_cpu_nodes import EksCpuNodesStack
@@ -63,6 +69,9 @@ def _kubernetes(
     control_plane = EksControlPlaneStack(app, environment, settings=settings, network=network.network)
     if settings.cpu_nodes.count:
         EksCpuNodesStack(app, environment, settings=settings, network=network.network, control_plane=control_plane)
+    CollectionStack(
+        app, environment, network=network.network, control_plane=control_plane, metrics=observability.metrics
+    )
     PlatformStack(
         app, environment, settings=settings, network=network.network, storage=storage, control_plane=control_plane
     )

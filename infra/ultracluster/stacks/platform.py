@@ -8,16 +8,19 @@ from ultracluster.config.eks import Eks
 from ultracluster.config.environment import Environment
 from ultracluster.constructs.bucket_access import BucketAccess
 from ultracluster.constructs.eks import EksAddon
+from ultracluster.constructs.eks_logs import ClusterLogs
 from ultracluster.constructs.karpenter import Karpenter
 from ultracluster.constructs.kubectl import HelmRelease, KubectlProvider, KubernetesJobEnd, KubernetesObjects
+from ultracluster.constructs.names import REGION
 from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.constructs.references import Role
 from ultracluster.constructs.roles import PODS, managed_policy, service_role
 from ultracluster.kubernetes import labels
 from ultracluster.kubernetes.addons import ClusterAddon, cluster_addons
-from ultracluster.kubernetes.deployed import DeployedResources, FileSystem, KarpenterResources
+from ultracluster.kubernetes.deployed import DeployedResources, FileSystem, KarpenterResources, LogGroups
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.folders import team_prefix
+from ultracluster.kubernetes.logs import RELEASE as LOG_RELEASE
 from ultracluster.kubernetes.order import ordered_parts
 from ultracluster.kubernetes.parts import JobEnd, Part, Release
 from ultracluster.stacks.base import EnvironmentStack, node_tags
@@ -80,6 +83,13 @@ class PlatformStack(EnvironmentStack):
             key=control_plane.key,
         )
         self._karpenter = Karpenter(self, "Karpenter", cluster=self._cluster) if settings.karpenter else None
+        self.logs = ClusterLogs(
+            self,
+            "Logs",
+            cluster=self._cluster,
+            retention_days=environment.observability.logs.retention_days,
+            key=control_plane.key,
+        )
         made: dict[str, HelmRelease | KubernetesObjects | KubernetesJobEnd] = {}
         for part in ordered_parts(EksEnvironment.from_environment(environment), self._deployed()):
             before: list[IDependable] = [made[name].resource for name in part.after]
@@ -87,6 +97,7 @@ class PlatformStack(EnvironmentStack):
         if self._karpenter:
             # pods assume their role when they start, so the association comes first
             made["karpenter"].resource.node.add_dependency(self._karpenter.pod_identity_association)
+        made[LOG_RELEASE].resource.node.add_dependency(self.logs.pod_identity_association)
 
     def _access_entries(self) -> None:
         for role in self._settings.admins:
@@ -135,6 +146,7 @@ class PlatformStack(EnvironmentStack):
             file_system=file_system,
             buckets={name: bucket.bucket_name for name, bucket in storage.buckets.items()},
             karpenter=self._karpenter_resources(self._karpenter) if self._karpenter else None,
+            logs=LogGroups(self.logs.pods.log_group_name, self.logs.nodes.log_group_name, REGION),
         )
 
     def _karpenter_resources(self, karpenter: Karpenter) -> KarpenterResources:

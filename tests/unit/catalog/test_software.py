@@ -10,7 +10,9 @@ from ultracluster.catalog.software import addons, charts, manifests, mirrored_im
 MIRROR = "oci://111122223333.dkr.ecr.us-east-2.amazonaws.com/mirror"
 ADDON_VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)-eksbuild\.\d+")
 CHART_VERSION = re.compile(r"v?\d+\.\d+\.\d+")
-REGISTRIES = re.compile(r"(nvcr\.io|registry\.k8s\.io|docker\.io|quay\.io|ghcr\.io|public\.ecr\.aws|\d+\.dkr\.ecr\.)")
+REGISTRIES = re.compile(
+    r"(nvcr\.io|registry\.k8s\.io|docker\.io|quay\.io|ghcr\.io|public\.ecr\.aws|cr\.fluentbit\.io|\d+\.dkr\.ecr\.)"
+)
 
 
 def pinned_addons():

@@ -9,6 +9,7 @@ from moto.amp import urls
 from moto.amp.responses import PrometheusServiceResponse
 from moto.core.responses import ActionResult, EmptyResult
 
+from ultracluster.localaws.services.aps_scrapers import ScraperActions, add_paths
 from ultracluster.localaws.services.references import References
 from ultracluster.localaws.services.service import CheckedInput, Refusal
 
@@ -19,7 +20,7 @@ DEFAULTS = {"retentionPeriodInDays": 150, "outOfOrderTimeWindowInSeconds": 60, "
 ACTIVE = {"statusCode": "ACTIVE"}
 
 
-class ApsResponse(CheckedInput, PrometheusServiceResponse):  # type: ignore[misc]  # moto is untyped
+class ApsResponse(ScraperActions, CheckedInput, PrometheusServiceResponse):  # type: ignore[misc]  # moto is untyped
     """The AMP API: moto's class with some actions replaced and others added."""
 
     @property
@@ -180,6 +181,7 @@ def activate() -> None:
     workspace = "{0}/workspaces/(?P<workspace_id>[^/]+)"
     for path in (*urls.url_paths, f"{workspace}/configuration$", f"{workspace}/logging/query$"):
         urls.url_paths[path] = ApsResponse.dispatch
+    add_paths(ApsResponse.dispatch)
 
 
 _KIND = "AWS::APS::Workspace"
