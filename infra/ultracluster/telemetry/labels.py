@@ -30,7 +30,13 @@ NODE = (
     Label("instance_type", "EC2 instance type", "node label node.kubernetes.io/instance-type", "IMDS instance-type"),
     Label("node_group", "Node group of the environment file", "the project's node-group label", "node group's name"),
 )
-"""Labels of every series that a node's exporter writes: dcgm, node, efa and lustre."""
+"""Labels of every series of the scrape jobs in NODE_JOBS."""
+
+NODE_JOBS: tuple[ScrapeJob, ...] = ("dcgm", "node")
+"""Scrape jobs whose targets get the labels of NODE.
+
+Others must not: Slurm's and kube-state-metrics' own label `node` names the node that a series is about, and a label of
+the target, or one of `external_labels` where a series has none, would name the scraper's node instead."""
 
 GPU = (
     Label("gpu", "Index of the GPU on its node", "DCGM exporter", "DCGM exporter"),
