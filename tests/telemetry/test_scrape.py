@@ -1,13 +1,15 @@
 """Relabelling stores the catalogue's series and nothing else."""
 
 import re
+from typing import get_args
 
 import pytest
 
-from ultracluster.telemetry.metrics import EXPORTER_NAMES, EXPORTERS, metrics_of
+from ultracluster.telemetry.labels import ScrapeJob
+from ultracluster.telemetry.metrics import EXPORTERS
 from ultracluster.telemetry.scrape import job_metrics, metric_relabel_configs
 
-JOBS = sorted({each.job for each in EXPORTERS.values() if each.port})
+JOBS = sorted(set(get_args(ScrapeJob)) - {"pods"})
 
 
 def relabelled(job, labels):
@@ -47,7 +49,7 @@ def test_a_label_that_another_metric_restricts_is_free():
 
 
 def test_efa_and_lustre_come_with_the_job_of_node_exporter():
-    assert {each.exporter for each in job_metrics("node")} == {"node", "efa", "lustre"}
+    assert {each.exporter for each in job_metrics("node")} == {"node", "efa", "lustre", "nccl", "training"}
 
 
 def test_labels_that_differ_between_versions_of_dcgm_exporter_are_dropped():
@@ -55,12 +57,12 @@ def test_labels_that_differ_between_versions_of_dcgm_exporter_are_dropped():
     assert set(relabelled("dcgm", series)) == {"__name__", "gpu"}
 
 
-def test_a_job_without_metrics_is_refused():
-    with pytest.raises(ValueError, match="no exporter"):
-        metric_relabel_configs("nodes")
+def test_metrics_of_pods_are_their_users_own():
+    assert metric_relabel_configs("pods") == []
 
 
-def test_jobs_are_those_of_exporters():
-    assert {each.exporter for job in JOBS for each in job_metrics(job)} == {
-        name for name in EXPORTER_NAMES if EXPORTERS[name].port and metrics_of(name)
+def test_everything_but_cloudwatch_has_a_scrape_job():
+    assert {name for name, each in EXPORTERS.items() if not each.jobs} == {"cloudwatch"}
+    assert {each.exporter for job in get_args(ScrapeJob) for each in job_metrics(job)} == set(EXPORTERS) - {
+        "cloudwatch"
     }

@@ -31,7 +31,7 @@ def counters_csv(dcgm: str) -> str:
     """
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    rows.writerows((name, "label", meaning) for name, meaning in LABEL_FIELDS.items())
+    rows.writerows((name, "label", described) for name, described in LABEL_FIELDS.items())
     rows.writerows((each.name, each.declared or each.kind, f"{each.help} ({each.unit})") for each in counters(dcgm))
     return text.getvalue()
 

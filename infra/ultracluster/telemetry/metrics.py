@@ -6,9 +6,27 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from ultracluster.telemetry.labels import ScrapeJob
 from ultracluster.telemetry.records import records
 
-ExporterName = Literal["dcgm", "efa", "node", "lustre", "slurm"]
+ExporterName = Literal[
+    "dcgm",
+    "efa",
+    "node",
+    "lustre",
+    "slurm",
+    "kube-state-metrics",
+    "kueue",
+    "volcano",
+    "kai",
+    "jobset",
+    "karpenter",
+    "nccl",
+    "training",
+    "vllm",
+    "sglang",
+    "cloudwatch",
+]
 Kind = Literal["gauge", "counter", "histogram"]
 
 EXPORTER_NAMES: tuple[ExporterName, ...] = get_args(ExporterName)
@@ -20,12 +38,14 @@ HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")
 class Exporter:
     """Where metrics come from.
 
-    `job` is the scrape job, `port` and `path` what is scraped. `labels` are on every metric of the exporter, beside
-    those of `labels.py`. `source` and `read` say where its data is from and when it was read.
+    `jobs` are the scrape jobs that bring its metrics, `port` and `path` what is scraped. CloudWatch has no job: its
+    metrics are read through the CloudWatch data source, with the namespace as `group` and the dimensions as `labels`.
+    `labels` are on every metric of the exporter, beside those of `labels.py`. `source` and `read` say where its data is
+    from and when it was read.
     """
 
     name: ExporterName
-    job: str
+    jobs: tuple[ScrapeJob, ...]
     port: int | None
     path: str
     labels: tuple[str, ...]
@@ -87,7 +107,9 @@ def metrics_of(exporter: ExporterName) -> tuple[Metric, ...]:
 
 def _exporter(name: ExporterName) -> Exporter:
     data = records(name)
-    return Exporter(name, data["job"], data["port"], data["path"], tuple(data["labels"]), data["source"], data["read"])
+    return Exporter(
+        name, tuple(data["jobs"]), data["port"], data["path"], tuple(data["labels"]), data["source"], data["read"]
+    )
 
 
 def _metric(entry: Mapping[str, Any], data: Mapping[str, Any]) -> Metric:

@@ -2,11 +2,14 @@
 
 from typing import TypedDict
 
-from ultracluster.telemetry.labels import DROPPED
+from ultracluster.telemetry.labels import DROPPED, ScrapeJob
 from ultracluster.telemetry.metrics import EXPORTER_NAMES, EXPORTERS, Metric, metrics_of
 
 UP = ("up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_samples_post_metric_relabeling")
 """Series that Prometheus itself writes for each target. Relabelling does not touch them."""
+
+SAMPLE_LIMIT = 5000
+"""`sample_limit` of the job `pods`: Prometheus drops a scrape with more, so one pod cannot fill the workspace."""
 
 
 class Relabelling(TypedDict, total=False):
@@ -17,19 +20,19 @@ class Relabelling(TypedDict, total=False):
     action: str
 
 
-def job_metrics(job: str) -> tuple[Metric, ...]:
-    """Metrics of a scrape job, which may be those of several exporters: `node` has node, efa and lustre."""
-    return tuple(each for name in EXPORTER_NAMES if EXPORTERS[name].job == job for each in metrics_of(name))
+def job_metrics(job: ScrapeJob) -> tuple[Metric, ...]:
+    """Metrics of a scrape job, which may be of several exporters: `node` also has what the textfile folder holds."""
+    return tuple(each for name in EXPORTER_NAMES if job in EXPORTERS[name].jobs for each in metrics_of(name))
 
 
-def metric_relabel_configs(job: str) -> list[Relabelling]:
+def metric_relabel_configs(job: ScrapeJob) -> list[Relabelling]:
     """Steps for a scrape job: keep its metrics, keep only the stored values of labels, drop DCGM's second node labels.
 
-    Raises ValueError for a job without a metric in the catalogue.
+    Pods with annotations are their users' own, so the job `pods` keeps every metric; limit it by `SAMPLE_LIMIT`.
     """
+    if job == "pods":
+        return []
     stored = job_metrics(job)
-    if not stored:
-        raise ValueError(f"no exporter of the catalogue is scraped by the job {job}")
     labels = list(dict.fromkeys(label for each in stored for label in each.only))
     plain = [series for each in stored if not each.only for series in each.series_names]
     patterns = [
@@ -37,7 +40,7 @@ def metric_relabel_configs(job: str) -> list[Relabelling]:
         *(_pattern(each, labels) for each in stored if each.only),
     ]
     steps: list[Relabelling] = [{"source_labels": ["__name__", *labels], "regex": "|".join(patterns), "action": "keep"}]
-    if job == EXPORTERS["dcgm"].job:
+    if job == "dcgm":
         steps.append({"regex": "|".join(DROPPED), "action": "labeldrop"})
     return steps
 
