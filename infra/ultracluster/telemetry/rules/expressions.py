@@ -1,0 +1,33 @@
+"""Building blocks of PromQL expressions.
+
+Series of a GPU carry the labels of the workload on it, so a series ends when a job ends, often because of the very
+fault that we look for. Expressions therefore aggregate to the GPU before they compare in time: neither `increase()` nor
+the `for` of an alert survives a change of labels.
+"""
+
+from ultracluster.telemetry.rules.model import GPU
+
+
+def worst(metric: str, by: str = GPU) -> str:
+    """The highest value for each combination of the labels `by`."""
+    return f"max by ({by}) ({metric})"
+
+
+def grown(metric: str, minutes: int, *, until: int = 0, by: str = GPU) -> str:
+    """How much a counter grew within `minutes`, which end `until` minutes ago, by instant queries.
+
+    A restart of the counter within the window gives a negative value. A counter without a value before the window has
+    not grown: a new node, or an exporter that was silent, says nothing about when old errors happened.
+    """
+    now = worst(f"{metric} offset {until}m" if until else metric, by)
+    return f"{now}\n- {worst(f'{metric} offset {until + minutes}m', by)}"
+
+
+def bit(metric: str, position: int) -> str:
+    """Whether a bit is set: the series whose bit `position` is 1."""
+    return f"floor({metric} / {2**position}) % 2 == 1"
+
+
+def either(*conditions: str) -> str:
+    """Any of the conditions, joined by `or`."""
+    return "\nor\n".join(conditions)

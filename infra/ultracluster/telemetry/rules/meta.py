@@ -1,0 +1,69 @@
+"""Alerts on the collection of metrics itself, and the alert that always fires."""
+
+from collections.abc import Iterable, Iterator
+
+from ultracluster.telemetry.rules.model import CLUSTER, Alert, Group, fleet_alerts
+from ultracluster.telemetry.rules.site import Site
+from ultracluster.telemetry.thresholds import TARGETS_DOWN
+
+_CLUSTER_JOBS = ("kube-state-metrics", "kueue", "volcano", "kai", "jobset", "karpenter")
+"""Scrape jobs with one target or few, which tell about the cluster and not about a node."""
+
+
+def group(site: Site, alerts: Iterable[Alert]) -> Group:
+    """The watchdog, alerts on silence, and those that replace `alerts` on many GPUs or nodes."""
+    return Group("telemetry", (*_alerts(site), *fleet_alerts(alerts)))
+
+
+def _alerts(site: Site) -> Iterator[Alert]:
+    yield Alert(
+        name="Watchdog",
+        expr="vector(1)",
+        severity="info",
+        component="telemetry",
+        scope="cluster",
+        summary="Alerts of {{ $labels.environment }} work",
+        description="This alert always fires. When it does not, rules are not evaluated or the alert manager is down.",
+        action="Nothing. A CloudWatch alarm tells when it is missing.",
+    )
+    yield Alert(
+        name="CollectionSilent",
+        expr=f'absent(up{{job=~"dcgm|node", environment="{site.environment}"}} == 1)',
+        severity="critical",
+        component="telemetry",
+        scope="cluster",
+        sustained="15m",
+        summary="No node of {{ $labels.environment }} sends metrics",
+        description="No exporter of any node can be read, so no fault raises an alert. An environment whose node "
+        "groups are "
+        "scaled to 0 has no metrics either.",
+        action="Check that nodes run, then the scraper or the agents, and the alarms on AMP.",
+    )
+    yield Alert(
+        name="TargetsDown",
+        expr=f"avg by ({CLUSTER}, job) (1 - up)\n> {TARGETS_DOWN.value}\nand\ncount by ({CLUSTER}, job) (up) >= 10",
+        severity="warning",
+        component="telemetry",
+        scope="cluster",
+        sustained="15m",
+        keep="5m",
+        summary="{{ $value | humanizePercentage }} of the targets {{ $labels.job }} of {{ $labels.environment }} are "
+        "down",
+        description="Many exporters of the same kind do not answer.",
+        action="Look for a change of images, security groups or the exporter.",
+    )
+    if site.plane == "eks":
+        jobs = "|".join(_CLUSTER_JOBS)
+        yield Alert(
+            name="ControllerSilent",
+            expr=f'max by ({CLUSTER}, job) (up{{job=~"{jobs}"}})\n== 0',
+            severity="critical",
+            component="kubernetes",
+            scope="cluster",
+            sustained="10m",
+            keep="5m",
+            summary="{{ $labels.job }} of {{ $labels.environment }} does not answer",
+            description="Metrics of the controller cannot be read. Without its controller, the queue or the jobs stand "
+            "still.",
+            action="Look at the controller's pods and their logs.",
+        )

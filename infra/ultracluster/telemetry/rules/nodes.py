@@ -1,0 +1,222 @@
+"""Alerts on nodes: GPUs and exporters that are not there, disks, clocks, memory and units."""
+
+from collections.abc import Iterator
+
+from ultracluster.telemetry.rules.catalogue import GPUS
+from ultracluster.telemetry.rules.expressions import worst
+from ultracluster.telemetry.rules.model import CLUSTER, NODE, Alert, Group, Recording
+from ultracluster.telemetry.rules.site import Site
+from ultracluster.telemetry.thresholds import CLOCK_OFFSET, DISK_FULL
+
+_WHERE = "{{ $labels.node }} ({{ $labels.instance_type }})"
+_UP = f'max by ({NODE}) (up{{job="node"}}) == 1'
+
+
+def group(site: Site) -> Group:
+    """Recorded counts, and alerts."""
+    return Group("nodes", (_gpus(), *_visibility(), *_host(site)))
+
+
+def _gpus() -> Recording:
+    return Recording("node:gpus:count", f"count by ({NODE}) ({worst('DCGM_FI_DEV_GPU_TEMP')})")
+
+
+def _visibility() -> Iterator[Alert]:
+    yield Alert(
+        name="GpuMissing",
+        expr=f"node:gpus:count\n< on (instance_type) group_left ()\n{GPUS}",
+        severity="critical",
+        component="gpu",
+        scope="node",
+        sustained="10m",
+        keep="10m",
+        repair="reset",
+        summary=f"Only {{{{ $value }}}} GPUs on {_WHERE}",
+        description="DCGM reports fewer GPUs than the instance type has. A GPU fell off the bus or failed to start.",
+        action="Drain the node and reboot it; replace the instance when the GPU stays away.",
+    )
+    gone = f"{worst('DCGM_FI_DEV_GPU_TEMP offset 15m')}"
+    yield Alert(
+        name="GpuVanished",
+        expr=f"({gone}\nunless on ({CLUSTER}, node, UUID)\n{worst('DCGM_FI_DEV_GPU_TEMP')})\n"
+        f"and on ({CLUSTER}, node)\nnode:gpus:count",
+        severity="critical",
+        component="gpu",
+        scope="gpu",
+        sustained="2m",
+        keep="1h",
+        repair="reset",
+        summary=f"GPU {{{{ $labels.gpu }}}} ({{{{ $labels.UUID }}}}) vanished from {_WHERE}",
+        description="DCGM reported the GPU 15 minutes ago and does not any more, while it reports other GPUs of the "
+        "node. Its "
+        "last temperature was {{ $value }} degrees Celsius.",
+        action="Drain the node and reboot it; replace the instance when the GPU stays away.",
+    )
+    accelerated = f"and on (instance_type)\n{GPUS}"
+    yield Alert(
+        name="GpuExporterSilent",
+        expr=f'(({_UP})\nunless on ({CLUSTER}, node)\n(max by ({NODE}) (up{{job="dcgm"}}) == 1))\n{accelerated}',
+        severity="critical",
+        component="telemetry",
+        scope="node",
+        sustained="10m",
+        keep="5m",
+        summary=f"No GPU metrics from {_WHERE}",
+        description="The node answers, and its DCGM exporter does not. Faults of its GPUs raise no alert.",
+        action="Restart DCGM exporter; a driver that hangs needs a reboot of the node.",
+    )
+    yield Alert(
+        name="NodeExporterSilent",
+        expr=f'(max by ({NODE}) (up{{job="node"}}) == 0)',
+        severity="warning",
+        component="telemetry",
+        scope="node",
+        sustained="10m",
+        keep="5m",
+        summary=f"No node metrics from {_WHERE}",
+        description="Node exporter does not answer, so EFA, Lustre and the host are not watched. The node may be down.",
+        action="Check whether the scheduler sees the node, then restart node exporter.",
+    )
+    job = f"{CLUSTER}, node_group, instance_type, node, team, workload"
+    earlier = f'max by ({job}) (DCGM_FI_DEV_GPU_UTIL{{workload!=""}} offset 10m)'
+    still = f'max by ({CLUSTER}, workload) (DCGM_FI_DEV_GPU_UTIL{{workload!=""}})'
+    yield Alert(
+        name="NodeVanished",
+        expr=f'({earlier}\nunless on ({CLUSTER}, node)\nmax by ({CLUSTER}, node) (up{{job=~"node|dcgm"}} == 1))\n'
+        f"and on ({CLUSTER}, workload)\n{still}",
+        severity="critical",
+        component="node",
+        scope="node",
+        sustained="2m",
+        keep="30m",
+        repair="replace",
+        summary=f"{_WHERE} vanished during job {{{{ $labels.workload }}}}",
+        description="The node sent metrics of the job ten minutes ago and sends none now, while other nodes of the job "
+        "do. The "
+        "instance failed, or its network did.",
+        action="Check the instance in EC2, and that the job restarts without the node.",
+    )
+    yield Alert(
+        name="NodeCollectorStale",
+        expr=f"time() - max by ({NODE}, file) (node_textfile_mtime_seconds)\n> 600",
+        severity="warning",
+        component="telemetry",
+        scope="node",
+        sustained="5m",
+        summary=f"{{{{ $labels.file }}}} of {_WHERE} is old",
+        description="The script that writes the file has not run for {{ $value | humanizeDuration }}. EFA or Lustre "
+        "metrics of the "
+        "node stand still, so their alerts are blind.",
+        action="Look at the timer of the collector with `systemctl list-timers`, and at its log with `journalctl`.",
+    )
+
+
+def _host(site: Site) -> Iterator[Alert]:
+    local = 'fstype!~"tmpfs|overlay|squashfs"'
+    device = f"{NODE}, mountpoint"
+    used = (
+        f"1 - max by ({device}) (node_filesystem_avail_bytes{{{local}}})\n"
+        f"/ max by ({device}) (node_filesystem_size_bytes{{{local}}})"
+    )
+    yield Alert(
+        name="NodeDiskFull",
+        expr=f"{used}\n> {DISK_FULL.value}",
+        severity="warning",
+        component="node",
+        scope="node",
+        sustained="10m",
+        keep="10m",
+        summary=f"{{{{ $labels.mountpoint }}}} of {_WHERE} is {{{{ $value | humanizePercentage }}}} full",
+        description="A full disk stops containers, logs and checkpoints on local disks.",
+        action="Remove images, logs or scratch files of jobs that ended.",
+    )
+    yield Alert(
+        name="NodeFileSystemReadOnly",
+        expr=f'max by ({device}) (node_filesystem_readonly{{{local}, device=~"/dev/.*"}})\n== 1',
+        severity="critical",
+        component="node",
+        scope="node",
+        sustained="2m",
+        keep="10m",
+        repair="replace",
+        summary=f"{{{{ $labels.mountpoint }}}} of {_WHERE} is read-only",
+        description="The kernel mounts a file system read-only after errors of its disk.",
+        action="Drain the node and replace its instance.",
+    )
+    yield Alert(
+        name="NodeDiskFailed",
+        expr=f'sum by ({NODE}) (node_md_disks{{state="failed"}})\n> 0',
+        severity="critical",
+        component="node",
+        scope="node",
+        sustained="2m",
+        keep="10m",
+        repair="replace",
+        summary=f"{{{{ $value }}}} disks failed on {_WHERE}",
+        description="A local NVMe disk of the striped scratch volume failed; the data on the volume is lost.",
+        action="Drain the node and replace its instance.",
+    )
+    yield Alert(
+        name="NodeMemoryErrors",
+        expr=f"sum by ({NODE}) (increase(node_edac_uncorrectable_errors_total[{site.window(15)}]))\n> 0",
+        severity="critical",
+        component="node",
+        scope="node",
+        keep="30m",
+        repair="replace",
+        summary=f"Uncorrectable errors of host memory on {_WHERE}",
+        description="The host's memory had errors that ECC cannot correct.",
+        action="Drain the node and replace its instance.",
+    )
+    yield Alert(
+        name="NodeUnitFailed",
+        expr=f'max by ({NODE}, name) (node_systemd_unit_state{{state="failed"}})\n== 1',
+        severity="warning",
+        component="node",
+        scope="node",
+        sustained="10m",
+        keep="5m",
+        summary=f"Unit {{{{ $labels.name }}}} failed on {_WHERE}",
+        description="A systemd unit of the node failed and was not restarted.",
+        action="Read `systemctl status` and `journalctl -u` of the unit.",
+    )
+    offset = f"max by ({NODE}) (abs(node_timex_offset_seconds))\n> {CLOCK_OFFSET.value}"
+    yield Alert(
+        name="NodeClockOff",
+        expr=f"{offset}\nor\nmax by ({NODE}) (node_timex_sync_status)\n== 0",
+        severity="warning",
+        component="node",
+        scope="node",
+        sustained="10m",
+        keep="5m",
+        summary=f"The clock of {_WHERE} is not synchronised",
+        description="Munge refuses credentials, TLS and SigV4 fail, and logs do not match when clocks differ.",
+        action="Check chronyd and its source 169.254.169.123.",
+    )
+    yield Alert(
+        name="NodeOutOfMemory",
+        expr=f"max by ({NODE}) (increase(node_vmstat_oom_kill[{site.window(10)}]))\n> 0",
+        severity="info",
+        component="node",
+        scope="node",
+        keep="10m",
+        summary=f"The kernel killed processes of {_WHERE} for memory",
+        description="{{ $value | humanize }} processes were killed within ten minutes. The job usually fails.",
+        action="Tell the owner of the job; data loaders with many workers are the usual cause.",
+    )
+    counters = "|".join(f"node_ethtool_{each}_allowance_exceeded" for each in ("conntrack", "linklocal"))
+    dropped = (f"max by ({NODE}) (rate({counter}[{site.window(5)}]))\n> 1" for counter in counters.split("|"))
+    yield Alert(
+        name="NodeNetworkAllowanceExceeded",
+        expr="\nor\n".join(dropped),
+        severity="warning",
+        component="node",
+        scope="node",
+        sustained="15m",
+        keep="5m",
+        summary=f"EC2 drops packets of {_WHERE}",
+        description="The node tracks too many connections, or asks DNS, IMDS or time sync more often than EC2 allows, "
+        "so EC2 drops "
+        "{{ $value | humanize }} packets per second. Names do not resolve, or credentials cannot be renewed.",
+        action="Find the process with many connections or DNS queries; cache names on the node.",
+    )

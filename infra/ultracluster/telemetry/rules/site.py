@@ -1,0 +1,69 @@
+"""What the rules need to know of an environment."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ultracluster.config.environment import Environment
+from ultracluster.config.pcs import Pcs
+from ultracluster.config.storage import Lustre
+
+SAMPLES = 4
+"""Scrapes that a window of a rule holds at least, so that one missed scrape does not blind it."""
+
+SCRATCH_WRITE_MBPS_PER_TIB = 100
+"""What disks of a scratch_2 file system write (FSx for Lustre User Guide, "FSx for Lustre performance", 2026)."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """Facts of one environment that choose rules or are in their expressions.
+
+    `groups` are the names of the node groups that the environment file names; Karpenter's pools are not among them.
+    `lustre_mb_per_s` is what the file system's disks write, None without a limit that we know.
+    """
+
+    environment: str
+    plane: Literal["pcs", "eks"]
+    scrape_seconds: int
+    groups: tuple[str, ...]
+    lustre: bool
+    lustre_efa: bool
+    lustre_mb_per_s: int | None
+    scheduler: str
+    """slurm, or the software that queues and places pods: kueue, kueue_volcano, ..."""
+    jobset: bool
+    karpenter: bool
+
+    def window(self, minutes: int) -> str:
+        """A range of at least `minutes` that holds `SAMPLES` scrapes."""
+        return f"{max(minutes, -(-SAMPLES * self.scrape_seconds // 60))}m"
+
+
+def site(environment: Environment) -> Site:
+    """Facts of `environment`."""
+    plane, lustre = environment.control_plane, environment.storage.lustre
+    on_pcs = isinstance(plane, Pcs)
+    return Site(
+        environment=environment.name,
+        plane="pcs" if on_pcs else "eks",
+        scrape_seconds=environment.observability.scrape_interval_seconds,
+        groups=tuple(group.name for group in environment.launched_groups),
+        lustre=lustre is not None,
+        lustre_efa=lustre is not None and lustre.efa,
+        lustre_mb_per_s=None if lustre is None else _disk_mb_per_s(lustre),
+        scheduler="slurm" if isinstance(plane, Pcs) else plane.scheduler,
+        jobset=not isinstance(plane, Pcs) and "jobset" in plane.jobs,
+        karpenter=not isinstance(plane, Pcs) and plane.karpenter,
+    )
+
+
+def _disk_mb_per_s(lustre: Lustre) -> int | None:
+    """MB/s that the disks of a file system write, None with compression: clients then write more than the disks.
+
+    AWS counts 1,000 GiB as one TiB here (FSx API, CreateFileSystem).
+    """
+    if lustre.compression != "none":
+        return None
+    if lustre.capacity_gib is None:
+        return lustre.throughput_capacity_mbps
+    return lustre.capacity_gib * (lustre.throughput_mbps_per_tib or SCRATCH_WRITE_MBPS_PER_TIB) // 1000

@@ -1,0 +1,182 @@
+"""Slurm: the controller, its nodes and its queue. The metrics are those of slurmctld 25.11."""
+
+from collections.abc import Iterator
+
+from ultracluster.telemetry.rules.model import CLUSTER, Alert, Component, Group, Recording, Severity
+from ultracluster.telemetry.rules.site import Site
+from ultracluster.telemetry.thresholds import (
+    PENDING_WITH_IDLE,
+    SLURM_CYCLE,
+    SLURM_DBD_QUEUE,
+    SLURM_DOWN,
+    SLURM_THREADS,
+)
+
+_SLURM: Component = "slurm"
+_PARTITION = f"{CLUSTER}, partition"
+_OF = "of {{ $labels.environment }}"
+
+
+def group(site: Site) -> Group:
+    """Recorded counts, and alerts."""
+    return Group("slurm", (*_recordings(), _silent(site), *_nodes(), *_jobs(), *_controller()))
+
+
+def _recordings() -> Iterator[Recording]:
+    def nodes(state: str) -> str:
+        return f"max by ({_PARTITION}) (slurm_partition_nodes_{state})"
+
+    yield Recording(
+        "partition:slurm_nodes_idle:count", f"{nodes('idle')}\n- ({nodes('powered_down')} or {nodes('idle')} * 0)"
+    )
+    yield Recording(
+        "partition:slurm_nodes_usable:count",
+        f"max by ({_PARTITION}) (slurm_partition_nodes)\n- {nodes('down')}\n- {nodes('drain')}",
+    )
+    yield Recording("cluster:slurm_nodes_down:ratio", f"{_total('nodes_down')}\n/ ({_total('nodes')} > 0)")
+
+
+def _total(metric: str) -> str:
+    return f"max by ({CLUSTER}) (slurm_{metric})"
+
+
+def _silent(site: Site) -> Alert:
+    return Alert(
+        name="SlurmControllerSilent",
+        expr=f'absent(up{{job="slurm", environment="{site.environment}"}} == 1)',
+        severity="critical",
+        component=_SLURM,
+        scope="cluster",
+        sustained="5m",
+        keep="5m",
+        summary="slurmctld of {{ $labels.environment }} does not answer",
+        description="Metrics of the Slurm controller cannot be read. No job starts while the controller is down.",
+        action="Run `scontrol ping` on a login node, and look at the PCS cluster in the AWS console.",
+    )
+
+
+def _alert(
+    name: str, expr: str, severity: Severity, sustained: str, texts: tuple[str, str, str], keep: str = "5m"
+) -> Alert:
+    summary, description, action = texts
+    return Alert(name, expr, severity, _SLURM, "cluster", summary, description, action, sustained, keep)
+
+
+def _nodes() -> Iterator[Alert]:
+    ratio = "cluster:slurm_nodes_down:ratio"
+    yield _alert(
+        "SlurmNodesDown",
+        f"{_total('nodes_down')} > 0\nunless\n{ratio} > {SLURM_DOWN.value}",
+        "warning",
+        "10m",
+        (
+            f"{{{{ $value }}}} nodes {_OF} are down",
+            "Slurm lost contact with the nodes, or an administrator set them down. Their jobs were requeued or ended.",
+            "Run `sinfo -R` for the reason, and check the instances in EC2.",
+        ),
+    )
+    yield _alert(
+        "SlurmManyNodesDown",
+        f"{ratio}\n> {SLURM_DOWN.value}",
+        "critical",
+        "5m",
+        (
+            f"{{{{ $value | humanizePercentage }}}} of the nodes {_OF} are down",
+            "A common cause is likely: the network, the file system, an image or the end of a capacity reservation.",
+            "Run `sinfo -R` and compare the reasons before you resume nodes.",
+        ),
+    )
+    yield _alert(
+        "SlurmNodesDrained",
+        f"{_total('nodes_drained')} > 0",
+        "warning",
+        "1h",
+        (
+            f"{{{{ $value }}}} nodes {_OF} are drained",
+            "The nodes take no jobs, and nobody has repaired or replaced them for an hour. They cost as much as "
+            "working nodes.",
+            "Run `sinfo -R`; repair or replace the nodes, then resume them.",
+        ),
+    )
+    yield _alert(
+        "SlurmNodesInvalid",
+        f"{_total('nodes_invalid_reg')} > 0",
+        "warning",
+        "5m",
+        (
+            f"{{{{ $value }}}} nodes {_OF} registered with less than configured",
+            "Slurm found fewer GPUs, CPUs or less memory than slurm.conf names, so it gives the nodes no job.",
+            "Run `scontrol show node`; a missing GPU is the usual cause.",
+        ),
+    )
+
+
+def _jobs() -> Iterator[Alert]:
+    failed = _total("jobs_node_failed")
+    yield _alert(
+        "SlurmJobsLostNodes",
+        f"{failed}\n- ({_total('jobs_node_failed offset 10m')} or {failed} * 0)\n> 0",
+        "warning",
+        "0m",
+        (
+            f"{{{{ $value }}}} jobs {_OF} lost a node",
+            "A node failed under a running job. Slurm requeues the job if it may.",
+            "Check that the jobs restart, and find the nodes with `sacct --state=NF`.",
+        ),
+        keep="15m",
+    )
+    idle, usable = "partition:slurm_nodes_idle:count", "partition:slurm_nodes_usable:count"
+    held = f"(max by ({_PARTITION}) (slurm_partition_jobs_hold) or max by ({_PARTITION}) (slurm_partition_jobs_pending) * 0)"
+    smallest = f"max by ({_PARTITION}) (slurm_partition_jobs_min_job_nodes_nohold)"
+    yield _alert(
+        "SlurmPendingWithIdleNodes",
+        f"{idle} / ({usable} > 0)\n> {PENDING_WITH_IDLE.value}\nand\n"
+        f"max by ({_PARTITION}) (slurm_partition_jobs_pending) - {held} > 0\nand\n{idle} >= {smallest}",
+        "warning",
+        "30m",
+        (
+            f"Jobs wait in {{{{ $labels.partition }}}} {_OF} while nodes are idle",
+            "{{ $value | humanizePercentage }} of the partition's nodes are idle, and the smallest job that waits "
+            "would fit on "
+            "them. Limits of accounts, licences, reservations or topology may hold it.",
+            "Run `squeue --start` and read the reason of the first jobs.",
+        ),
+    )
+
+
+def _controller() -> Iterator[Alert]:
+    yield _alert(
+        "SlurmSchedulerSlow",
+        f"{_total('schedule_cycle_last')} / 1e6\n> {SLURM_CYCLE.value}",
+        "warning",
+        "10m",
+        (
+            f"A scheduling cycle {_OF} takes {{{{ $value | humanizeDuration }}}}",
+            "slurmctld spends seconds in each scheduling cycle, and answers commands late.",
+            "Run `sdiag`; find users with thousands of jobs, and use job arrays.",
+        ),
+    )
+    yield _alert(
+        "SlurmThreadsExhausted",
+        f"{_total('server_thread_cnt')}\n> {SLURM_THREADS.value}",
+        "warning",
+        "10m",
+        (
+            f"slurmctld {_OF} has {{{{ $value }}}} busy threads",
+            "slurmctld serves 256 requests at a time. Commands and nodes soon time out.",
+            "Run `sdiag` and find who polls squeue or sacct in a loop.",
+        ),
+    )
+    yield _alert(
+        "SlurmAccountingBacklog",
+        f"{_total('slurmdbd_queue_size')}\n> {SLURM_DBD_QUEUE.value}",
+        "warning",
+        "10m",
+        (
+            f"{{{{ $value }}}} accounting messages {_OF} wait",
+            "slurmdbd does not take records as fast as slurmctld writes them, or does not answer. When the queue is "
+            "full, "
+            "records are lost.",
+            "Check the accounting database of the PCS cluster with `sacctmgr ping`.",
+        ),
+    )

@@ -1,0 +1,70 @@
+"""Every alert fires on its fault, stays quiet on what looks like it, and clears. promtool evaluates the rules."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.telemetry.rules import gpu_cases
+from tests.telemetry.rules.case import Case
+from tests.telemetry.rules.environments import PLANES, environment
+from tests.telemetry.rules.promtool import reported, unit_tests
+from ultracluster.telemetry.promql import reading
+from ultracluster.telemetry.rules import groups, rule_files
+from ultracluster.telemetry.rules.model import Alert, Group, Recording
+
+CASES: tuple[Case, ...] = (*gpu_cases.CASES, *gpu_cases.MORE_CASES)
+GROUPS = {(plane, group.name): group for plane in PLANES for group in groups(environment(plane))}
+ALERTS = {
+    rule.name: (*place, rule) for place, group in GROUPS.items() for rule in group.rules if isinstance(rule, Alert)
+}
+
+Files = Callable[[str, str], list[Path]]
+
+
+@cache
+def _needed(plane: str, name: str) -> tuple[str, ...]:
+    """The rules file `name` and those that record what it reads."""
+    by_name = {group: rules for (of, group), rules in GROUPS.items() if of == plane}
+    recorded_in = {metric: group for group, rules in by_name.items() for metric in _recorded(rules)}
+    wanted, found = [name], []
+    while wanted:
+        found.append(wanted.pop())
+        read = {metric for rule in by_name[found[-1]].rules for metric in reading(rule.expr).metrics}
+        wanted += sorted({recorded_in[metric] for metric in read if metric in recorded_in} - {*found, *wanted})
+    return tuple(reversed(found))
+
+
+def _recorded(group: Group) -> set[str]:
+    return {rule.name for rule in group.rules if isinstance(rule, Recording)}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """Writes the files that a rules file needs."""
+    folder = tmp_path_factory.mktemp("rules")
+    for plane in PLANES:
+        for name, text in rule_files(environment(plane)).items():
+            (folder / f"{plane}-{name}.yml").write_text(text)
+    return lambda plane, name: [folder / f"{plane}-{each}.yml" for each in _needed(plane, name)]
+
+
+def _added(rule: Alert) -> dict[str, str]:
+    fault = {"fault": rule.name, "sustained": rule.sustained} if rule.limited else {}
+    return {"environment": "test", **rule.labels, **fault}
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case.alert}" for number, case in enumerate(CASES)])
+def test_alert(case: Case, files: Files, tmp_path: Path):
+    plane, group, rule = ALERTS[case.alert]
+    ran = unit_tests(tmp_path, files(plane, group), case.tests(_added(rule)))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize(("plane", "group"), GROUPS)
+def test_texts(plane: str, group: str, files: Files, tmp_path: Path):
+    cases = [case for case in CASES if ALERTS[case.alert][:2] == (plane, group)]
+    told = unit_tests(tmp_path, files(plane, group), [case.report() for case in cases])
+    told_summaries = [each["summary"] for each in reported(told.stdout + told.stderr)]
+    assert told_summaries == [case.summary for case in cases for _ in case.labels]
