@@ -11,9 +11,9 @@ from tests.telemetry.rules.series import Series
 class Case:
     """Series with a fault, and series without one.
 
-    `fires` and `clears` are minutes at which the alert fires and no longer does. `labels` are those of the firing alerts,
-    beside what the rule adds, one mapping each. `look_alikes` are by name; the alert never fires on them. `summary` is
-    the rendered text.
+    `fires` and `clears` are minutes at which the alert fires and no longer does. `labels` are those of the firing
+    alerts, beside what the rule adds, one mapping each. `look_alikes` are by name; the alert never fires on them.
+    `summary` is the rendered text.
     """
 
     alert: str

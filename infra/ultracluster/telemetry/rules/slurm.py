@@ -126,7 +126,7 @@ def _jobs() -> Iterator[Alert]:
         keep="15m",
     )
     idle, usable = "partition:slurm_nodes_idle:count", "partition:slurm_nodes_usable:count"
-    held = f"(max by ({_PARTITION}) (slurm_partition_jobs_hold) or max by ({_PARTITION}) (slurm_partition_jobs_pending) * 0)"
+    held = f"max by ({_PARTITION}) (slurm_partition_jobs_hold)"
     smallest = f"max by ({_PARTITION}) (slurm_partition_jobs_min_job_nodes_nohold)"
     yield _alert(
         "SlurmPendingWithIdleNodes",
