@@ -17,8 +17,14 @@ EVERYTHING: Document = {
     "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
 }
 
+THEIR_KEY = f"arn:aws:kms:us-east-2:{ACCOUNT}:key/01234567-89ab-cdef-0123-456789abcdef"
+
 EXISTING = {
-    "buckets": {"datasets": {}, "archive": {"existing": "their-archive"}},
+    "buckets": {
+        "datasets": {},
+        "archive": {"existing": "their-archive", "key_arn": THEIR_KEY},
+        "plain": {"existing": "plain"},
+    },
     "read_only_buckets": ["commoncrawl"],
 }
 """Storage with a bucket of another owner and a public data set."""

@@ -114,7 +114,8 @@ def looks(account: Account, role: Role) -> list[Call]:
 
 def listens(account: Account, role: Role) -> list[Call]:
     """The interruption queue: EventBridge's rule writes, Karpenter reads."""
-    queue, rule = account.one("AWS::SQS::Queue"), account.one("AWS::Events::Rule")
+    queue = account.one("AWS::SQS::Queue")
+    (rule,) = [found for found in account.of_type("AWS::Events::Rule") if "Targets" in found.properties]
     source, events = "EventBridge User Guide, resource-based policies for Amazon SQS", "events.amazonaws.com"
     read = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueUrl")
     other = {"aws:SourceArn": rule.arn.replace("rule/", "rule/other-")}

@@ -4,9 +4,9 @@ import json
 import re
 from collections.abc import Sequence
 
-from tests.access.account import ACCOUNT, Account, Found, Role, aws_role
+from tests.access.account import ACCOUNT, Account, Document, Found, Role, aws_role
 from tests.access.shared_calls import OURS, created_buckets, key_of, through_s3
-from tests.access.table import ANYBODY, OTHER_ACCOUNT, Call, may, never
+from tests.access.table import ANYBODY, OTHER_ACCOUNT, TRUSTS_THE_ACCOUNT, Call, may, never
 from ultracluster.config.environment import Environment
 
 PCS_ROLE = "pcs.amazonaws.com/AWSServiceRoleForPCS"
@@ -21,6 +21,7 @@ def slurm_calls(account: Account, environment: Environment) -> list[Call]:
     """Rows for an environment on PCS; none for another."""
     nodes = {_node_role(account, group).arn: group for group in account.of_type("AWS::PCS::ComputeNodeGroup")}
     calls = [call for group in account.of_type("AWS::PCS::ComputeNodeGroup") for call in scripts(account, group)]
+    calls += delivered_logs(account)
     for arn, group in nodes.items():
         role = account.roles[arn]
         cluster = f"arn:aws:pcs:{account.region}:{ACCOUNT}:cluster/{group.properties['ClusterId']}"
@@ -29,6 +30,42 @@ def slurm_calls(account: Account, environment: Environment) -> list[Call]:
         calls += never(role, ("pcs:UpdateCluster", "pcs:DeleteCluster", "pcs:CreateQueue"), cluster, OURS)
         calls += [*session_manager(account, role), *pulls(account, role), *data(account, environment, role)]
         calls += [*powerless(account, role), *launched_by_pcs(account, role)]
+    return calls
+
+
+def delivered_logs(account: Account) -> list[Call]:
+    """Log delivery on the log group of the cluster: it writes, and CloudWatch Logs alone uses the key.
+
+    The policy of the log group is the one that AWS adds when a delivery is created.
+    """
+    source = "CloudWatch Logs User Guide, Enable logging from AWS services, Logs sent to CloudWatch Logs"
+    delivery, calls = "delivery.logs.amazonaws.com", []
+    for found in account.of_type("AWS::Logs::DeliveryDestination"):
+        group = found.properties["DestinationResourceArn"]
+        (owner,) = [each for each in account.of_type("AWS::Logs::LogGroup") if each.arn.removesuffix(":*") == group]
+        added: Document = {
+            "Version": "2012-10-17",
+            "Statement": [
+                {
+                    "Effect": "Allow",
+                    "Principal": {"Service": [delivery]},
+                    "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
+                    "Resource": [f"{group}:log-stream:*"],
+                    "Condition": {
+                        "StringEquals": {"aws:SourceAccount": [ACCOUNT]},
+                        "ArnLike": {"aws:SourceArn": [f"arn:aws:logs:{account.region}:{ACCOUNT}:*"]},
+                    },
+                }
+            ],
+        }
+        stream = f"{group}:log-stream:AWSLogs/PCS/1"
+        origin = f"arn:aws:logs:{account.region}:{ACCOUNT}:delivery-source:scheduler"
+        ours = {"aws:SourceAccount": ACCOUNT, "aws:SourceArn": origin}
+        theirs = {"aws:SourceAccount": OTHER_ACCOUNT, "aws:SourceArn": origin.replace(ACCOUNT, OTHER_ACCOUNT)}
+        write = ("logs:CreateLogStream", "logs:PutLogEvents")
+        calls += may(delivery, write, stream, source, resource_policy=added, context=ours)
+        calls += never(delivery, write, stream, "deliveries of this account", resource_policy=added, context=theirs)
+        calls += never(delivery, "kms:Decrypt", owner.properties["KmsKeyId"], "CloudWatch Logs encrypts")
     return calls
 
 
@@ -99,8 +136,9 @@ def data(
     """
     source, via, calls = "storage.buckets", _via(account, "s3"), []
     owned = [(bucket.arn, key_of(bucket)) for bucket in created_buckets(account)]
-    existing = [bucket.existing for bucket in environment.storage.buckets.values() if bucket.existing]
-    for arn, key in [*owned, *((f"arn:aws:s3:::{name}", None) for name in existing)]:
+    existing = [bucket for bucket in environment.storage.buckets.values() if bucket.existing]
+    theirs = {bucket.key_arn for bucket in existing if bucket.key_arn}
+    for arn, key in [*owned, *((f"arn:aws:s3:::{bucket.existing}", bucket.key_arn) for bucket in existing)]:
         path = f"{arn}/{folder}/a"
         listing = {"context": {"s3:prefix": f"{folder}/", **more.get("context", {})}}  # type: ignore[dict-item]
         calls += may(role, "s3:ListBucket", arn, source, via=via, **(more | listing))
@@ -110,10 +148,13 @@ def data(
         calls += never(role, ("s3:DeleteObject", "s3:DeleteObjectVersion"), path, "data outlives jobs", **more)
         calls += never(role, ("s3:PutBucketPolicy", "s3:PutLifecycleConfiguration", "s3:DeleteBucket"), arn, OURS)
         if key:
-            use = through_s3(account, arn)
+            trusted = {"resource_policy": TRUSTS_THE_ACCOUNT if key in theirs else None}
+            use = {**through_s3(account, arn), **trusted}
             calls += may(role, ("kms:Decrypt", "kms:GenerateDataKey"), key, "SSE-KMS, S3 User Guide", **use)
             calls += never(role, ("kms:ScheduleKeyDeletion", "kms:PutKeyPolicy", "kms:CreateGrant"), key, OURS, **use)
-            calls += never(role, ("kms:Decrypt", "kms:GenerateDataKey"), key, "only through S3")
+            calls += never(role, ("kms:Decrypt", "kms:GenerateDataKey"), key, "only through S3", **trusted)
+            if key in theirs:
+                continue
             insecure = {"aws:SecureTransport": "false", **more.get("context", {})}  # type: ignore[dict-item]
             calls += never(role, "s3:GetObject", path, "TLS only", context=insecure)
     for name in environment.storage.read_only_buckets:

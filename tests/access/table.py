@@ -15,6 +15,19 @@ ANYBODY: Document = {
 }
 """The policy of a resource that another account opened to everybody: what is denied then is denied by our policies."""
 
+TRUSTS_THE_ACCOUNT: Document = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {
+            "Effect": "Allow",
+            "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"},
+            "Action": "kms:*",
+            "Resource": "*",
+        }
+    ],
+}
+"""KMS's default key policy, which lets IAM policies of the account decide."""
+
 
 @dataclass(frozen=True)
 class Call:

@@ -3,6 +3,8 @@
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk.assertions import Annotations, Match
 
 from ultracluster.config.storage import Bucket
 from ultracluster.constructs.bucket_access import BucketAccess
@@ -10,6 +12,8 @@ from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.references import WrongReference
 from ultracluster.errors import InvalidArgument
+
+THEIR_KEY = "arn:aws:kms:us-east-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef"
 
 
 def test_jobs_may_list_read_and_write_buckets_but_not_delete_objects(synth):
@@ -69,6 +73,26 @@ def test_keys_are_used_through_s3_only(synth):
     (policy,) = synth(fill).find_resources("AWS::IAM::ManagedPolicy").values()
     keys = policy["Properties"]["PolicyDocument"]["Statement"][-1]
     assert keys["Condition"] == {"StringEquals": {"kms:ViaService": "s3.us-east-2.amazonaws.com"}}
+
+
+def test_the_key_of_an_existing_bucket_is_granted_and_its_owner_is_told_once(synth):
+    warned = []
+
+    def fill(stack):
+        key = kms.Key.from_key_arn(stack, "Key", THEIR_KEY)
+        bucket = TrainingBucket(stack, "Data", settings=Bucket(existing="data"), key=key)
+        for name in ("A", "B"):
+            role = iam.Role(stack, f"Role{name}", assumed_by=iam.ServicePrincipal("pods.eks.amazonaws.com"))
+            access = BucketAccess(stack, f"Access{name}", buckets=[bucket], role=role)
+            assert len(access.key_policy_statements) == 1
+        warned.append(Annotations.from_stack(stack))
+
+    for policy in synth(fill).find_resources("AWS::IAM::ManagedPolicy").values():
+        keys = policy["Properties"]["PolicyDocument"]["Statement"][-1]
+        assert keys["Resource"] == [THEIR_KEY]
+        assert keys["Condition"] == {"StringEquals": {"kms:ViaService": "s3.us-east-2.amazonaws.com"}}
+    (annotations,) = warned
+    assert len(annotations.find_warning("*", Match.string_like_regexp(f"policy of the key .*{THEIR_KEY[-12:]}"))) == 1
 
 
 @pytest.mark.parametrize("prefix", ["/teams/research/", "teams/research", "/"])

@@ -6,6 +6,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Match, Template
+from moto.events.models import EventPattern
 
 from tests.constructs.test_eks import Deployed, imported
 from ultracluster.catalog import catalog
@@ -248,3 +249,46 @@ def test_an_imported_cluster_takes_nodes_with_a_custom_ami():
     template.has_resource_properties("AWS::EKS::Nodegroup", {"ClusterName": "theirs", "Tags": Match.absent()})
     (launch,) = template.find_resources("AWS::EC2::LaunchTemplate").values()
     assert "https://theirs.example" in json.dumps(launch["Properties"]["LaunchTemplateData"]["UserData"])
+
+
+CAUSE = (
+    "At 2026-11-22T04:36:00Z an instance was taken out of service in response to an EC2 health check indicating it has "
+    "been terminated or stopped."
+)
+
+
+def terminated(group_name, cause=CAUSE, subnet="subnet-nodes", **changes):
+    """An event of EC2 Auto Scaling (its User Guide, "Amazon EC2 Auto Scaling event reference", 2026)."""
+    detail = {
+        "StatusCode": "InProgress",
+        "AutoScalingGroupName": group_name,
+        "Details": {"Availability Zone": "us-east-2b", "Subnet ID": subnet},
+        "EC2InstanceId": "i-0123456789abcdef0",
+        "Cause": cause,
+        "Origin": "AutoScalingGroup",
+        "Destination": "EC2",
+    }
+    kind = "EC2 Instance Terminate Successful"
+    return {"source": "aws.autoscaling", "detail-type": kind, "detail": detail, **changes}
+
+
+def test_nodes_that_stop_again_and_again_raise_an_alarm():
+    stack = Nodes(group())
+    rule, alarm, nodes = (
+        stack.only(f"AWS::{name}") for name in ("Events::Rule", "CloudWatch::Alarm", "EKS::Nodegroup")
+    )
+    scaling_group = f"eks-{nodes['NodegroupName']}-08fcd120-be5e-acc0-3af6-9e8bc118a639"
+    pattern = EventPattern(None, rule["EventPattern"])
+    assert pattern.matches_event(terminated(scaling_group))
+    for other in (
+        terminated(scaling_group.replace("train", "other")),
+        terminated(scaling_group, cause="an instance was taken out of service in response to a user request"),
+        terminated(scaling_group, cause="a user request update of AutoScalingGroup constraints to min: 0, desired: 0"),
+        terminated(scaling_group, subnet="subnet-of-another-cluster"),
+        terminated(scaling_group, **{"detail-type": "EC2 Instance Launch Successful"}),
+    ):
+        assert not pattern.matches_event(other)
+    (name,) = Template.from_stack(stack).find_resources("AWS::Events::Rule")
+    assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/Events", "MatchedEvents")
+    assert alarm["Dimensions"] == [{"Name": "RuleName", "Value": {"Ref": name}}]
+    assert (alarm["Threshold"], alarm["Period"], alarm["TreatMissingData"]) == (3, 7200, "notBreaching")

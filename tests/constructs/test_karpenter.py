@@ -12,6 +12,7 @@ from aws_cdk.assertions import Template
 
 from tests.constructs.nag import open_findings
 from tests.constructs.test_eks import imported, settings
+from tests.kubernetes.environments import eks_environment
 from tests.synthesis import flags
 from ultracluster.constructs.eks_cluster import EksCluster
 from ultracluster.constructs.karpenter import EVENTS, Karpenter
@@ -84,7 +85,8 @@ def everything(statements):
 def test_the_controller_s_role_is_associated_with_the_service_account_of_its_release(template):
     [association] = of(template, "AWS::EKS::PodIdentityAssociation").values()
     release = karpenter_release(
-        DeployedResources("test-1", karpenter=KarpenterResources("queue", "role", "s", ("s",), "g", "g"))
+        eks_environment(karpenter=True),
+        DeployedResources("test-1", karpenter=KarpenterResources("queue", "role", "s", ("s",), "g", "g")),
     )
     assert association["Namespace"] == release.chart.namespace
     assert association["ServiceAccount"] == release.values["serviceAccount"]["name"] == KARPENTER_ACCOUNT

@@ -264,6 +264,7 @@ GROUPS = {
     "nodes": {"ClusterGroup", "EfaGroup"},
     "file system": {"FileSystemAccess"},
     "interface endpoints": {"Endpoints"},
+    "Slurm controller, and with `rest_api: true` its REST API": {"ClusterGroup"},
 }
 SOURCES = {
     "nodes, login nodes and the control plane": {"ClusterGroup", "EfaGroup", "FileSystemAccess"},
@@ -290,6 +291,10 @@ def test_targets_are_reachable_from_where_the_page_says(row, environment):
         }
         assert hops == ({1} if "host network" in row["reachable from"] else {4})
     else:
+        if row["on"] == "PCS":
+            ((part, _, cluster),) = found.of("AWS::PCS::Cluster")
+            attached = cluster["Networking"]["SecurityGroupIds"]
+            assert groups_in(str([found.text(group, part) for group in attached])) == GROUPS[row["target"]]
         rules = found.of("AWS::EC2::SecurityGroupIngress")
         targets = [
             rule for part, _, rule in rules if groups_in(str(found.text(rule["GroupId"], part))) & GROUPS[row["target"]]

@@ -1,4 +1,4 @@
-"""Environments with Kubernetes, updated or deployed beside others in this process."""
+"""Environments updated or deployed beside others in this process."""
 
 import json
 
@@ -45,6 +45,43 @@ def test_administrators_schedulers_and_versions_follow_the_file():
         assert "scheduling.volcano.sh" in groups
         update(changed("staging", upgraded))
         assert (cluster(staging)["arn"], cluster(staging)["version"]) == (first, "1.36")
+
+
+def test_settings_of_slurm_are_updated_in_place_and_removed_again():
+    """Rows of the table in docs/operations.md."""
+    records = [{"Name": "gpu", "Type": "h100", "File": "/dev/nvidia0"}, {"Name": "mps", "Count": "100"}]
+
+    def tuned(data):
+        data["node_groups"][0] |= {"slurm_settings": {"Gres": "gpu:h100:1,mps:100"}, "gres_settings": records}
+        data["node_groups"][0] |= {"idle_seconds": 60}
+        data["control_plane"]["queues"][0]["slurm_settings"] = {"MaxTime": "12:00:00"}
+        data["control_plane"] |= {"cgroup_settings": {"ConstrainRAMSpace": "yes"}, "idle_seconds": 1800}
+        data["control_plane"] |= {"slurm_settings": {"MinJobAge": 300}, "rest_api": True}
+        data["control_plane"] |= {"slurmdbd_settings": {"PurgeJobAfter": "12month"}}
+
+    with deployed_whole("dev") as dev:
+        pcs = client(dev, "pcs")
+
+        def described():
+            (found,) = pcs.list_clusters()["clusters"]
+            listed = pcs.list_compute_node_groups(clusterIdentifier=found["id"])["computeNodeGroups"]
+            (train,) = [group["id"] for group in listed if group["name"].startswith("train-")]
+            named = {"clusterIdentifier": found["id"], "computeNodeGroupIdentifier": train}
+            group = pcs.get_compute_node_group(**named)["computeNodeGroup"]
+            whole = pcs.get_cluster(clusterIdentifier=found["id"])["cluster"]["slurmConfiguration"]
+            return found["id"], train, whole, group.get("slurmConfiguration", {})
+
+        first = described()
+        update(changed("dev", tuned))
+        cluster_id, train, whole, group = described()
+        assert (cluster_id, train) == first[:2]
+        assert (whole["scaleDownIdleTimeInSeconds"], whole["slurmRest"]["mode"]) == (1800, "STANDARD")
+        assert (group["scaleDownIdleTimeInSeconds"], group["gresCustomSettings"]) == (60, records)
+        update(changed("dev", lambda _: None))
+        again = described()
+        assert (*again[:2], again[3]) == (*first[:2], first[3])
+        assert again[2]["scaleDownIdleTimeInSeconds"] == 600
+        assert again[2]["slurmRest"]["mode"] == "NONE"
 
 
 def test_environments_with_pcs_and_eks_can_be_deployed_together():

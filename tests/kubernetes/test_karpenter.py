@@ -193,11 +193,11 @@ def test_without_karpenter_there_are_no_pools():
 
 
 def test_without_karpenter_there_is_no_release():
-    assert karpenter_release(DeployedResources("test-1")) is None
+    assert karpenter_release(eks_environment(), DeployedResources("test-1")) is None
 
 
 def test_karpenter_runs_on_system_nodes_and_reads_its_interruption_queue():
-    release = karpenter_release(DEPLOYED)
+    release = karpenter_release(eks_environment(karpenter=True), DEPLOYED)
     assert release is not None
     assert release.values["nodeSelector"] == {NODE_GROUP: SYSTEM}
     assert release.values["settings"]["clusterName"] == "test-1"
@@ -206,10 +206,17 @@ def test_karpenter_runs_on_system_nodes_and_reads_its_interruption_queue():
     assert release.chart.namespace == "kube-system"
 
 
+def test_karpenter_knows_its_region_without_the_instance_metadata():
+    environment = eks_environment(karpenter=True)
+    release = karpenter_release(environment, DEPLOYED)
+    assert release is not None
+    assert release.values["controller"]["env"] == [{"name": "AWS_REGION", "value": environment.region}]
+
+
 def test_karpenters_replicas_fit_the_fewest_system_nodes():
     """Its chart allows one replica on a node."""
     environment = eks_environment(karpenter=True, system_nodes={"count": 2})
-    release = karpenter_release(DEPLOYED)
+    release = karpenter_release(eks_environment(karpenter=True), DEPLOYED)
     assert release is not None
     assert release.values["replicas"] <= environment.settings.system_nodes.count
 
@@ -224,5 +231,5 @@ def test_karpenter_knows_the_huge_pages_of_p_nodes(everything):
     [only] = overlay["spec"]["requirements"]
     assert (only["key"], only["operator"]) == ("karpenter.sh/nodepool", "In")
     assert set(only["values"]) == {name for name in pools if name.startswith("elastic-p")}
-    release = karpenter_release(DEPLOYED)
+    release = karpenter_release(eks_environment(karpenter=True), DEPLOYED)
     assert release.values["settings"]["featureGates"] == {"nodeOverlay": True}

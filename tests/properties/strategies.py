@@ -153,10 +153,7 @@ def _storage(draw: st.DrawFn) -> Data:
     keys = draw(st.lists(words, max_size=3, unique=True))
     created = _some({}, {"lifecycle": st.integers(1, 999).map(lambda days: {"noncurrent_days": days})})
     storage: Data = {
-        "buckets": {
-            key: draw(st.one_of(created, st.just({"existing": f"my-bucket-{number}"})))
-            for number, key in enumerate(keys)
-        }
+        "buckets": {key: draw(st.one_of(created, st.just(_existing(number)))) for number, key in enumerate(keys)}
     }
     if draw(st.booleans()):
         storage["lustre"] = draw(_lustre(keys))
@@ -194,6 +191,12 @@ networks = st.one_of(
         }
     ),
 )
+
+
+def _existing(number: int) -> Data:
+    """Every second bucket has a key of its own."""
+    key = "arn:aws:kms:us-east-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef"
+    return {"existing": f"my-bucket-{number}", **({"key_arn": key} if number % 2 else {})}
 
 
 def _pcs(draw: st.DrawFn, groups: list[Data]) -> Data:

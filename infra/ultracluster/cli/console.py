@@ -1,10 +1,21 @@
-"""The console for tables."""
+"""The console for tables, and how wide the terminal is."""
 
-from rich.console import Console
+import shutil
+from typing import TYPE_CHECKING
 
-WIDTH = 120
+if TYPE_CHECKING:
+    from rich.console import Console
+
+NARROW, WIDE = 80, 120
 
 
-def console() -> Console:
-    """A console of at least WIDTH columns: pipes report no width, and narrower tables are unreadable."""
-    return Console(highlight=False, emoji=False, markup=False, width=max(WIDTH, Console().width))
+def terminal_width() -> int:
+    """Columns of the terminal, or of COLUMNS, at least NARROW; WIDE for pipes, which report no width."""
+    return max(NARROW, shutil.get_terminal_size((WIDE, 24)).columns)
+
+
+def console() -> "Console":
+    """A console as wide as the terminal."""
+    from rich.console import Console
+
+    return Console(highlight=False, emoji=False, markup=False, width=terminal_width())

@@ -1,6 +1,6 @@
-"""The catalogue as text tables, 120 columns wide."""
+"""The catalogue as text tables. A table that is wider than the terminal continues below, with its first column."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.table import Table
@@ -25,10 +25,10 @@ from ultracluster.cli.hardware import PROFILES, find, sources
 def print_everything() -> None:
     """Prints the tables of instance types and UltraServers."""
     out = console()
-    out.print(_instance_types())
-    out.print(_ultraservers())
+    for table in (*_instance_types(out.width), *_ultraservers(out.width)):
+        out.print(table)
     out.print(
-        "Figures are per instance or UltraServer. FLOPS are dense; EFA GB/s is one direction, NVLink both.\n"
+        "Figures are per instance or UltraServer. FLOPS are dense; EFA GB/s is one direction, NVLink both. "
         "Sold: O On-Demand, S Spot, B capacity blocks. Details: ultracluster catalog TYPE"
     )
 
@@ -40,7 +40,7 @@ def print_one(name: str) -> None:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(no_wrap=True)
-    table.add_column()
+    table.add_column(overflow="fold")
     for section, entries in sections:
         for number, (key, value) in enumerate(entries):
             table.add_row("" if number else section, key, value)
@@ -50,14 +50,25 @@ def print_one(name: str) -> None:
     out.print(table)
 
 
-def _table(title: str, columns: Iterable[str]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", no_wrap=True, vertical="bottom")
-    return table
+def _tables(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[Table]:
+    """The table in as many parts as its columns need to fit into `width`. Each part has the first column."""
+    needed = [max(map(len, [*column.split("\n"), *cells])) + 2 for column, *cells in zip(columns, *rows, strict=True)]
+    parts: list[list[int]] = [[0]]
+    for number in range(1, len(columns)):
+        if sum(needed[each] for each in parts[-1]) + needed[number] > width - 1:
+            parts.append([0])
+        parts[-1].append(number)
+    for part in parts:
+        shown = title if part is parts[0] else f"{title}, continued"
+        table = Table(title=shown, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        for number in part:
+            table.add_column(columns[number], justify="right" if number else "left", no_wrap=True, vertical="bottom")
+        for row in rows:
+            table.add_row(*(row[number] for number in part))
+        yield table
 
 
-def _instance_types() -> Table:
+def _instance_types(width: int) -> Iterator[Table]:
     columns = (
         "Instance type",
         "vCPU",
@@ -75,10 +86,10 @@ def _instance_types() -> Table:
         "NVMe\nTB",
         "Sold",
     )
-    table = _table("Instance types", columns)
+    rows = []
     for entry in catalog.values():
         gpu, count = entry.gpu, entry.gpu_count
-        table.add_row(
+        cells = (
             entry.name,
             str(entry.vcpus),
             _number(entry.memory_gib),
@@ -95,13 +106,14 @@ def _instance_types() -> Table:
             _number(entry.instance_store.total_gb / 1000),
             "".join(letter for usage, letter in _SOLD.items() if usage in entry.usage_classes),
         )
-    return table
+        rows.append(cells)
+    yield from _tables("Instance types", columns, rows, width)
 
 
 _SOLD = {"on-demand": "O", "spot": "S", "capacity-block": "B"}
 
 
-def _ultraservers() -> Table:
+def _ultraservers(width: int) -> Iterator[Table]:
     columns = (
         "UltraServer",
         "Instances",
@@ -114,10 +126,10 @@ def _ultraservers() -> Table:
         "NVLink\nTB/s",
         "EFA\nGB/s",
     )
-    table = _table("UltraServers: one NVLink domain each", columns)
+    rows = []
     for entry in ultraservers.values():
         gpu, count = entry.instance_type.gpu, entry.gpus
-        table.add_row(
+        cells = (
             entry.name,
             f"{entry.instances} {entry.instance_type.name}",
             f"{count} {gpu.model}",
@@ -129,7 +141,8 @@ def _ultraservers() -> Table:
             _number(entry.nvlink.aggregate_tb_per_s),
             _number(entry.efa_gb_per_s),
         )
-    return table
+        rows.append(cells)
+    yield from _tables("UltraServers: one NVLink domain each", columns, rows, width)
 
 
 Section = tuple[str, list[tuple[str, str]]]
@@ -211,6 +224,8 @@ def _cards(entry: InstanceType) -> Iterator[tuple[str, str]]:
 
 def _layout(entry: InstanceType, profile: Profile) -> str:
     layout = interface_layout(entry, profile)
+    if profile == "max_bandwidth" and not entry.ena_cards:
+        return "as fewest_ips: AWS documents no further ENA interfaces for this type"
     efa = sum(interface.kind != "interface" for interface in layout)
     count = addresses(layout)
     head = f"{len(layout)} interfaces, {efa} EFA, {count} IPv4 address{'es' if count > 1 else ''}"

@@ -10,9 +10,11 @@ def validate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as a JSON list.")] = False,  # noqa: FBT002
 ) -> None:
     """Check environment files and report all errors and warnings. Exit code 1 if there are errors."""
+    from ultracluster.cli.console import terminal_width
     from ultracluster.config import loader
+    from ultracluster.config.layout import WIDTH
     from ultracluster.config.report import report, report_json
 
-    readings = [loader.validate(file) for file in files]
-    typer.echo(report_json(readings) if as_json else "\n".join(map(report, readings)))
+    readings, width = [loader.validate(file) for file in files], min(WIDTH, terminal_width())
+    typer.echo(report_json(readings) if as_json else "\n".join(report(reading, width=width) for reading in readings))
     raise typer.Exit(any(reading.errors for reading in readings))

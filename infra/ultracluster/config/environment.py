@@ -149,6 +149,9 @@ class Environment(Settings):
         """ARNs in the file, with their paths."""
         for path, named in self.observability.arns():
             yield Arn(("observability", *path), named, own_account="role_arn" in path)
+        for name, bucket in self.storage.buckets.items():
+            if bucket.key_arn:
+                yield Arn(("storage", "buckets", name, "key_arn"), bucket.key_arn, own_account=False)
         if self.permissions_boundary:
             yield Arn(("permissions_boundary",), self.permissions_boundary, own_account=True)
         for i, group in enumerate(self.node_groups):

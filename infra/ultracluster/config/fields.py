@@ -121,6 +121,14 @@ RoleArn = Annotated[
     ),
     cdk_value(),
 ]
+KeyArn = Annotated[
+    str,
+    text(
+        r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$",
+        "a KMS key ARN such as arn:aws:kms:us-east-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef",
+    ),
+    cdk_value(),
+]
 PublicCidr = Annotated[
     str, text(r"^(\d{1,3}\.){3}\d{1,3}/\d{1,2}$", "a public network such as 54.240.143.0/24"), cdk_value()
 ]

@@ -5,20 +5,20 @@ from textwrap import wrap
 WIDTH = 108
 
 
-def entry(code: str, place: str, message: str, hint: str, severity: str) -> str:
-    """The lines of one problem. `place` is empty for a problem of the whole file or model."""
+def entry(code: str, place: str, message: str, hint: str, severity: str, *, width: int = WIDTH) -> str:
+    """The lines of one problem, at most `width` columns. `place` is empty for a problem of the whole file or model."""
     warning = "warning: " if severity == "warning" else ""
     hint = hint[0].upper() + hint[1:]
     stop = "" if hint.endswith(("?", "...")) else "."
     text = printable(f"{warning}{place}{': ' if place else ''}{message}.  {hint}{stop}")
     lines = wrap(
-        text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+        text, width, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
     label = f"[{code}]"
-    if len(lines[-1]) + 2 + len(label) <= WIDTH:
-        lines[-1] += label.rjust(WIDTH - len(lines[-1]))
+    if len(lines[-1]) + 2 + len(label) <= width:
+        lines[-1] += label.rjust(width - len(lines[-1]))
     else:
-        lines.append(label.rjust(WIDTH))
+        lines.append(label.rjust(width))
     return "\n".join(lines)
 
 

@@ -59,7 +59,7 @@ class NodeGroup(Settings):
     ] = "auto"
     """auto: a new cluster placement group for On-Demand and Spot. none: no group. Or an existing group."""
     interfaces: Literal["auto", "fewest_ips", "max_bandwidth", "efa_with_ip"] = "auto"
-    """Network interface layout. auto: the layout for the control plane."""
+    """Network interface layout. auto: the layout for the control plane. `ultracluster catalog TYPE` shows each."""
     local_storage: Literal["raid0", "none"] = "raid0"
     """raid0 joins the local NVMe disks into one volume."""
     root_volume_gib: Annotated[int, Field(ge=100, le=16384)] = 300

@@ -6,15 +6,15 @@ from dataclasses import asdict
 from typing import Any
 
 from ultracluster.config.findings import Finding, Reading
-from ultracluster.config.layout import entry, printable
+from ultracluster.config.layout import WIDTH, entry, printable
 
 _WITHOUT_PLACE = ("file-unreadable", "empty-file")
 """Codes of problems with the file as a whole."""
 
 
-def report(reading: Reading) -> str:
-    """The file name, then each finding: path, message, hint, and the code on the right."""
-    entries = [_entry(finding) for finding in reading.findings] or ["  fine"]
+def report(reading: Reading, *, width: int = WIDTH) -> str:
+    """The file name, then each finding in at most `width` columns: path, message, hint, and the code on the right."""
+    entries = [_entry(finding, width) for finding in reading.findings] or ["  fine"]
     return "\n".join([printable(reading.file), *entries])
 
 
@@ -26,7 +26,7 @@ def report_json(readings: Sequence[Reading]) -> str:
     return json.dumps(found, indent=2)
 
 
-def _entry(finding: Finding) -> str:
+def _entry(finding: Finding, width: int) -> str:
     place = finding.path or f"line {finding.line}, column {finding.column}"
     place = "" if finding.code in _WITHOUT_PLACE else place
-    return entry(finding.code, place, finding.message, finding.hint, finding.severity)
+    return entry(finding.code, place, finding.message, finding.hint, finding.severity, width=width)

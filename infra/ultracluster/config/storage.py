@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ultracluster.catalog import lustre
 from ultracluster.config.bucket_names import bucket_name_problems
-from ultracluster.config.fields import KIND, NUMBER, TEXT, BucketName, Many, text
+from ultracluster.config.fields import KIND, NUMBER, TEXT, BucketName, KeyArn, Many, text
 from ultracluster.config.problems import Problem, rule
 from ultracluster.config.root_squash import NID, NID_FORM, root_squash_problems
 from ultracluster.config.settings import Settings
@@ -45,6 +45,8 @@ class Bucket(Settings):
 
     existing: BucketName | None = None
     """Name of an existing bucket. Without it, a bucket is created."""
+    key_arn: KeyArn | None = None
+    """KMS key of an existing bucket with SSE-KMS, if it is not the AWS managed key aws/s3."""
     lifecycle: Lifecycle | None = None
     """When noncurrent versions expire."""
 
@@ -58,6 +60,12 @@ class Bucket(Settings):
         if self.existing and self.lifecycle:
             message = f"{self.existing} is an existing bucket, which is used unchanged, so lifecycle would be ignored"
             yield Problem("bucket-settings-ignored", "lifecycle", message, "remove lifecycle, or remove existing")
+
+    @rule
+    def _key_of_an_existing_bucket(self) -> Iterator[Problem]:
+        if self.key_arn and not self.existing:
+            message = "a new bucket is encrypted with the key of the storage stack, so key_arn would be ignored"
+            yield Problem("bucket-settings-ignored", "key_arn", message, "remove key_arn, or set existing")
 
 
 class S3Link(Settings):

@@ -1,10 +1,15 @@
-"""An alarm for a PCS node group whose nodes fail to boot again and again.
+"""An alarm for a node group whose nodes fail to boot again and again.
 
-PCS terminates a node on which a step fails and launches another, for ever if the cause is permanent: on reserved
-capacity nothing else ends that. Its scaling logs name each such node with the reason BOOTSTRAP_FAILED.
+A node on which a step fails is replaced, for ever if the cause is permanent: on reserved capacity nothing else ends
+that. PCS terminates the node and names it in its scaling logs with the reason BOOTSTRAP_FAILED. On EKS the node
+powers off, and its Auto Scaling group replaces it after an EC2 health check, which EventBridge hears of.
 
-Source: AWS PCS User Guide, "Scaling logs" (2026); CloudWatch Logs User Guide, "Creating metric filters" (2026).
+Source: AWS PCS User Guide, "Scaling logs" (2026); CloudWatch Logs User Guide, "Creating metric filters" (2026);
+Amazon EC2 Auto Scaling User Guide, "Amazon EC2 Auto Scaling event reference" (2026); EventBridge User Guide,
+"Monitoring Amazon EventBridge", MatchedEvents (2026).
 """
+
+from collections.abc import Mapping
 
 from aws_cdk import CfnResource
 from aws_cdk import aws_logs as logs
@@ -43,16 +48,61 @@ def count_failed_boots(scope: Construct, log_group_name: str) -> None:
 
 def boot_alarm(scope: Construct, *, name: str, compute_node_group_id: str) -> CfnResource:
     """The alarm of one node group. Its actions are left to the owner of the account."""
+    metric = {
+        "Namespace": NAMESPACE,
+        "MetricName": METRIC,
+        "Dimensions": [{"Name": DIMENSION, "Value": compute_node_group_id}],
+    }
+    return _alarm(scope, f"Nodes of {name} fail to boot again and again; see docs/operations.md", metric)
+
+
+def replacement_alarm(scope: Construct, *, nodegroup_name: str, subnet_id: str) -> CfnResource:
+    """The alarm of one managed node group of EKS. Its actions are left to the owner of the account.
+
+    It counts nodes that stopped or vanished and were replaced: on Spot these are reclaimed nodes too. EKS names the
+    Auto Scaling group `eks-`, the name of the node group, and a UUID; the subnet tells clusters apart whose groups have
+    the same name. EventBridge counts the events that match a rule, even one without targets.
+    """
+    # the module aws_events takes a while to load
+    rule = CfnResource(
+        scope,
+        "Replacements",
+        type="AWS::Events::Rule",
+        properties={
+            "Description": f"Nodes of {nodegroup_name} that stopped and were replaced",
+            "EventPattern": replacements(nodegroup_name, subnet_id),
+        },
+    )
+    metric = {
+        "Namespace": "AWS/Events",
+        "MetricName": "MatchedEvents",
+        "Dimensions": [{"Name": "RuleName", "Value": rule.ref}],
+    }
+    return _alarm(scope, f"Nodes of {nodegroup_name} stop again and again; see docs/operations-kubernetes.md", metric)
+
+
+def replacements(nodegroup_name: str, subnet_id: str) -> dict[str, object]:
+    """Pattern of the events of nodes that EC2 Auto Scaling replaced because they had stopped or vanished."""
+    return {
+        "source": ["aws.autoscaling"],
+        "detail-type": ["EC2 Instance Terminate Successful"],
+        "detail": {
+            "AutoScalingGroupName": [{"prefix": f"eks-{nodegroup_name}-"}],
+            "Cause": [{"wildcard": "*EC2 health check*"}],
+            "Details": {"Subnet ID": [subnet_id]},
+        },
+    }
+
+
+def _alarm(scope: Construct, description: str, metric: Mapping[str, object]) -> CfnResource:
     # the module aws_cloudwatch takes a while to load
     alarm = CfnResource(
         scope,
         "BootAlarm",
         type="AWS::CloudWatch::Alarm",
         properties={
-            "AlarmDescription": f"Nodes of {name} fail to boot again and again; see docs/operations.md",
-            "Namespace": NAMESPACE,
-            "MetricName": METRIC,
-            "Dimensions": [{"Name": DIMENSION, "Value": compute_node_group_id}],
+            "AlarmDescription": description,
+            **metric,
             "Statistic": "Sum",
             "Period": PERIOD_SECONDS,
             "EvaluationPeriods": 1,

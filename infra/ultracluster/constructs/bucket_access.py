@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk.interfaces.aws_iam import IRoleRef
 from aws_cdk.interfaces.aws_s3 import IBucketRef
 from constructs import Construct
@@ -11,13 +13,18 @@ from constructs import Construct
 from ultracluster.constructs.acknowledgements import wildcards
 from ultracluster.constructs.buckets import TrainingBucket, encryption_key
 from ultracluster.constructs.endpoints import read_statements
-from ultracluster.constructs.names import REGION
+from ultracluster.constructs.keys import DataKey, add_to_key_policy
+from ultracluster.constructs.names import ACCOUNT, PARTITION, REGION
 from ultracluster.constructs.references import bucket_reference, expect_list, key_arn, role_object
 from ultracluster.constructs.roles import managed_policy
 from ultracluster.errors import InvalidArgument
 
 READ_ACTION = "s3:GetObject"
 WRITE_ACTIONS = ("s3:PutObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+
+
+OWN_KEYS = (DataKey, kms.Key, kms.CfnKey)
+"""Keys that this app creates. Their key policies trust the account."""
 
 
 class BucketAccess(Construct):
@@ -28,6 +35,9 @@ class BucketAccess(Construct):
 
     Raises InvalidArgument, WrongReference.
     """
+
+    key_policy_statements: tuple[iam.PolicyStatement, ...] = ()
+    """What the policies of the buckets' keys must allow; empty for keys that this app manages."""
 
     def __init__(
         self,
@@ -66,6 +76,13 @@ class BucketAccess(Construct):
             through_s3 = {"StringEquals": {"kms:ViaService": f"s3.{REGION}.amazonaws.com"}}
             actions = ["kms:Decrypt", "kms:GenerateDataKey"]
             statements.append({"Action": actions, "Resource": key_arns, "Condition": through_s3})
+            # the IAM policy is enough where the key policy trusts the account, as KMS's default key policy does
+            root = {"AWS": f"arn:{PARTITION}:iam::{ACCOUNT}:root"}
+            trust = {"Principal": root, "Action": actions, "Resource": "*", "Condition": through_s3}
+            foreign = {key_arn(key): key for key in keys if not isinstance(key, OWN_KEYS)}
+            self.key_policy_statements = tuple(
+                statement for key in foreign.values() for statement in add_to_key_policy(stack, key, trust)
+            )
         reason = "objects of the environment's own buckets, whose keys the jobs choose"
         accepted = wildcards(self, [*objects, *written], reason)
         managed_policy(self, "Policy", roles=[role], statements=statements, accepted=accepted)

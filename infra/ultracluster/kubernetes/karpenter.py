@@ -65,7 +65,7 @@ REMOVE_WHEN_EMPTY = {
 API = "karpenter.k8s.aws/v1"
 
 
-def karpenter_release(deployed: DeployedResources) -> Release | None:
+def karpenter_release(environment: EksEnvironment, deployed: DeployedResources) -> Release | None:
     """Karpenter on the system nodes, if the environment uses it. Its queue announces interruptions of nodes."""
     if deployed.karpenter is None:
         return None
@@ -80,7 +80,9 @@ def karpenter_release(deployed: DeployedResources) -> Release | None:
         # on a node of its own, Karpenter would disappear with that node
         **on_system_nodes(),
         "controller": {
-            "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
+            # pods cannot ask the instance metadata for the Region: the hop limit of nodes is 1
+            "env": [{"name": "AWS_REGION", "value": environment.region}],
+            "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}},
         },
     }
     return Release("karpenter", charts["karpenter"], values)

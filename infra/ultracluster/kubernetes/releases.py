@@ -21,7 +21,7 @@ def releases(environment: EksEnvironment, deployed: DeployedResources) -> tuple[
 
     With `chart_mirror`, the images of every chart come from the mirror.
     """
-    karpenter = karpenter_release(deployed)
+    karpenter = karpenter_release(environment, deployed)
     parts: tuple[Part, ...] = (
         *device_releases(environment),
         *scheduler_releases(environment),

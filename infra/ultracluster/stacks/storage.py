@@ -1,9 +1,11 @@
 """`<env>-storage`: buckets and the Lustre file system."""
 
+from aws_cdk import aws_kms as kms
+from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
 
 from ultracluster.config.environment import Environment
-from ultracluster.config.storage import Lustre
+from ultracluster.config.storage import Bucket, Lustre
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.lustre import TrainingFileSystem
@@ -19,10 +21,15 @@ class StorageStack(EnvironmentStack):
         settings = environment.storage
         self._key = DataKey(self, "Key", description=f"Buckets and file system of {environment.name}")
         self.buckets = {
-            name: TrainingBucket(self, f"Bucket-{name}", settings=bucket, key=None if bucket.existing else self._key)
+            name: TrainingBucket(self, f"Bucket-{name}", settings=bucket, key=self._key_of(name, bucket))
             for name, bucket in settings.buckets.items()
         }
         self.file_system = self._file_system(settings.lustre, network) if settings.lustre else None
+
+    def _key_of(self, name: str, bucket: Bucket) -> IKeyRef | None:
+        if not bucket.existing:
+            return self._key
+        return kms.Key.from_key_arn(self, f"KeyOf-{name}", bucket.key_arn) if bucket.key_arn else None
 
     def _file_system(self, settings: Lustre, network: ClusterNetwork) -> TrainingFileSystem:
         return TrainingFileSystem(

@@ -12,18 +12,44 @@ from ultracluster.config.schema import environment_schema
 
 @pytest.fixture
 def run(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("COLUMNS", "120")
     return lambda *arguments: CliRunner().invoke(app, arguments)
 
 
-def test_the_table_shows_every_type_and_ultraserver_within_120_columns(run):
+@pytest.mark.parametrize(
+    ("columns", "width", "parts"), [("40", 80, 2), ("80", 80, 2), ("120", 120, 1), ("200", 200, 1)]
+)
+def test_the_tables_show_every_type_and_ultraserver_within_the_terminal(run, monkeypatch, columns, width, parts):
+    monkeypatch.setenv("COLUMNS", columns)
     done = run("catalog")
     lines = done.stdout.splitlines()
     assert done.exit_code == 0
-    assert max(map(len, lines)) <= 120
+    assert max(map(len, lines)) <= width
     assert "…" not in done.stdout
     order = [line.split()[0] for line in lines if line.strip().startswith(("p5", "p6", "u-p6"))]
-    assert order == [*catalog, *ultraservers]
+    assert order == [*catalog] * parts + [*ultraservers] * parts
+
+
+def test_a_narrow_terminal_shows_the_same_figures(run, monkeypatch):
+    wide = run("catalog").stdout
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = [line.split() for line in run("catalog").stdout.splitlines() if line.split()[:1] == ["p6-b300.48xlarge"]]
+    first, second = rows
+    assert " ".join([*first, *second[1:]]) in " ".join(wide.split())
+
+
+@pytest.mark.parametrize("name", [*catalog, *ultraservers])
+def test_the_details_of_a_type_fit_a_narrow_terminal(run, monkeypatch, name):
+    monkeypatch.setenv("COLUMNS", "80")
+    done = run("catalog", name)
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "…" not in done.stdout
+
+
+def test_a_profile_that_adds_nothing_says_so(run):
+    text = run("catalog", "p5en.48xlarge").stdout
+    assert "max_bandwidth       as fewest_ips: AWS documents no further ENA interfaces for this type" in text
+    assert "as fewest_ips" not in run("catalog", "p5.48xlarge").stdout
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,14 @@ def test_an_error_is_reported_and_exits_with_1():
     assert (done.returncode, done.stdout, done.stderr) == (1, report_of("lustre-efa-capacity"), "")
 
 
+def test_a_report_fits_a_narrow_terminal():
+    files = ["bad/arn-other-account.yaml", "bad/image-not-pinned.yaml", "bad/lustre-efa-capacity.yaml"]
+    done = ultracluster("validate", *files, env={**os.environ, "COLUMNS": "80"})
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    words = "".join(map(report_of, ("arn-other-account", "image-not-pinned", "lustre-efa-capacity"))).split()
+    assert done.stdout.split() == words
+
+
 def test_a_warning_is_reported_and_exits_with_0():
     done = ultracluster("validate", "bad/image-not-pinned.yaml")
     assert (done.returncode, done.stdout) == (0, report_of("image-not-pinned"))
