@@ -129,10 +129,7 @@ def test_query_logging_is_configured_separately(account: Account, workspace: dic
     refused("ResourceNotFoundException", "no queryLogging", amp.describe_query_logging_configuration, **workspace)
 
 
-def test_rule_groups_stay_with_moto(account: Account, workspace: dict[str, str]) -> None:
-    account.amp.create_rule_groups_namespace(**workspace, name="gpu", data=b"groups: []")
-    found = account.amp.describe_rule_groups_namespace(**workspace, name="gpu")["ruleGroupsNamespace"]
-    assert found["data"] == b"groups: []"
+def test_tags_stay_with_moto(account: Account, workspace: dict[str, str]) -> None:
     arn = account.amp.describe_workspace(**workspace)["workspace"]["arn"]
     account.amp.tag_resource(resourceArn=arn, tags={"a": "b"})
     assert account.amp.list_tags_for_resource(resourceArn=arn)["tags"] == {"a": "b"}

@@ -1,5 +1,7 @@
 """Metrics storage: an Amazon Managed Service for Prometheus workspace."""
 
+from typing import Any
+
 import jsii
 from aws_cdk import Stack
 from aws_cdk import aws_aps as aps
@@ -60,14 +62,25 @@ class PrometheusWorkspace(Construct):
 class MetricsWorkspace(PrometheusWorkspace):
     """A Prometheus workspace, encrypted with `key`, that keeps metrics for `settings.retention_days`.
 
-    Retained on delete and on replacement. Errors of rules and alerts go to a log group. A key that this app does not
-    manage needs the statements of `key_policy_statements`, which its owner must add.
+    `alert_manager` is the definition of its alert manager as YAML text. With `settings.max_series`, AMP discards series
+    above that number whose label `environment` is `environment`; without `environment`, of all series. Retained on
+    delete and on replacement. Errors of rules and alerts go to a log group. A key that this app does not manage needs
+    the statements of `key_policy_statements`, which its owner must add.
     """
 
     key_policy_statements: tuple[iam.PolicyStatement, ...]
     """What the owner of `key` must add to the key policy; empty for a key that this app manages."""
 
-    def __init__(self, scope: Construct, id: str, *, settings: Observability, key: IKeyRef) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        settings: Observability,
+        key: IKeyRef,
+        environment: str | None = None,
+        alert_manager: str | None = None,
+    ) -> None:
         super().__init__(scope, id)
         expect(settings, Observability, "settings")
         errors = log_group(self, "Logs", name="/aws/vendedlogs/prometheus", key=key)
@@ -78,7 +91,8 @@ class MetricsWorkspace(PrometheusWorkspace):
             alias=Stack.of(self).stack_name,
             kms_key_arn=key_arn(key),
             logging_configuration={"logGroupArn": errors.log_group_arn},
-            workspace_configuration={"retentionPeriodInDays": settings.retention_days},
+            alert_manager_definition=alert_manager,
+            workspace_configuration=_configuration(settings, environment),
         )
         retain(workspace)
         self.workspace_id, self.workspace_arn = workspace.attr_workspace_id, workspace.attr_arn
@@ -92,3 +106,15 @@ class MetricsWorkspace(PrometheusWorkspace):
         found.workspace_arn = own_arn("aps", f"workspace/{workspace_id}")
         found.prometheus_endpoint = f"https://aps-workspaces.{REGION}.amazonaws.com/workspaces/{workspace_id}/"
         return found
+
+
+def _configuration(settings: Observability, environment: str | None) -> dict[str, Any]:
+    """WorkspaceConfiguration: retention, and the limit of active series.
+
+    A label set without labels takes the series that no other label set takes (AMP API, LimitsPerLabelSet, 2026).
+    """
+    retention = {"retentionPeriodInDays": settings.retention_days}
+    if settings.max_series is None:
+        return retention
+    labels = [{"name": "environment", "value": environment}] if environment else []
+    return {**retention, "limitsPerLabelSets": [{"labelSet": labels, "limits": {"maxSeries": settings.max_series}}]}

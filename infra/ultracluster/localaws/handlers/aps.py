@@ -1,4 +1,4 @@
-"""AWS::APS::Workspace: Ref gives the ARN. AlertManagerDefinition is not supported."""
+"""AWS::APS::Workspace and AWS::APS::RuleGroupsNamespace: Ref gives the ARN."""
 
 from typing import Any
 
@@ -15,11 +15,14 @@ _DEFAULT_CONFIGURATION: dict[str, Any] = {
 
 @handler
 class Workspace(Handler):
-    """AWS::APS::Workspace with its logging, query logging and configuration."""
+    """AWS::APS::Workspace with its logging, query logging, configuration and alert manager."""
 
     type = "AWS::APS::Workspace"
     supported_properties = frozenset(
-        {"Alias", "KmsKeyArn", "LoggingConfiguration", "QueryLoggingConfiguration", "WorkspaceConfiguration", "Tags"}
+        {
+            *("AlertManagerDefinition", "Alias", "KmsKeyArn", "LoggingConfiguration", "QueryLoggingConfiguration"),
+            *("WorkspaceConfiguration", "Tags"),
+        }
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
@@ -59,6 +62,11 @@ def _configure(amp: Any, workspace_id: str, old: Properties, new: Properties) ->
     _set_logging(amp, workspace_id, "query_logging", before, after)
     if old.get("WorkspaceConfiguration") != new.get("WorkspaceConfiguration"):
         amp.update_workspace_configuration(workspaceId=workspace_id, **_configuration(new))
+    definitions = [version.get("AlertManagerDefinition") or "" for version in (old, new)]
+    if definitions[0] != definitions[1]:
+        verb = "delete" if not definitions[1] else "put" if definitions[0] else "create"
+        data = {"data": definitions[1].encode()} if definitions[1] else {}
+        getattr(amp, f"{verb}_alert_manager_definition")(workspaceId=workspace_id, **data)
 
 
 def _log_group(properties: Properties) -> dict[str, Any]:
@@ -88,3 +96,39 @@ def _describe(amp: Any, workspace_id: str) -> Resource:
     found = amp.describe_workspace(workspaceId=workspace_id)["workspace"]
     attributes = {"Arn": found["arn"], "WorkspaceId": workspace_id, "PrometheusEndpoint": found["prometheusEndpoint"]}
     return Resource(found["arn"], attributes)
+
+
+@handler
+class RuleGroupsNamespace(Handler):
+    """AWS::APS::RuleGroupsNamespace: a rule file of a workspace."""
+
+    type = "AWS::APS::RuleGroupsNamespace"
+    supported_properties = frozenset({"Data", "Name", "Tags", "Workspace"})
+
+    def create(self, context: Context, properties: Properties) -> Resource:
+        """Create the rule file."""
+        made = context.client("amp").create_rule_groups_namespace(
+            workspaceId=_workspace_id(properties["Workspace"]),
+            name=properties["Name"],
+            data=properties["Data"].encode(),
+            tags={**tag_map(properties.get("Tags")), **context.tags},
+        )
+        return Resource(made["arn"], {"Arn": made["arn"]})
+
+    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
+        """Replace the file, then its tags."""
+        amp, workspace_id = context.client("amp"), _workspace_id(new["Workspace"])
+        if old["Data"] != new["Data"]:
+            data = new["Data"].encode()
+            amp.put_rule_groups_namespace(workspaceId=workspace_id, name=new["Name"], data=data)
+        added, removed = tag_changes(old, new)
+        if removed:
+            amp.untag_resource(resourceArn=physical_id, tagKeys=removed)
+        if added:
+            amp.tag_resource(resourceArn=physical_id, tags=added)
+        return Resource(physical_id, {"Arn": physical_id})
+
+    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
+        """Delete the file."""
+        workspace_id = _workspace_id(properties["Workspace"])
+        context.client("amp").delete_rule_groups_namespace(workspaceId=workspace_id, name=properties["Name"])

@@ -9,9 +9,10 @@ from moto.amp import urls
 from moto.amp.responses import PrometheusServiceResponse
 from moto.core.responses import ActionResult, EmptyResult
 
+from ultracluster.localaws.services.aps_alerting import Alerting
 from ultracluster.localaws.services.aps_scrapers import ScraperActions, add_paths
 from ultracluster.localaws.services.references import References
-from ultracluster.localaws.services.service import CheckedInput, Refusal
+from ultracluster.localaws.services.service import Refusal
 
 MAX_WORKSPACES = 25  # per account and region
 MAX_RETENTION_DAYS = 1095
@@ -20,7 +21,7 @@ DEFAULTS = {"retentionPeriodInDays": 150, "outOfOrderTimeWindowInSeconds": 60, "
 ACTIVE = {"statusCode": "ACTIVE"}
 
 
-class ApsResponse(ScraperActions, CheckedInput, PrometheusServiceResponse):  # type: ignore[misc]  # moto is untyped
+class ApsResponse(Alerting, ScraperActions, PrometheusServiceResponse):  # type: ignore[misc]  # moto is untyped
     """The AMP API: moto's class with some actions replaced and others added."""
 
     @property
@@ -179,7 +180,12 @@ class ApsResponse(ScraperActions, CheckedInput, PrometheusServiceResponse):  # t
 def activate() -> None:
     """Replace moto's class by this one and add its paths."""
     workspace = "{0}/workspaces/(?P<workspace_id>[^/]+)"
-    for path in (*urls.url_paths, f"{workspace}/configuration$", f"{workspace}/logging/query$"):
+    for path in (
+        *urls.url_paths,
+        f"{workspace}/configuration$",
+        f"{workspace}/logging/query$",
+        f"{workspace}/alertmanager/definition$",
+    ):
         urls.url_paths[path] = ApsResponse.dispatch
     add_paths(ApsResponse.dispatch)
 

@@ -1,0 +1,139 @@
+"""Alert delivery: the SNS topic that AMP and CloudWatch publish to, and the rule files of a Prometheus workspace."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jsii
+from aws_cdk import Stack
+from aws_cdk import aws_aps as aps
+from aws_cdk import aws_sns as sns
+from aws_cdk.interfaces import ResourceEnvironment
+from aws_cdk.interfaces.aws_kms import IKeyRef
+from aws_cdk.interfaces.aws_sns import ITopicRef, TopicReference
+from constructs import Construct
+
+from ultracluster.catalog.regions import OPT_IN_REGIONS
+from ultracluster.constructs.keys import add_to_key_policy
+from ultracluster.constructs.metrics import PrometheusWorkspace
+from ultracluster.constructs.names import ACCOUNT, own_arn
+from ultracluster.constructs.references import expect, expect_list, key_arn
+from ultracluster.constructs.roles import policy_document
+from ultracluster.errors import InvalidArgument
+
+RULE_FILE_BYTES = 1_000_000
+"""Largest rule file of a workspace (AMP User Guide, "Service quotas", 2026: 1 MB)."""
+
+KEY_ACTIONS = ("kms:Decrypt", "kms:GenerateDataKey*")
+"""What a service does with the key of an encrypted topic (SNS Developer Guide, "Key management", 2026)."""
+
+
+@jsii.implements(ITopicRef)
+class AlertTopic(Construct):
+    """A standard SNS topic, encrypted with `key`, that CloudWatch alarms of the account may publish to.
+
+    SNS asks each address in `email` to confirm its subscription; until then it gets nothing. AMP may publish after
+    `grant_publish_alerts`. A key that this app does not manage needs the statements that a warning shows at synth.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, key: IKeyRef, email: Sequence[str] = ()) -> None:
+        super().__init__(scope, id)
+        expect_list(email, "email")
+        self._aps = aps_principal(Stack.of(self).region)
+        sources = {"aps": own_arn("aps", "workspace/*"), "cloudwatch": own_arn("cloudwatch", "alarm:*")}
+        for service, principal in (("aps", self._aps), ("cloudwatch", "cloudwatch.amazonaws.com")):
+            # a workspace names the topic, and the topic its key: the ARN of the workspace would close a circle
+            add_to_key_policy(
+                self,
+                key,
+                {
+                    "Principal": {"Service": principal},
+                    "Action": list(KEY_ACTIONS),
+                    "Resource": "*",
+                    "Condition": _from_source(sources[service]),
+                },
+            )
+        self._topic = sns.CfnTopic(self, "Topic", kms_master_key_id=key_arn(key), display_name="UltraCluster alerts")
+        self._arn = self._topic.ref
+        self._statements: list[Mapping[str, Any]] = [
+            {
+                "Sid": "OnlyTls",
+                "Effect": "Deny",
+                "Principal": "*",
+                "Action": "sns:Publish",
+                "Resource": self._arn,
+                "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+            },
+            {
+                "Sid": "Alarms",
+                "Principal": {"Service": "cloudwatch.amazonaws.com"},
+                "Action": "sns:Publish",
+                "Resource": self._arn,
+                "Condition": _from_source(sources["cloudwatch"]),
+            },
+        ]
+        self._policy = sns.CfnTopicPolicy(
+            self, "Policy", topics=[self._arn], policy_document=policy_document(self._statements)
+        )
+        for i, address in enumerate(email):
+            sns.CfnSubscription(self, f"Email{i + 1}", topic_arn=self._arn, protocol="email", endpoint=address)
+
+    @property
+    def topic_arn(self) -> str:
+        """ARN of the topic."""
+        return self._arn
+
+    @property
+    def topic_ref(self) -> TopicReference:
+        """Lets CDK constructs take this as an `ITopicRef`."""
+        return TopicReference(topic_arn=self._arn)
+
+    @property
+    def env(self) -> ResourceEnvironment:
+        """Account and Region of the topic."""
+        return self._topic.env
+
+    def grant_publish_alerts(self, metrics: PrometheusWorkspace) -> None:
+        """Lets the alert manager of a workspace publish to the topic.
+
+        Source: AMP User Guide, "Giving Amazon Managed Service for Prometheus permission to send alert messages" (2026).
+        """
+        expect(metrics, PrometheusWorkspace, "metrics")
+        statement = {
+            "Sid": "AlertManager",
+            "Principal": {"Service": self._aps},
+            "Action": ["sns:Publish", "sns:GetTopicAttributes"],
+            "Resource": self._arn,
+            "Condition": _from_source(metrics.workspace_arn),
+        }
+        if statement not in self._statements:
+            self._statements.append(statement)
+            self._policy.policy_document = policy_document(self._statements)
+
+
+class RuleFiles(Construct):
+    """Rule files of a workspace, each a rule groups namespace: recording and alert rules as YAML text, by name.
+
+    Raises InvalidArgument for a file that AMP would refuse for its size.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, metrics: PrometheusWorkspace, files: Mapping[str, str]) -> None:
+        super().__init__(scope, id)
+        expect(metrics, PrometheusWorkspace, "metrics")
+        for name, text in files.items():
+            if (size := len(text.encode())) > RULE_FILE_BYTES:
+                message = f"the rule file {name} has {size} bytes; AMP takes at most {RULE_FILE_BYTES}. Split the file"
+                raise InvalidArgument(message)
+            aps.CfnRuleGroupsNamespace(self, name, name=name, data=text, workspace=metrics.workspace_arn)
+
+
+def aps_principal(region: str) -> str:
+    """Service principal of AMP, which is a regional one in opt-in Regions.
+
+    Source: AMP User Guide, "Giving Amazon Managed Service for Prometheus permission to send alert messages" (2026).
+    """
+    return f"{region}.aps.amazonaws.com" if region in OPT_IN_REGIONS else "aps.amazonaws.com"
+
+
+def _from_source(arn: str) -> dict[str, Any]:
+    """Condition: the service acts for a resource of this account (confused deputy)."""
+    return {"ArnLike": {"aws:SourceArn": arn}, "StringEquals": {"aws:SourceAccount": ACCOUNT}}
