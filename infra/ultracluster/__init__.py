@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from ultracluster.config.storage import Lustre as Lustre
     from ultracluster.config.storage import S3Link as S3Link
     from ultracluster.config.storage import Storage as Storage
+    from ultracluster.constructs.alarms import Alarms as Alarms
+    from ultracluster.constructs.alarms import Watch as Watch
+    from ultracluster.constructs.alerts import AlertTopic as AlertTopic
+    from ultracluster.constructs.alerts import RuleFiles as RuleFiles
     from ultracluster.constructs.bucket_access import BucketAccess as BucketAccess
     from ultracluster.constructs.buckets import TrainingBucket as TrainingBucket
     from ultracluster.constructs.eks import EksAddon as EksAddon
@@ -113,6 +117,8 @@ _MODULES = {
     "kubernetes.environment": ("NotEks",),
     "kubernetes.jobs": ("JobRefused", "example_job"),
     "nodes.steps": ("Step",),
+    "constructs.alarms": ("Alarms", "Watch"),
+    "constructs.alerts": ("AlertTopic", "RuleFiles"),
     "constructs.bucket_access": ("BucketAccess",),
     "constructs.buckets": ("TrainingBucket",),
     "constructs.eks": ("EksAddon", "KubernetesCluster", "UnknownAddon"),

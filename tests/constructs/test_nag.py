@@ -10,6 +10,8 @@ from tests.constructs.nag import Finding, open_findings
 from ultracluster.config.network import CreateNetwork, Network
 from ultracluster.config.observability import Grafana, Observability
 from ultracluster.config.storage import Bucket, Lustre, S3Link
+from ultracluster.constructs.alarms import Alarms, workspace_watches
+from ultracluster.constructs.alerts import AlertTopic, RuleFiles
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.grafana import GrafanaWorkspace
 from ultracluster.constructs.keys import DataKey
@@ -47,6 +49,12 @@ def build(app):
     )
     S3Links(stack, "Links", settings=LUSTRE.links, file_system=file_system, buckets={"datasets": bucket})
     metrics = MetricsWorkspace(stack, "Metrics", settings=Observability(), key=key)
+    topic = AlertTopic(stack, "Alerts", key=key, email=["oncall@example.com"])
+    topic.grant_publish_alerts(metrics)
+    RuleFiles(stack, "Rules", metrics=metrics, files={"meta": "groups: []"})
+    watches = [*workspace_watches(metrics.workspace_id)]
+    Alarms(stack, "Alarms", name="metrics", watches=watches, topics=[topic.topic_arn])
+    Alarms(stack, "QuietAlarms", name="metrics", watches=watches)
     GrafanaWorkspace(stack, "Grafana", settings=Grafana(auth="identity_center"), metrics=metrics)
     return stack
 

@@ -45,7 +45,7 @@ def test_no_stack_is_protected_by_default_and_a_synth_says_how_without_a_warning
 def test_no_environment_has_grafana_unless_its_file_asks_for_it(tmp_path):
     assert "grafana" not in {stack.stack_name.removeprefix("dev-") for stack in assembly("dev", tmp_path).stacks}
     for name in ("prod", "staging"):
-        assert yaml.safe_load(FILES[name].read_text())["observability"]["grafana"] == {"auth": "identity_center"}
+        assert yaml.safe_load(FILES[name].read_text())["observability"]["grafana"]["auth"] == "identity_center"
 
 
 def test_grafana_is_alone_in_an_unprotected_stack_that_no_other_stack_needs(tmp_path):

@@ -18,23 +18,19 @@ from ultracluster.config.settings import Settings
 from ultracluster.errors import UltraclusterError
 
 PUBLIC = [
-    "AcceleratedLaunchTemplate", "Alerts", "Bucket", "BucketAccess", "ClusterNetwork", "ClusterVpc",
-    "CpuLaunchTemplate",
-    "CpuNodeGroup", "CpuNodes", "CreateNetwork", "DataKey", "DeviceStacks", "Eks", "EksAddon", "EksCluster",
-    "EksControlPlane", "EksNodeGroup",
-    "EksNodeRole", "Environment", "ExistingMetrics", "ExistingNetwork",
-    "ExistingPlacementGroup", "Finding", "Grafana",
-    "GrafanaWorkspace", "HelmRelease", "InterfaceEndpoints", "InvalidArgument", "InvalidSettings", "JobRefused",
-    "Karpenter", "KubectlProvider", "KubernetesCluster", "KubernetesJobEnd", "KubernetesObjects", "Lifecycle",
-    "LogGroup", "Login", "Logs",
-    "Lustre", "LustreFileSystem", "MetricsWorkspace", "MissingExtra", "Network", "NodeGroup", "NodeLaunchTemplate",
+    "AcceleratedLaunchTemplate", "Alarms", "AlertTopic", "Alerts", "Bucket", "BucketAccess", "ClusterNetwork",
+    "ClusterVpc", "CpuLaunchTemplate", "CpuNodeGroup", "CpuNodes", "CreateNetwork", "DataKey", "DeviceStacks", "Eks",
+    "EksAddon", "EksCluster", "EksControlPlane", "EksNodeGroup", "EksNodeRole", "Environment", "ExistingMetrics",
+    "ExistingNetwork", "ExistingPlacementGroup", "Finding", "Grafana", "GrafanaWorkspace", "HelmRelease",
+    "InterfaceEndpoints", "InvalidArgument", "InvalidSettings", "JobRefused", "Karpenter", "KubectlProvider",
+    "KubernetesCluster", "KubernetesJobEnd", "KubernetesObjects", "Lifecycle", "LogGroup", "Login", "Logs", "Lustre",
+    "LustreFileSystem", "MetricsWorkspace", "MissingExtra", "Network", "NodeGroup", "NodeLaunchTemplate",
     "NodeNetwork", "NodeRepair", "NodeRole", "NotEks", "Observability", "PagerDuty", "Pcs", "PcsCluster",
-    "PcsControlPlane",
-    "PcsNodeGroup", "PcsNodeRole", "PcsQueue", "Problem", "PrometheusWorkspace", "Purchase", "Queue", "Reading",
-    "RefusedEnvironment", "RootSquash", "S3Endpoint", "S3Link", "S3Links", "Scale", "SlurmCluster", "Step",
-    "Storage", "SystemNodeGroup", "SystemNodes", "Team", "TrainingBucket", "TrainingFileSystem", "UltraclusterError",
-    "UnknownAddon", "UnknownChart", "UnknownInstanceType", "WrongReference", "build_app", "example_job", "load",
-    "validate",
+    "PcsControlPlane", "PcsNodeGroup", "PcsNodeRole", "PcsQueue", "Problem", "PrometheusWorkspace", "Purchase",
+    "Queue", "Reading", "RefusedEnvironment", "RootSquash", "RuleFiles", "S3Endpoint", "S3Link", "S3Links", "Scale",
+    "SlurmCluster", "Step", "Storage", "SystemNodeGroup", "SystemNodes", "Team", "TrainingBucket",
+    "TrainingFileSystem", "UltraclusterError", "UnknownAddon", "UnknownChart", "UnknownInstanceType", "Watch",
+    "WrongReference", "build_app", "example_job", "load", "validate",
 ]  # fmt: skip
 """A name that leaves this list breaks other people's code: it takes a new major version and a line in CHANGELOG."""
 

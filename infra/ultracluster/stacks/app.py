@@ -6,6 +6,8 @@ from aws_cdk import Annotations
 from ultracluster.config.eks import Eks
 from ultracluster.config.environment import Environment
 from ultracluster.config.pcs import Pcs
+from ultracluster.constructs.metrics import MetricsWorkspace, PrometheusWorkspace
+from ultracluster.stacks.alerts import AlertsStack
 from ultracluster.stacks.links import LinksStack
 from ultracluster.stacks.network import NetworkStack
 from ultracluster.stacks.observability import ObservabilityStack
@@ -26,12 +28,13 @@ def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.Ap
     storage = StorageStack(app, environment, network=network.network)
     if environment.storage.lustre and environment.storage.lustre.links:
         LinksStack(app, environment, storage=storage)
-    observability = ObservabilityStack(app, environment)
-    if environment.observability.grafana.auth != "none":
+    metrics, topics = _metrics(app, environment, network)
+    AlertsStack(app, environment, metrics=metrics, storage=storage, topics=topics)
+    if environment.observability.grafana.wanted:
         # imported here: most environments have no Grafana, and its module takes a while to load
         from ultracluster.stacks.grafana import GrafanaStack
 
-        GrafanaStack(app, environment, metrics=observability.metrics)
+        GrafanaStack(app, environment, metrics=metrics)
     if isinstance(environment.control_plane, Pcs):
         _slurm(app, environment, environment.control_plane, network, storage)
     else:
@@ -39,6 +42,16 @@ def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.Ap
     if not environment.protect:
         Annotations.of(storage).add_info_v2("ultracluster:protect", UNPROTECTED)
     return app
+
+
+def _metrics(
+    app: cdk.App, environment: Environment, network: NetworkStack
+) -> tuple[PrometheusWorkspace, tuple[str, ...]]:
+    """The Prometheus workspace, and the topics that alerts go to. An existing workspace takes no stack."""
+    if existing := environment.observability.metrics:
+        return MetricsWorkspace.from_workspace_id(network, "Metrics", existing.existing), ()
+    observability = ObservabilityStack(app, environment)
+    return observability.metrics, observability.topics
 
 
 def _slurm(app: cdk.App, environment: Environment, settings: Pcs, network: NetworkStack, storage: StorageStack) -> None:

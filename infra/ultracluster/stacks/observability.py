@@ -1,17 +1,50 @@
-"""`<env>-observability`: metrics."""
+"""`<env>-observability`: metrics, and the topic that alerts go to."""
+
+from typing import TYPE_CHECKING
 
 from constructs import Construct
 
 from ultracluster.config.environment import Environment
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.metrics import MetricsWorkspace
+from ultracluster.constructs.names import REGION
 from ultracluster.stacks.base import EnvironmentStack
+from ultracluster.telemetry.alertmanager import definition
+
+if TYPE_CHECKING:
+    from ultracluster.constructs.alerts import AlertTopic
 
 
 class ObservabilityStack(EnvironmentStack):
-    """A Prometheus workspace."""
+    """A Prometheus workspace with its alert manager and, where the file asks for alerts, an SNS topic.
+
+    `topics` are the ARNs of all topics that get alerts: the new one, and that of the file.
+    """
 
     def __init__(self, scope: Construct, environment: Environment) -> None:
         super().__init__(scope, "observability", environment, stateful=True)
-        key = DataKey(self, "Key", description=f"Metrics of {environment.name}")
-        self.metrics = MetricsWorkspace(self, "Metrics", settings=environment.observability, key=key)
+        settings = environment.observability
+        self._key = DataKey(self, "Key", description=f"Metrics of {environment.name}")
+        topic = self._topic(environment)
+        given = settings.alerts.sns_topic_arn if settings.alerts else None
+        self.topics = tuple(arn for arn in (topic.topic_arn if topic else None, given) if arn)
+        self.metrics = MetricsWorkspace(
+            self,
+            "Metrics",
+            settings=settings,
+            key=self._key,
+            environment=environment.name,
+            alert_manager=definition(environment, topics=self.topics, region=REGION),
+        )
+        if topic:
+            topic.grant_publish_alerts(self.metrics)
+
+    def _topic(self, environment: Environment) -> "AlertTopic | None":
+        """The new topic: for e-mail, and for alarms of CloudWatch where no topic is given."""
+        alerts = environment.observability.alerts
+        if alerts is None or (alerts.sns_topic_arn and not alerts.email):
+            return None
+        # imported here: most environments have no topic
+        from ultracluster.constructs.alerts import AlertTopic
+
+        return AlertTopic(self, "Alerts", key=self._key, email=alerts.email)

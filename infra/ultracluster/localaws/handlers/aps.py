@@ -121,11 +121,7 @@ class RuleGroupsNamespace(Handler):
         if old["Data"] != new["Data"]:
             data = new["Data"].encode()
             amp.put_rule_groups_namespace(workspaceId=workspace_id, name=new["Name"], data=data)
-        added, removed = tag_changes(old, new)
-        if removed:
-            amp.untag_resource(resourceArn=physical_id, tagKeys=removed)
-        if added:
-            amp.tag_resource(resourceArn=physical_id, tags=added)
+        retag(amp, physical_id, old, new)
         return Resource(physical_id, {"Arn": physical_id})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
