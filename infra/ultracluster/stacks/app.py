@@ -38,7 +38,7 @@ def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.Ap
     if isinstance(environment.control_plane, Pcs):
         _slurm(app, environment, environment.control_plane, network, storage)
     else:
-        _kubernetes(app, environment, environment.control_plane, network, storage, observability)
+        _kubernetes(app, environment, environment.control_plane, network, storage, metrics)
     if not environment.protect:
         Annotations.of(storage).add_info_v2("ultracluster:protect", UNPROTECTED)
     return app
@@ -71,7 +71,7 @@ def _kubernetes(
     settings: Eks,
     network: NetworkStack,
     storage: StorageStack,
-    observability: ObservabilityStack,
+    metrics: PrometheusWorkspace,
 ) -> None:
     from ultracluster.stacks.collection import CollectionStack
     from ultracluster.stacks.eks_compute import EksNodeGroupStack
@@ -82,9 +82,7 @@ def _kubernetes(
     control_plane = EksControlPlaneStack(app, environment, settings=settings, network=network.network)
     if settings.cpu_nodes.count:
         EksCpuNodesStack(app, environment, settings=settings, network=network.network, control_plane=control_plane)
-    CollectionStack(
-        app, environment, network=network.network, control_plane=control_plane, metrics=observability.metrics
-    )
+    CollectionStack(app, environment, network=network.network, control_plane=control_plane, metrics=metrics)
     PlatformStack(
         app, environment, settings=settings, network=network.network, storage=storage, control_plane=control_plane
     )
