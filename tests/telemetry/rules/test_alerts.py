@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.telemetry.engines import Engines
 from tests.telemetry.rules import gpu_cases
 from tests.telemetry.rules.case import Case
 from tests.telemetry.rules.environments import PLANES, environment
@@ -56,15 +57,15 @@ def _added(rule: Alert) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case.alert}" for number, case in enumerate(CASES)])
-def test_alert(case: Case, files: Files, tmp_path: Path):
+def test_alert(case: Case, files: Files, engines: Engines, tmp_path: Path):
     plane, group, rule = ALERTS[case.alert]
-    ran = unit_tests(tmp_path, files(plane, group), case.tests(_added(rule)))
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    ran = unit_tests(engines, tmp_path, files(plane, group), case.tests(_added(rule)))
+    assert ran.ok, ran.said
 
 
 @pytest.mark.parametrize(("plane", "group"), GROUPS)
-def test_texts(plane: str, group: str, files: Files, tmp_path: Path):
+def test_texts(plane: str, group: str, files: Files, engines: Engines, tmp_path: Path):
     cases = [case for case in CASES if ALERTS[case.alert][:2] == (plane, group)]
-    told = unit_tests(tmp_path, files(plane, group), [case.report() for case in cases])
-    told_summaries = [each["summary"] for each in reported(told.stdout + told.stderr)]
+    told = unit_tests(engines, tmp_path, files(plane, group), [case.report() for case in cases])
+    told_summaries = [each["summary"] for each in reported(told.said)]
     assert told_summaries == [case.summary for case in cases for _ in case.labels]
