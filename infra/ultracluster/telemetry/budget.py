@@ -1,0 +1,222 @@
+"""How many series a fleet writes, against the quotas of AMP, and the scrape and remote-write settings that hold."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, Literal
+
+from ultracluster.catalog import InstanceType
+from ultracluster.telemetry.metrics import METRICS, ExporterName, Metric
+from ultracluster.telemetry.records import records
+
+AMP: Mapping[str, int] = {name: quota for name, quota in records("amp").items() if isinstance(quota, int)}
+"""Default quotas of AMP (`data/amp.json`)."""
+
+HISTOGRAM_SERIES = 18
+"""Series of a histogram: 16 buckets, sum and count, as Kueue's and vLLM's have."""
+
+SERIES_BYTES = 450
+"""Bytes of a DCGM series with its labels in a request, before compression: an upper bound for all exporters."""
+
+LINE_BYTES = 300
+"""Bytes of a line of kube-state-metrics: a name, and labels with a namespace, a pod and its UID."""
+
+Path = Literal["eks", "pcs"]
+
+EXPORTERS_OF: Mapping[Path, tuple[ExporterName, ...]] = {
+    "pcs": ("dcgm", "efa", "node", "lustre", "slurm", "training"),
+    "eks": ("dcgm", "efa", "node", "lustre", "kube-state-metrics", "kueue", "jobset", "training"),
+}
+"""Exporters that every environment has. NCCL's inspector, other schedulers and inference come on top."""
+
+NODE_EXPORTERS: tuple[ExporterName, ...] = ("dcgm", "efa", "node", "lustre", "nccl")
+"""Exporters on the nodes themselves."""
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Nodes of one type under one control plane, and what runs on them.
+
+    `jobs` are those that Kubernetes still holds, `queues` are partitions on PCS. `servers` are the storage targets and
+    metadata targets of the Lustre file system. `engines` are inference engines.
+    """
+
+    nodes: int
+    instance_type: InstanceType
+    control_plane: Path
+    queues: int = 8
+    jobs: int = 200
+    pods_per_node: int = 12
+    servers: int = 40
+    file_systems: int = 1
+    workloads: int = 20
+    engines: int = 0
+    more: frozenset[ExporterName] = frozenset()
+    without: frozenset[tuple[ExporterName, str]] = frozenset()
+    """Groups of metrics that are not collected, as (exporter, group)."""
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A group of metrics to give up, with what is lost."""
+
+    exporter: ExporterName
+    group: str
+    lost: str
+
+
+DROP_FIRST = (
+    Drop("nccl", "p2p", "bandwidth of pipeline parallelism; collectives stay"),
+    Drop("nccl", "collective", "NCCL bandwidth by collective; EFA bytes per device stay"),
+    Drop("efa", "commands", "failed admin commands of EFA devices, which the driver also logs"),
+    Drop("node", "cpu", "idle time by CPU; load and pressure stay"),
+    Drop("dcgm", "rows", "spare rows by bank; the XIDs of remappings stay"),
+    Drop("dcgm", "pcie", "PCIe bandwidth, replays and link width"),
+    Drop("kube-state-metrics", "pod", "pods and their restarts; jobs and queues stay"),
+)
+"""What to give up when a quota is near, cheapest loss first. Health and utilisation stay whole."""
+
+
+def series_by_exporter(fleet: Fleet) -> dict[ExporterName, int]:
+    """Active series of each exporter: an upper bound, with every metric that the instance type supports."""
+    found: Counter[ExporterName] = Counter()
+    for each in _collected(fleet):
+        found[each.exporter] += _sets(each, fleet) * each.times * (HISTOGRAM_SERIES if each.kind == "histogram" else 1)
+    return dict(found)
+
+
+def series(fleet: Fleet) -> int:
+    """Active series of the fleet."""
+    return sum(series_by_exporter(fleet).values())
+
+
+def series_of_node(fleet: Fleet) -> int:
+    """Series that the exporters of one node write."""
+    one = replace(fleet, nodes=1)
+    found = series_by_exporter(one)
+    return sum(found.get(exporter, 0) for exporter in NODE_EXPORTERS)
+
+
+def samples_per_second(fleet: Fleet, interval_seconds: int) -> float:
+    """Samples that reach AMP each second."""
+    return series(fleet) / interval_seconds
+
+
+def shortest_interval(fleet: Fleet) -> int:
+    """The shortest scrape interval, in seconds, that AMP's default ingestion rate allows; 30 or more on EKS."""
+    least = AMP["scraper_interval_seconds"] if fleet.control_plane == "eks" else 10
+    return max(least, ceil(series(fleet) / AMP["samples_per_second"]))
+
+
+def series_dropped(fleet: Fleet, drop: Drop) -> int:
+    """Series that dropping a group saves."""
+    smaller = replace(fleet, without=fleet.without | {(drop.exporter, drop.group)})
+    return series(fleet) - series(smaller)
+
+
+def kube_state_metrics_shards(fleet: Fleet) -> int:
+    """Shards of kube-state-metrics, so that no answer passes the managed scraper's limit; half of it, to have room."""
+    lines = series_by_exporter(fleet).get("kube-state-metrics", 0)
+    return max(1, ceil(lines * LINE_BYTES / (AMP["scraper_response_bytes"] / 2)))
+
+
+def scrapers(fleet: Fleet) -> int:
+    """Managed scrapers for the targets of an EKS fleet: two exporters a node, and a pod a workload and engine."""
+    targets = 2 * fleet.nodes + kube_state_metrics_shards(fleet) + fleet.workloads + fleet.engines
+    return ceil(targets / AMP["scraper_targets"])
+
+
+def remote_write_requests(fleet: Fleet, interval_seconds: int) -> float:
+    """Remote-write requests each second of an agent per node with the settings of `queue_config`."""
+    full = ceil(series_of_node(fleet) / MAX_SAMPLES_PER_SEND)
+    partial = interval_seconds / _deadline(interval_seconds)
+    return fleet.nodes * (full + partial) / interval_seconds
+
+
+MAX_SAMPLES_PER_SEND = 2000
+"""Samples of a request: at SERIES_BYTES each they stay below AMP's request size."""
+
+
+def queue_config(interval_seconds: int) -> dict[str, Any]:
+    """`queue_config` of the remote write of a node's agent, which holds with 10,000 agents.
+
+    One deadline an interval keeps the number of requests low. Two shards and long pauses keep 10,000 agents that send
+    what they kept during an outage from being throttled again; a 429 is retried, and what AMP would refuse as too old
+    is not sent.
+    """
+    return {
+        "capacity": 4 * MAX_SAMPLES_PER_SEND,
+        "max_samples_per_send": MAX_SAMPLES_PER_SEND,
+        "batch_send_deadline": f"{_deadline(interval_seconds)}s",
+        "min_shards": 1,
+        "max_shards": 2,
+        "min_backoff": "1s",
+        "max_backoff": "30s",
+        "retry_on_http_429": True,
+        "sample_age_limit": f"{AMP['oldest_sample_seconds'] - 300}s",
+    }
+
+
+def _deadline(interval_seconds: int) -> int:
+    """Seconds after which an incomplete request is sent: half an interval, and 15 at most, so alerts wait no longer."""
+    return min(15, max(5, interval_seconds // 2))
+
+
+def _collected(fleet: Fleet) -> tuple[Metric, ...]:
+    exporters = {*EXPORTERS_OF[fleet.control_plane], *fleet.more}
+    absent = fleet.without | {("dcgm", group) for group in _absent(fleet.instance_type)}
+    return tuple(each for each in METRICS.values() if each.exporter in exporters and _key(each) not in absent)
+
+
+def _key(each: Metric) -> tuple[ExporterName, str]:
+    return each.exporter, each.group
+
+
+def _absent(instance_type: InstanceType) -> set[str]:
+    """Groups of DCGM fields that the GPU does not support; the exporter writes no series for them."""
+    newer = instance_type.gpu.nvlink_generation >= 5
+    found = {"pages"} | ({"nvlink5"} if not newer else set())
+    return found | (set() if instance_type.architecture == "arm64" else {"c2c"})
+
+
+def _sets(each: Metric, fleet: Fleet) -> int:
+    """How many sets of series a metric has in the fleet."""
+    return _entities(fleet)[each.per]
+
+
+def _entities(fleet: Fleet) -> dict[str, int]:
+    """How many there are of what a metric is `per`."""
+    nodes, of = fleet.nodes, fleet.instance_type
+    gpus = nodes * of.gpu_count
+    efa = len(of.efa.cards)
+    return {
+        "cluster": 1,
+        "node": nodes,
+        "gpu": gpus,
+        "efa": nodes * efa,
+        "cpu": nodes * of.vcpus,
+        "controller": nodes * 4,
+        "filesystem": nodes * 3,
+        "disk": nodes * (of.instance_store.disks + 1),
+        "raid": nodes,
+        "interface": nodes * (1 + len(of.ena_cards)),
+        "unit": nodes * 20,
+        "file": nodes * 4,
+        "collector": nodes * 20,
+        "lustre": nodes * fleet.file_systems,
+        "lustre_server": nodes * fleet.file_systems * fleet.servers,
+        "partition": fleet.queues,
+        "queue": fleet.queues,
+        "nodepool": 4,
+        "job": fleet.jobs,
+        "pod": nodes * fleet.pods_per_node,
+        "daemonset": 16,
+        "deployment": 40,
+        "namespace": 20,
+        "claim": 100,
+        "workload": fleet.workloads,
+        "rank": gpus,
+        "engine": fleet.engines,
+        "service": 0,
+    }

@@ -1,0 +1,117 @@
+"""Series of a fleet against AMP's quotas."""
+
+import pytest
+
+from ultracluster.catalog import catalog
+from ultracluster.telemetry.budget import (
+    AMP,
+    DROP_FIRST,
+    MAX_SAMPLES_PER_SEND,
+    SERIES_BYTES,
+    Fleet,
+    kube_state_metrics_shards,
+    queue_config,
+    remote_write_requests,
+    samples_per_second,
+    scrapers,
+    series,
+    series_by_exporter,
+    series_dropped,
+    series_of_node,
+    shortest_interval,
+)
+from ultracluster.telemetry.metrics import METRICS, metrics_of
+
+SIZES = (4, 64, 1000, 10_000)
+TYPES = ("p5.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "p6-b300.48xlarge", "p6e-gb200.36xlarge")
+
+
+def fleet(nodes=64, instance_type="p5.48xlarge", control_plane="pcs", **more):
+    return Fleet(nodes, catalog[instance_type], control_plane, **more)
+
+
+@pytest.mark.parametrize("control_plane", ["eks", "pcs"])
+@pytest.mark.parametrize("instance_type", TYPES)
+@pytest.mark.parametrize("nodes", SIZES)
+def test_every_fleet_fits_the_default_quotas_at_30_seconds(nodes, instance_type, control_plane):
+    of = fleet(nodes, instance_type, control_plane)
+    assert series(of) < AMP["active_series"]
+    assert samples_per_second(of, 30) < AMP["samples_per_second"]
+    assert shortest_interval(of) <= 30
+
+
+def test_ten_thousand_nodes_need_more_than_the_ten_seconds_of_pcs():
+    assert shortest_interval(fleet(1000)) == 10
+    assert 10 < shortest_interval(fleet(10_000)) <= 30
+
+
+@pytest.mark.parametrize("interval", [10, 15, 30, 60])
+def test_ten_thousand_agents_stay_below_the_quota_of_requests(interval):
+    of = fleet(10_000)
+    if interval >= shortest_interval(of):
+        assert remote_write_requests(of, interval) < AMP["remote_write_requests_per_second"]
+
+
+def test_a_request_stays_below_the_size_that_amp_accepts():
+    assert AMP["request_bytes"] > MAX_SAMPLES_PER_SEND * SERIES_BYTES
+    assert queue_config(30)["max_samples_per_send"] == MAX_SAMPLES_PER_SEND
+
+
+def test_an_agent_retries_when_amp_throttles_and_forgets_what_amp_refuses():
+    settings = queue_config(30)
+    assert settings["retry_on_http_429"] is True
+    assert int(settings["sample_age_limit"].removesuffix("s")) < AMP["oldest_sample_seconds"]
+    assert settings["capacity"] >= series_of_node(fleet())
+
+
+@pytest.mark.parametrize(("interval", "deadline"), [(10, "5s"), (20, "10s"), (30, "15s"), (120, "15s")])
+def test_an_incomplete_request_waits_half_an_interval_and_at_most_15_seconds(interval, deadline):
+    assert queue_config(interval)["batch_send_deadline"] == deadline
+
+
+def test_series_of_dcgm_grow_with_gpus_and_those_of_efa_with_devices():
+    one, two = (series_by_exporter(fleet(nodes)) for nodes in (1, 2))
+    assert two["dcgm"] == 2 * one["dcgm"]
+    assert two["efa"] == 2 * one["efa"]
+    assert one["efa"] == 32 * len(metrics_of("efa"))
+    assert one["slurm"] < two["slurm"] < 2 * one["slurm"]
+
+
+def test_a_gpu_without_nvlink_5_has_no_series_of_nvlink_5():
+    hopper, blackwell = (series_by_exporter(fleet(1, name))["dcgm"] for name in ("p5.48xlarge", "p6-b200.48xlarge"))
+    of_nvlink_5 = [each for each in metrics_of("dcgm") if each.group == "nvlink5"]
+    assert blackwell - hopper == 8 * len(of_nvlink_5)
+
+
+def test_the_managed_scraper_reads_kube_state_metrics_of_large_clusters_in_shards():
+    shards = [kube_state_metrics_shards(fleet(nodes, control_plane="eks")) for nodes in SIZES]
+    assert shards[0] == shards[1] == 1
+    assert 1 < shards[2] < shards[3]
+    assert kube_state_metrics_shards(fleet(10_000)) == 1
+
+
+def test_one_scraper_has_room_for_the_targets_of_ten_thousand_nodes():
+    assert scrapers(fleet(10_000, control_plane="eks")) == 1
+    assert scrapers(fleet(20_000, control_plane="eks")) == 2
+
+
+@pytest.mark.parametrize("drop", DROP_FIRST, ids=lambda drop: f"{drop.exporter}-{drop.group}")
+def test_what_to_drop_exists_and_saves_series(drop):
+    assert any((each.exporter, each.group) == (drop.exporter, drop.group) for each in METRICS.values())
+    of = fleet(1000, control_plane="eks", more=frozenset({"nccl"}))
+    assert series_dropped(of, drop) > 0
+
+
+def test_what_pages_is_never_on_the_list_of_drops():
+    dropped = {(drop.exporter, drop.group) for drop in DROP_FIRST}
+    assert dropped.isdisjoint(
+        {("dcgm", group) for group in ("xid", "ecc", "temperature", "power", "clocks", "fabric", "profiling")}
+    )
+    assert ("efa", "errors") not in dropped
+    assert ("efa", "devices") not in dropped
+
+
+def test_nccl_and_inference_come_on_top():
+    plain = series(fleet())
+    assert series(fleet(more=frozenset({"nccl"}))) == plain + 64 * 8 * 36
+    assert series(fleet(more=frozenset({"vllm"}), engines=4)) > plain
