@@ -11,6 +11,9 @@ from ultracluster.telemetry.metrics import Metric
 Value = Callable[[Metric, Mapping[str, str]], float]
 """Value of a metric for the labels of one series."""
 
+Labels = Callable[[Metric], Mapping[str, tuple[str, ...]]]
+"""Values of a metric's labels."""
+
 LE = ("0.1", "1", "10", "+Inf")
 
 
@@ -22,16 +25,16 @@ def one(*_: object) -> float:
 def exposition(
     metrics: tuple[Metric, ...],
     *,
-    labels: Mapping[str, tuple[str, ...]] | None = None,
+    labels: Mapping[str, tuple[str, ...]] | Labels | None = None,
     value: Value = one,
 ) -> str:
     """What an exporter answers: each metric with each combination of the values of its labels.
 
     A label that `labels` does not name has the stored value of the catalogue, or its own name as value.
     """
-    given = labels or {}
     lines = []
     for each in metrics:
+        given = labels(each) if callable(labels) else labels or {}
         declared = each.declared or each.kind
         lines += [f"# HELP {each.name} {each.help}", f"# TYPE {each.name} {declared}"]
         choices = [given.get(label) or each.only.get(label) or (label,) for label in each.labels]

@@ -81,7 +81,7 @@ DROP_FIRST = (
 def series_by_exporter(fleet: Fleet) -> dict[ExporterName, int]:
     """Active series of each exporter: an upper bound, with every metric that the instance type supports."""
     found: Counter[ExporterName] = Counter()
-    for each in _collected(fleet):
+    for each in collected(fleet):
         found[each.exporter] += _sets(each, fleet) * each.times * (HISTOGRAM_SERIES if each.kind == "histogram" else 1)
     return dict(found)
 
@@ -163,7 +163,8 @@ def _deadline(interval_seconds: int) -> int:
     return min(15, max(5, interval_seconds // 2))
 
 
-def _collected(fleet: Fleet) -> tuple[Metric, ...]:
+def collected(fleet: Fleet) -> tuple[Metric, ...]:
+    """Metrics that the fleet writes: of its exporters, without groups that its GPUs lack or that are given up."""
     exporters = {*EXPORTERS_OF[fleet.control_plane], *fleet.more}
     absent = fleet.without | {("dcgm", group) for group in _absent(fleet.instance_type)}
     return tuple(each for each in METRICS.values() if each.exporter in exporters and _key(each) not in absent)
@@ -182,10 +183,10 @@ def _absent(instance_type: InstanceType) -> set[str]:
 
 def _sets(each: Metric, fleet: Fleet) -> int:
     """How many sets of series a metric has in the fleet."""
-    return _entities(fleet)[each.per]
+    return entities(fleet)[each.per]
 
 
-def _entities(fleet: Fleet) -> dict[str, int]:
+def entities(fleet: Fleet) -> dict[str, int]:
     """How many there are of what a metric is `per`."""
     nodes, of = fleet.nodes, fleet.instance_type
     gpus = nodes * of.gpu_count

@@ -77,7 +77,7 @@ class Metric:
     path: str
     since: str | None = None
     times: int = 1
-    only: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     declared: str | None = None
     dcgm_field: int | None = None
 

@@ -1,0 +1,204 @@
+"""A fleet's series in a real Prometheus: every target of every node scraped, every rule evaluated, and what that takes.
+
+All nodes serve the same text, so that a fleet of 1,000 costs no more memory here than one node; the label of the target
+tells them apart.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+
+from tests.telemetry.engines import Engines, Prometheus
+from tests.telemetry.fake_exporter import exposition, serving
+from ultracluster.telemetry.budget import Fleet, collected, entities
+from ultracluster.telemetry.labels import NODE_JOBS, ScrapeJob
+from ultracluster.telemetry.metrics import Metric
+from ultracluster.telemetry.scrape import job_metrics, metric_relabel_configs
+
+LABEL_OF = {
+    "gpu": "gpu",
+    "efa": "device",
+    "cpu": "cpu",
+    "controller": "controller",
+    "filesystem": "mountpoint",
+    "disk": "device",
+    "raid": "device",
+    "interface": "device",
+    "unit": "name",
+    "file": "file",
+    "collector": "collector",
+    "lustre": "target",
+    "lustre_server": "server",
+    "partition": "partition",
+}
+"""Label that tells apart what a metric is `per`."""
+
+FURTHER = {"lustre_stats_total": "operation", "node_md_disks": "state"}
+"""Label that tells apart the further series of a set; `network` for the others that have one."""
+
+JOB_NODES = 16
+"""Nodes of a job."""
+
+HEALTHY = {
+    "DCGM_FI_DEV_GPU_TEMP": 55.0,
+    "DCGM_FI_DEV_MEMORY_TEMP": 60.0,
+    "DCGM_FI_DEV_SLOWDOWN_TEMP": 87.0,
+    "DCGM_FI_DEV_FABRIC_MANAGER_STATUS": 3.0,
+    "DCGM_FI_DEV_FABRIC_HEALTH_MASK": 0xAA,
+    "DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY": 1.0,
+    "DCGM_FI_DEV_GPU_UTIL": 98.0,
+    "DCGM_FI_DEV_POWER_USAGE": 620.0,
+    "node_amazonefa_port_state": 4.0,
+    "node_filesystem_avail_bytes": 0.9,
+    "lustre_available_kibibytes": 0.9,
+    "lustre_free_kibibytes": 0.9,
+}
+UP = (
+    "node_network_up",
+    "node_timex_sync_status",
+    "lustre_mounted",
+    "lustre_import_full",
+    "node_scrape_collector_success",
+)
+NOTHING = ("bool", "code", "mask", "events", "errors", "nanoseconds", "rows", "pages", "bit/s")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a run took. Times in seconds; `rules` is the evaluation time of each group, `bytes` of the process."""
+
+    series: int
+    scrapes_failed: int
+    samples_per_second: float
+    slowest_scrape: float
+    rules: Mapping[str, float]
+    rule_errors: tuple[str, ...]
+    firing: int
+    recorded: int
+    bytes: int
+
+    @property
+    def rules_total(self) -> float:
+        """Evaluation time of all groups."""
+        return sum(self.rules.values())
+
+
+def measure(
+    engines: Engines, folder: Path, fleet: Fleet, rules: Mapping[str, str], *, interval: int, seconds: int
+) -> Measured:
+    """Scrapes `fleet` on PCS every `interval` seconds for `seconds`, with `rules` (YAML by name) evaluated."""
+    one = Fleet(**{**vars(fleet), "nodes": 1})
+    texts = {
+        job: exposition(_served(job, fleet), labels=lambda each: _values(each, one), value=_healthy)
+        for job in NODE_JOBS
+    }
+    slurm = exposition(job_metrics("slurm"), labels=lambda each: _slurm(each, fleet), value=_healthy)
+    paths = {**{f"/{job}": text for job, text in texts.items()}, "/slurm": slurm}
+    names = {f"{name}.yaml": text for name, text in rules.items()}
+    with (
+        serving(paths) as address,
+        engines.prometheus(folder, config=yaml.safe_dump(_config(fleet, address, interval)), rules=names) as server,
+    ):
+        _wait(server, f"count(up) == {2 * fleet.nodes + 1}", 4 * interval + 60)
+        time.sleep(seconds)
+        assert all(_evaluated(group) for group in server.get("rules")["groups"]), "a rule group was not evaluated"
+        return _measured(server, interval)
+
+
+def _evaluated(group: Mapping[str, Any]) -> bool:
+    return not str(group["lastEvaluation"]).startswith("0001-")
+
+
+def _measured(server: Prometheus, interval: int) -> Measured:
+    groups: list[dict[str, Any]] = server.get("rules")["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    recorded = {rule["name"] for rule in rules if rule["type"] == "recording"}
+    own = sum(server.values(f'count({{__name__=~"{"|".join(recorded)}|ALERTS|ALERTS_FOR_STATE"}})')) if rules else 0
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    stored = sum(server.values("sum(scrape_samples_post_metric_relabeling)"))
+    return Measured(
+        series=int(stored),
+        scrapes_failed=int(sum(server.values("count(up == 0)"))),
+        samples_per_second=stored / interval,
+        slowest_scrape=max(server.values("max(scrape_duration_seconds)")),
+        rules={group["name"]: group["evaluationTime"] for group in groups},
+        rule_errors=tuple(f"{rule['name']}: {rule['lastError']}" for rule in rules if rule.get("lastError")),
+        firing=int(sum(server.values('count(ALERTS{alertstate="firing"})'))),
+        recorded=int(own),
+        bytes=1024 * int(status.partition("VmRSS:")[2].split()[0]),
+    )
+
+
+def _config(fleet: Fleet, address: str, interval: int) -> dict[str, Any]:
+    def target(index: int) -> dict[str, Any]:
+        labels = {
+            "node": f"node-{index}",
+            "instance_type": fleet.instance_type.name,
+            "node_group": "train",
+            "team": f"team-{index // JOB_NODES % fleet.workloads % 4}",
+            "workload": f"{1000 + index // JOB_NODES}",
+        }
+        return {"targets": [address], "labels": labels}
+
+    jobs: list[dict[str, Any]] = [
+        {
+            "job_name": job,
+            "metrics_path": f"/{job}",
+            "static_configs": [target(index) for index in range(fleet.nodes)]
+            if job in NODE_JOBS
+            else [{"targets": [address]}],
+            "metric_relabel_configs": metric_relabel_configs(job),
+            "relabel_configs": [
+                {"target_label": "cluster", "replacement": "prod"},
+                {"target_label": "environment", "replacement": "prod"},
+            ],
+        }
+        for job in (*NODE_JOBS, "slurm")
+        if job in get_args(ScrapeJob)
+    ]
+    return {
+        "global": {"scrape_interval": f"{interval}s", "scrape_timeout": f"{interval}s", "evaluation_interval": "60s"},
+        "scrape_configs": jobs,
+    }
+
+
+def _served(job: ScrapeJob, fleet: Fleet) -> tuple[Metric, ...]:
+    """Metrics of a job, without those that training jobs write."""
+    written = set(collected(fleet))
+    return tuple(each for each in job_metrics(job) if each in written and each.exporter != "training")
+
+
+def _values(each: Metric, one: Fleet) -> dict[str, tuple[str, ...]]:
+    """Label values that give a metric as many series as the budget counts on one node."""
+    values = {label: (label,) for label in each.labels if label not in each.only}
+    number = entities(one)[each.per]
+    if label := LABEL_OF.get(each.per):
+        values[label] = tuple(str(index) for index in range(number))
+    if each.times > 1 and not each.only:
+        values[FURTHER.get(each.name, "network")] = tuple(str(index) for index in range(each.times))
+    return values
+
+
+def _slurm(each: Metric, fleet: Fleet) -> dict[str, tuple[str, ...]]:
+    counts = {"node": fleet.nodes, "partition": fleet.queues}
+    return {label: tuple(f"{label}-{index}" for index in range(counts[label])) for label in each.labels}
+
+
+def _healthy(each: Metric, labels: Mapping[str, str]) -> float:
+    """A value at which nothing is broken, so that few alerts fire."""
+    if each.name in HEALTHY:
+        return HEALTHY[each.name]
+    if each.name == "node_systemd_unit_state":
+        return float(labels["state"] == "active")
+    return 0.0 if each.unit in NOTHING and each.name not in UP else 1.0
+
+
+def _wait(server: Prometheus, expression: str, seconds: int) -> None:
+    until = time.monotonic() + seconds
+    while not server.query(expression):
+        assert time.monotonic() < until, f"{expression} is not true after {seconds} s"
+        time.sleep(1)
