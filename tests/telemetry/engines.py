@@ -115,7 +115,7 @@ class Prometheus:
 
     def get(self, path: str, **parameters: str) -> Any:
         """Data of a call of the API, for example `get("targets")`. Raises AssertionError with the server's refusal."""
-        status, body = self._ask(f"/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
+        status, body = ask(self._port, f"/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
         assert status == 200, body
         return json.loads(body)["data"]
 
@@ -124,21 +124,23 @@ class Prometheus:
         until = time.monotonic() + STARTS_IN
         while time.monotonic() < until and self.process.poll() is None:
             try:
-                if self._ask("/-/ready")[0] == 200:
+                if ask(self._port, "/-/ready")[0] == 200:
                     return
             except ConnectionError:
                 pass
             time.sleep(0.1)
         raise AssertionError(log.read_text()[-3000:])
 
-    def _ask(self, path: str) -> tuple[int, str]:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=300)
-        try:
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
-        finally:
-            connection.close()
+
+def ask(port: int, path: str) -> tuple[int, str]:
+    """Status and text that a server on loopback answers. Raises ConnectionError when nothing listens yet."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
 
 
 def free_port() -> int:
