@@ -10,7 +10,8 @@ from tests.bad_files import FOLDER, reading_time
 from tests.synthesis import synthesise
 from ultracluster.config.environment import Environment
 from ultracluster.config.loader import load
-from ultracluster.config.storage import MAXIMUM_BUCKETS
+from ultracluster.config.problems import InvalidSettings
+from ultracluster.config.storage import MAXIMUM_BUCKETS, Storage
 
 LIMIT = 6_144
 """Characters of a managed policy, without white space (IAM User Guide, "IAM and AWS STS quotas", 2026)."""
@@ -51,13 +52,34 @@ def characters(document: Any) -> int:
     return len(json.dumps(resolved(document), separators=(",", ":")))
 
 
+def created(count):
+    return {f"abcdefghijklmnopqr{i:02}": {} for i in range(count)}
+
+
+def existing(count):
+    """Buckets of others with the longest names, each with the longest key ARN."""
+    key = "arn:aws:kms:ap-southeast-2:111122223333:key/01234567-89ab-cdef-0123-4567890abc{:02}"
+    return {
+        f"abcdefghijklmnopqr{i:02}": {"existing": "b" * 61 + f"{i:02}", "key_arn": key.format(i)} for i in range(count)
+    }
+
+
+def test_as_many_keys_as_fit_are_accepted_and_no_more():
+    Storage.model_validate({"buckets": existing(15)})
+    with pytest.raises(InvalidSettings, match="16 buckets and 16 keys"):
+        Storage.model_validate({"buckets": existing(16)})
+
+
 @pytest.mark.parametrize("file", ["minimal.yaml", "minimal-eks.yaml"])
-def test_policies_fit_with_the_most_buckets(file):
+@pytest.mark.parametrize("buckets", [created(MAXIMUM_BUCKETS), existing(15)], ids=["created", "existing"])
+def test_policies_fit_with_the_most_buckets(file, buckets):
     with reading_time():
         environment = load(FOLDER / file)
         data = environment.model_dump(mode="json", exclude_none=True)
         data["name"] = "abcdefghijklmnopqrst"
-        data["storage"]["buckets"] = {f"abcdefghijklmnopqr{i:02}": {} for i in range(MAXIMUM_BUCKETS)}
+        data["storage"].pop("lustre", None)
+        data |= {"region": "ap-southeast-2", "availability_zone": "ap-southeast-2b"}
+        data["storage"]["buckets"] = buckets
         sizes = managed_policies(synthesise(Environment.model_validate(data)))
     assert max(sizes.values()) > LIMIT // 2, "the test does not see the policy that names the buckets"
     assert max(sizes.values()) <= LIMIT, sizes.most_common(3)

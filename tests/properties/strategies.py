@@ -149,11 +149,13 @@ def _lustre(draw: st.DrawFn, buckets: list[str]) -> Data:
 
 
 @st.composite
-def _storage(draw: st.DrawFn) -> Data:
+def _storage(draw: st.DrawFn, region: str) -> Data:
     keys = draw(st.lists(words, max_size=3, unique=True))
     created = _some({}, {"lifecycle": st.integers(1, 999).map(lambda days: {"noncurrent_days": days})})
     storage: Data = {
-        "buckets": {key: draw(st.one_of(created, st.just(_existing(number)))) for number, key in enumerate(keys)}
+        "buckets": {
+            key: draw(st.one_of(created, st.just(_existing(number, region)))) for number, key in enumerate(keys)
+        }
     }
     if draw(st.booleans()):
         storage["lustre"] = draw(_lustre(keys))
@@ -193,9 +195,9 @@ networks = st.one_of(
 )
 
 
-def _existing(number: int) -> Data:
+def _existing(number: int, region: str) -> Data:
     """Every second bucket has a key of its own."""
-    key = "arn:aws:kms:us-east-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef"
+    key = f"arn:aws:kms:{region}:111122223333:key/01234567-89ab-cdef-0123-456789abcdef"
     return {"existing": f"my-bucket-{number}", **({"key_arn": key} if number % 2 else {})}
 
 
@@ -332,7 +334,7 @@ def environments(draw: st.DrawFn, planes: tuple[str, ...] = PLANES) -> Data:
         "account": st.just("111122223333"),
         "tags": st.dictionaries(words, words, max_size=2),
         "permissions_boundary": st.just("arn:aws:iam::111122223333:policy/boundary"),
-        "storage": _storage(),
+        "storage": _storage(region),
         "observability": observability,
     }
     return draw(_some(required, optional))

@@ -23,6 +23,9 @@ READ_ONLY_LIMIT = 30
 MAXIMUM_BUCKETS = 20
 """Buckets of an environment. With the longest names each takes about 280 characters of a policy."""
 
+KEYS_LIKE_A_BUCKET = 3
+"""Keys of existing buckets that take as many characters of a policy as a bucket."""
+
 MAXIMUM_FOLDER_BYTES = 255
 """Bytes of a file name in Lustre (Lustre Operations Manual, "File Name and Path Size Limits")."""
 
@@ -316,8 +319,12 @@ class Storage(Settings):
     def _permissions_fit(self) -> Iterator[Problem]:
         """A managed policy has 6,144 characters (IAM User Guide, "IAM and AWS STS quotas", 2026)."""
         count = len(self.buckets) + len(self.read_only_buckets)
-        if count > MAXIMUM_BUCKETS:
-            message = f"{count} buckets; the maximum is {MAXIMUM_BUCKETS}, because one IAM policy names them all"
+        keys = len({bucket.key_arn for bucket in self.buckets.values() if bucket.key_arn})
+        if count + -(-keys // KEYS_LIKE_A_BUCKET) > MAXIMUM_BUCKETS:
+            beside = f" and {keys} keys of which {KEYS_LIKE_A_BUCKET} count as a bucket" if keys else ""
+            message = (
+                f"{count} buckets{beside}; the maximum is {MAXIMUM_BUCKETS}, because one IAM policy names them all"
+            )
             yield Problem("wrong-length", "buckets", message, "merge buckets, with a prefix for each kind of data")
 
     @rule
