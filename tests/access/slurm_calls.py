@@ -119,7 +119,13 @@ def telemetry(account: Account, role: Role) -> list[Call]:
     logs = f"arn:aws:logs:{account.region}:{ACCOUNT}:log-group:"
     stream = f"{logs}{nodes}:log-stream:train-1/kernel"
     via = _via(account, "logs")
-    reads = ("aps:QueryMetrics", "aps:GetSeries", "aps:GetLabels", "aps:DescribeWorkspace", "aps:PutAlertManagerDefinition")
+    reads = (
+        "aps:QueryMetrics",
+        "aps:GetSeries",
+        "aps:GetLabels",
+        "aps:DescribeWorkspace",
+        "aps:PutAlertManagerDefinition",
+    )
     return [
         *may(role, "aps:RemoteWrite", workspace, source, via=_via(account, "aps-workspaces")),
         *never(role, "aps:RemoteWrite", other, OURS),
