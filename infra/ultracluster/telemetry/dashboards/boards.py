@@ -1,0 +1,37 @@
+"""Which dashboards an environment has."""
+
+from ultracluster.config.environment import Environment
+from ultracluster.config.pcs import Pcs
+from ultracluster.telemetry.dashboards import (
+    fabric,
+    fleet,
+    gpu_cluster,
+    gpu_node,
+    idle,
+    inference,
+    queues,
+    slurm,
+    storage,
+    training,
+)
+from ultracluster.telemetry.dashboards.panels import Board
+
+
+def boards(environment: Environment) -> tuple[Board, ...]:
+    """The dashboards of `environment`, from the overview to the details."""
+    plane = environment.control_plane
+    scheduling = (
+        (slurm.BOARD,)
+        if isinstance(plane, Pcs)
+        else (queues.board(plane.scheduler, karpenter=plane.karpenter), inference.BOARD)
+    )
+    return (
+        fleet.BOARD,
+        gpu_cluster.BOARD,
+        gpu_node.BOARD,
+        training.BOARD,
+        fabric.BOARD,
+        *((storage.BOARD,) if environment.storage.lustre else ()),
+        *scheduling,
+        idle.BOARD,
+    )

@@ -1,0 +1,212 @@
+"""EFA and NCCL."""
+
+from ultracluster.telemetry.dashboards.limits import ANY_IS_BAD, EFA_EVENTS, EFA_RETRANSMITS
+from ultracluster.telemetry.dashboards.panels import Board, Column, Limits, Lines, Link, Query, Row, Table, Value
+
+TO_NODE = Link("gpu-node", ("node",))
+LINE_RATE = (
+    '(max by (node, instance_type) (up{groups, job="node"})'
+    " * on (instance_type) group_left () instance_type:efa_bits:line_rate)"
+)
+ERRORS = (
+    ("Retransmit timeouts", "retrans_timeout_events"),
+    ("Unresponsive remote", "unresponsive_remote_events"),
+    ("Impaired connections", "impaired_remote_conn_events"),
+    ("Received and dropped", "rx_drops"),
+    ("RDMA read errors", "rdma_read_wr_err"),
+    ("RDMA write errors", "rdma_write_wr_err"),
+)
+
+NOW = Row(
+    "",
+    (
+        Value(
+            title="EFA traffic",
+            query=Query("8 * sum(rate(node_amazonefa_rx_bytes{groups}[$__rate_interval]))"),
+            help="Received by all nodes.",
+            unit="bps",
+        ),
+        Value(
+            title="Busiest node against line rate",
+            query=Query(
+                f"max(8 * sum by (node) (rate(node_amazonefa_rx_bytes{{groups}}[$__rate_interval])) / on (node)"
+                f" {LINE_RATE})"
+            ),
+            help="Received by the node with most traffic, over the line rate of its instance type.",
+            unit="percentunit",
+            decimals=0,
+        ),
+        Value(
+            title="EFA devices missing",
+            query=Query(
+                'sum(count by (instance_type) (up{groups, job="node"}) * on (instance_type) group_left ()'
+                " instance_type:efa_devices:expected) - count(node_amazonefa_port_state{groups} == 4)"
+            ),
+            help="Devices that the instance types have, less those whose port is active.",
+            limits=ANY_IS_BAD,
+        ),
+        Value(
+            title="Retransmitted, 5 min",
+            query=Query("300 * sum(rate(node_amazonefa_retrans_pkts{groups}[$__rate_interval]))"),
+            help="Packets that EFA sent again.",
+            decimals=0,
+            limits=EFA_RETRANSMITS,
+        ),
+        Value(
+            title="Remote nodes unresponsive, 5 min",
+            query=Query("300 * sum(rate(node_amazonefa_unresponsive_remote_events{groups}[$__rate_interval]))"),
+            help="Times that a node gave up on another.",
+            decimals=0,
+            limits=EFA_EVENTS,
+        ),
+        Value(
+            title="NCCL bus bandwidth, all-reduce",
+            query=Query('avg(nccl_bus_bandwidth_gbs{groups, collective="AllReduce"}) * 1e9'),
+            help="Mean of the communicators that NCCL Inspector reports.",
+            unit="Bps",
+        ),
+    ),
+)
+
+TRAFFIC = Row(
+    "Traffic",
+    (
+        Lines(
+            title="EFA received, eight busiest nodes",
+            help="All EFA devices of a node together.",
+            queries=(
+                Query(
+                    "topk(8, 8 * sum by (node) (rate(node_amazonefa_rx_bytes{groups}[$__rate_interval])))", "{{node}}"
+                ),
+            ),
+            unit="bps",
+            link=TO_NODE,
+            width=12,
+        ),
+        Lines(
+            title="EFA against line rate: busiest, mean and quietest node",
+            help="Nodes without traffic are left out. Nodes of one job lie close together; one far below is cut off.",
+            queries=(
+                Query(
+                    f"max(8 * sum by (node) (rate(node_amazonefa_rx_bytes{{groups}}[$__rate_interval])) / on"
+                    f" (node) {LINE_RATE})",
+                    "busiest",
+                    "blue",
+                ),
+                Query(
+                    f"avg(8 * sum by (node) (rate(node_amazonefa_rx_bytes{{groups}}[$__rate_interval])) / on"
+                    f" (node) {LINE_RATE})",
+                    "mean",
+                    "green",
+                ),
+                Query(
+                    f"min((8 * sum by (node) (rate(node_amazonefa_rx_bytes{{groups}}[$__rate_interval])) / on"
+                    f" (node) {LINE_RATE}) > 0.005)",
+                    "quietest",
+                    "orange",
+                ),
+            ),
+            unit="percentunit",
+            width=12,
+        ),
+        Lines(
+            title="RDMA and send traffic",
+            help="What NCCL uses: RDMA writes with most versions of the plugin.",
+            queries=(
+                Query("8 * sum(rate(node_amazonefa_rdma_write_bytes{groups}[$__rate_interval]))", "RDMA write"),
+                Query("8 * sum(rate(node_amazonefa_rdma_read_bytes{groups}[$__rate_interval]))", "RDMA read"),
+                Query("8 * sum(rate(node_amazonefa_send_bytes{groups}[$__rate_interval]))", "send"),
+            ),
+            unit="bps",
+            stack=True,
+            width=12,
+        ),
+        Lines(
+            title="EFA devices with an active port, by node, ten lowest",
+            help="A node below the others has lost a device.",
+            queries=(Query("bottomk(10, count by (node) (node_amazonefa_port_state{groups} == 4))", "{{node}}"),),
+            decimals=0,
+            link=TO_NODE,
+            calculations=("min", "lastNotNull"),
+            width=12,
+        ),
+    ),
+)
+
+FAULTS = Row(
+    "Errors",
+    (
+        Lines(
+            title="Packets retransmitted in 5 minutes, ten worst nodes",
+            help="Loss in the fabric. One node: its device or cable. Many at once: a switch, or congestion.",
+            queries=(
+                Query(
+                    "topk(10, 300 * sum by (node) (rate(node_amazonefa_retrans_pkts{groups}[$__rate_interval])) > 0)",
+                    "{{node}}",
+                ),
+            ),
+            decimals=0,
+            limits=EFA_RETRANSMITS,
+            link=TO_NODE,
+            width=12,
+        ),
+        Table(
+            title="Errors in the last 24 hours, by node",
+            help="Growth of EFA's error counters. Nodes without errors are not listed.",
+            labels=(("node", "Node"),),
+            columns=tuple(
+                Column(
+                    title,
+                    f"sum by (node) (increase(node_amazonefa_{counter}{{groups}}[24h])) > 0",
+                    decimals=0,
+                    limits=Limits(1, 100),
+                    display="colour",
+                )
+                for title, counter in ERRORS
+            ),
+            sort="Retransmit timeouts",
+            links=(("Node", TO_NODE),),
+            width=12,
+        ),
+    ),
+)
+
+NCCL = Row(
+    "NCCL, as NCCL Inspector sees it",
+    (
+        Lines(
+            title="Bus bandwidth, by collective",
+            help="Mean over the communicators. A drop with unchanged EFA errors points at a straggler.",
+            queries=(Query("avg by (collective) (nccl_bus_bandwidth_gbs{groups}) * 1e9", "{{collective}}"),),
+            unit="Bps",
+        ),
+        Lines(
+            title="Lowest bus bandwidth of all-reduce, by job",
+            help="The slowest rank of each job: all others wait for it.",
+            queries=(
+                Query(
+                    'min by (slurm_job_id) (nccl_bus_bandwidth_gbs{groups, collective="AllReduce"}) * 1e9',
+                    "{{slurm_job_id}}",
+                ),
+            ),
+            unit="Bps",
+        ),
+        Lines(
+            title="Time of a collective, slowest rank",
+            help="Longest mean time of one operation.",
+            queries=(
+                Query("max by (collective) (nccl_collective_exec_time_microseconds{groups}) / 1e6", "{{collective}}"),
+            ),
+            unit="s",
+        ),
+    ),
+)
+
+BOARD = Board(
+    slug="fabric",
+    title="EFA and NCCL",
+    question="Does the network carry what the jobs need, and who loses packets?",
+    rows=(NOW, TRAFFIC, FAULTS, NCCL),
+    period="24h",
+    tags=("network",),
+)

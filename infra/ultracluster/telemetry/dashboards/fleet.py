@@ -1,0 +1,251 @@
+"""The whole fleet on one screen."""
+
+from ultracluster.telemetry.dashboards.limits import ANY_IS_BAD, ANY_IS_WORTH_A_LOOK, FILL, GPU_TEMPERATURE
+from ultracluster.telemetry.dashboards.panels import (
+    Board,
+    CloudWatch,
+    Column,
+    Limits,
+    Lines,
+    Link,
+    Matrix,
+    Query,
+    Row,
+    Table,
+    Value,
+)
+
+TO_NODE = Link("gpu-node", ("node",))
+TENSOR_SCALE = (
+    (0, "#3a3f4b"),
+    (2, "#7a1f3d"),
+    (10, "#a8553a"),
+    (18, "#8a8a3a"),
+    (26, "#3f8f5f"),
+    (38, "#2aa198"),
+)
+TO_WORK = Link("training", ("workload",))
+
+ALERT = "severity, alertname, node, gpu, team, workload"
+FIRING = 'ignoring (alertstate) ALERTS{fleet, alertstate="firing", severity=~"critical|warning"}'
+
+NOW = Row(
+    "",
+    (
+        Value(
+            title="GPUs in use by jobs",
+            query=Query('count(DCGM_FI_DEV_GPU_TEMP{groups, workload!=""}) / count(DCGM_FI_DEV_GPU_TEMP{groups})'),
+            help="Share of GPUs that a job holds.",
+            unit="percentunit",
+            decimals=0,
+            limits=Limits(0.8, 0.5, above=False),
+        ),
+        Value(
+            title="Tensor-core activity",
+            query=Query("avg(DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{groups})"),
+            help="Share of cycles in which tensor cores work, mean of all GPUs. 0.35 to 0.5 is good for large models.",
+            unit="percentunit",
+            decimals=0,
+            limits=Limits(0.25, 0.1, above=False),
+        ),
+        Value(
+            title="GPUs missing",
+            query=Query(
+                'sum(count by (instance_type) (up{groups, job="node"}) * on (instance_type) group_left ()'
+                " instance_type:gpus:expected) - count(DCGM_FI_DEV_GPU_TEMP{groups})"
+            ),
+            help="GPUs that the instance types have, less those that report.",
+            limits=ANY_IS_BAD,
+        ),
+        Value(
+            title="Nodes silent",
+            query=Query('count(up{groups, job="node"} == 0) or vector(0)'),
+            help="Nodes whose node exporter does not answer.",
+            limits=ANY_IS_BAD,
+        ),
+        Value(
+            title="Critical alerts",
+            query=Query('count(ALERTS{fleet, alertstate="firing", severity="critical"}) or vector(0)'),
+            help="Alerts of severity critical that fire now.",
+            limits=ANY_IS_BAD,
+        ),
+        Value(
+            title="GPU power",
+            query=Query("sum(DCGM_FI_DEV_POWER_USAGE{groups})"),
+            help="Power of all GPUs.",
+            unit="watt",
+        ),
+    ),
+)
+
+BROKEN = Row(
+    "Is anything broken?",
+    (
+        Table(
+            title="Alerts that fire",
+            help="Follow the runbook that the alert names: docs/runbooks.",
+            labels=(
+                ("severity", "Severity"),
+                ("alertname", "Alert"),
+                ("node", "Node"),
+                ("gpu", "GPU"),
+                ("team", "Team"),
+                ("workload", "Job"),
+            ),
+            columns=(
+                Column("For", f"time() - min by ({ALERT}) (ALERTS_FOR_STATE{{fleet}} and {FIRING})", "dtdurations"),
+            ),
+            sort="Severity",
+            descending=False,
+            links=(("Node", TO_NODE), ("Job", TO_WORK)),
+            colours=(("Severity", (("critical", "red"), ("warning", "orange"))),),
+            width=14,
+            height=11,
+        ),
+        Lines(
+            title="Alerts that fire, by severity",
+            help="Number of alerts over time.",
+            queries=(
+                Query('count(ALERTS{fleet, alertstate="firing", severity="critical"}) or vector(0)', "critical", "red"),
+                Query(
+                    'count(ALERTS{fleet, alertstate="firing", severity="warning"}) or vector(0)', "warning", "orange"
+                ),
+            ),
+            decimals=0,
+            stack=True,
+            calculations=("max", "lastNotNull"),
+            width=10,
+            height=11,
+        ),
+    ),
+)
+
+WORK = Row(
+    "Do the GPUs work?",
+    (
+        Matrix(
+            title="Tensor-core activity of each GPU (%)",
+            help="Grey: idle. Dark red: held by a job that does not compute. Click a node for its details.",
+            query=Query("100 * max by (node, gpu) (DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{groups})"),
+            rows="node",
+            columns="gpu",
+            link=TO_NODE,
+            decimals=0,
+            scale=TENSOR_SCALE,
+            width=10,
+            height=16,
+        ),
+        Lines(
+            title="GPUs by team",
+            help="GPUs that the jobs of each team hold.",
+            queries=(
+                Query('count by (team) (DCGM_FI_DEV_GPU_TEMP{groups, workload!=""})', "{{team}}"),
+                Query('count(DCGM_FI_DEV_GPU_TEMP{groups, workload=""}) or vector(0)', "idle", "#8e9299"),
+            ),
+            stack=True,
+            decimals=0,
+            width=14,
+        ),
+        Lines(
+            title="Tensor-core activity, by job",
+            help="Mean of the GPUs of each job. A job that drops to 0 and keeps its GPUs hangs.",
+            queries=(
+                Query(
+                    'topk(8, avg by (workload) (DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{groups, workload!=""}))', "{{workload}}"
+                ),
+            ),
+            unit="percentunit",
+            link=TO_WORK,
+            width=14,
+        ),
+    ),
+)
+
+RESOURCES = Row(
+    "Network, storage and heat",
+    (
+        Lines(
+            title="EFA traffic against line rate, by node group",
+            help="Bits per second received by all nodes, over the line rate of their instance types.",
+            queries=(
+                Query(
+                    "sum by (node_group) (8 * rate(node_amazonefa_rx_bytes{groups}[$__rate_interval])) / sum by"
+                    " (node_group)"
+                    ' (count by (node_group, instance_type) (up{groups, job="node"}) * on (instance_type) group_left ()'
+                    " instance_type:efa_bits:line_rate)",
+                    "{{node_group}}",
+                ),
+            ),
+            unit="percentunit",
+        ),
+        Lines(
+            title="Lustre throughput of the nodes",
+            help="Reads and writes of all clients together.",
+            queries=(
+                Query("sum(rate(lustre_read_bytes_total{groups}[$__rate_interval]))", "read"),
+                Query("sum(rate(lustre_write_bytes_total{groups}[$__rate_interval]))", "written"),
+            ),
+            unit="Bps",
+        ),
+        Lines(
+            title="Lustre space in use",
+            help="Share of the file system that is full.",
+            queries=(
+                Query(
+                    "1 - max by (target) (lustre_available_kibibytes{groups}) / max by (target)"
+                    " (lustre_capacity_kibibytes{groups})",
+                    "{{target}}",
+                ),
+            ),
+            unit="percentunit",
+            maximum=1,
+            limits=FILL,
+        ),
+        Lines(
+            title="GPU temperature",
+            help="Hottest GPU and mean of all.",
+            queries=(
+                Query("max(DCGM_FI_DEV_GPU_TEMP{groups})", "hottest", "orange"),
+                Query("avg(DCGM_FI_DEV_GPU_TEMP{groups})", "mean", "blue"),
+            ),
+            unit="celsius",
+            limits=GPU_TEMPERATURE,
+        ),
+        Lines(
+            title="Scrape targets that do not answer, by job",
+            help="Exporters that are silent. Alerts that need them cannot fire.",
+            queries=(Query("count by (job) (up{fleet} == 0) or count by (job) (up{fleet}) * 0", "{{job}}"),),
+            decimals=0,
+            limits=ANY_IS_WORTH_A_LOOK,
+            calculations=("max", "lastNotNull"),
+        ),
+        Lines(
+            title="Active series in AMP",
+            help="Series of the account's workspaces in this Region, against the quota of 50 million a workspace.",
+            queries=(
+                CloudWatch(
+                    "AWS/Usage",
+                    "ResourceCount",
+                    "Maximum",
+                    (
+                        ("Service", "Prometheus"),
+                        ("Resource", "ActiveSeries"),
+                        ("Type", "Resource"),
+                        ("Class", "None"),
+                        ("ResourceId", "*"),
+                    ),
+                    "${PROP('Dim.ResourceId')}",
+                ),
+            ),
+        ),
+    ),
+)
+
+BOARD = Board(
+    slug="fleet",
+    title="Fleet overview",
+    question="Do the GPUs work, and is anything broken?",
+    rows=(NOW, BROKEN, WORK, RESOURCES),
+    period="24h",
+    tags=("start",),
+)

@@ -1,0 +1,187 @@
+"""What idle GPUs cost."""
+
+from ultracluster.telemetry.dashboards.limits import IDLE as IDLE_BELOW
+from ultracluster.telemetry.dashboards.panels import Board, Column, Limits, Lines, Link, Query, Row, Table, Value
+
+ACTIVE = "DCGM_FI_PROF_SM_ACTIVE{groups}"
+HELD = 'DCGM_FI_PROF_SM_ACTIVE{groups, workload!=""}'
+IDLE = f"{ACTIVE} < {IDLE_BELOW}"
+HELD_IDLE = f"{HELD} < {IDLE_BELOW}"
+FREE_COUNT = '(count(DCGM_FI_DEV_GPU_TEMP{groups, workload=""}) or vector(0))'
+HELD_COUNT = f"(count({HELD_IDLE}) or vector(0))"
+OF_TEAMS = "sum_over_time((count by (team) ({}))[$__range:5m]) / 12"
+WASTE = Limits(warning=0.1, critical=0.25)
+
+NOW = Row(
+    "",
+    (
+        Value(
+            title="Idle now",
+            query=Query(f"(count({IDLE}) or vector(0)) / count(DCGM_FI_PROF_SM_ACTIVE{{groups}})"),
+            help="Share of GPUs whose SMs are active less than 2 % of the time.",
+            unit="percentunit",
+            decimals=0,
+            limits=WASTE,
+        ),
+        Value(
+            title="Not allocated",
+            query=Query(FREE_COUNT),
+            help="GPUs that no job holds.",
+            decimals=0,
+        ),
+        Value(
+            title="Held by jobs, idle",
+            query=Query(HELD_COUNT),
+            help="GPUs that a job holds and does not use.",
+            decimals=0,
+            limits=Limits(warning=1, critical=16),
+        ),
+        Value(
+            title="Cost of idle GPUs per hour",
+            query=Query(f"(count({IDLE}) or vector(0)) * $gpu_hour"),
+            help="Idle GPUs times your price of a GPU hour, set at the top.",
+            unit="currencyUSD",
+            decimals=0,
+        ),
+        Value(
+            title="Idle GPU hours, in this period",
+            query=Query(f"sum_over_time((count({IDLE}) or vector(0))[$__range:5m]) / 12"),
+            help="GPU hours idle within the chosen time.",
+            decimals=0,
+            course=False,
+        ),
+        Value(
+            title="Cost of idle GPUs, in this period",
+            query=Query(f"sum_over_time((count({IDLE}) or vector(0))[$__range:5m]) / 12 * $gpu_hour"),
+            help="GPU hours idle within the chosen time, times your price of a GPU hour.",
+            unit="currencyUSD",
+            decimals=0,
+            course=False,
+        ),
+    ),
+)
+
+COURSE = Row(
+    "Where it goes",
+    (
+        Lines(
+            title="GPUs: working, held and idle, not allocated",
+            help="All GPUs by what they do.",
+            queries=(
+                Query(f"count({HELD} >= {IDLE_BELOW}) or vector(0)", "working", "green"),
+                Query(HELD_COUNT, "held by a job, idle", "red"),
+                Query(FREE_COUNT, "not allocated", "#8e9299"),
+            ),
+            stack=True,
+            decimals=0,
+            calculations=("mean", "lastNotNull"),
+            width=12,
+            height=10,
+        ),
+        Lines(
+            title="Cost of idle GPUs per hour",
+            help="Idle GPUs times your price of a GPU hour.",
+            queries=(
+                Query(f"{HELD_COUNT} * $gpu_hour", "held by a job, idle", "red"),
+                Query(f"{FREE_COUNT} * $gpu_hour", "not allocated", "#8e9299"),
+            ),
+            unit="currencyUSD",
+            stack=True,
+            decimals=0,
+            calculations=("mean", "max", "lastNotNull"),
+            width=12,
+            height=10,
+        ),
+    ),
+)
+
+WHO = Row(
+    "Who holds idle GPUs",
+    (
+        Table(
+            title="Jobs that hold idle GPUs now",
+            help="Ask the owner, or let the queue reclaim the GPUs.",
+            labels=(("team", "Team"), ("workload", "Job")),
+            columns=(
+                Column("GPUs held", f"count by (team, workload) ({HELD})", decimals=0),
+                Column(
+                    "Idle",
+                    f"count by (team, workload) ({HELD_IDLE})",
+                    decimals=0,
+                    limits=Limits(1, 16),
+                    display="colour",
+                ),
+                Column(
+                    "USD per hour",
+                    f"count by (team, workload) ({HELD_IDLE}) * $gpu_hour",
+                    "currencyUSD",
+                    decimals=0,
+                ),
+                Column(
+                    "SM activity",
+                    f"avg by (team, workload) ({HELD})",
+                    "percentunit",
+                    decimals=0,
+                    display="gauge",
+                    maximum=1,
+                ),
+            ),
+            sort="USD per hour",
+            links=(("Job", Link("training", ("workload",))),),
+            width=12,
+            height=9,
+        ),
+        Lines(
+            title="SM activity of held GPUs, by team",
+            help="Mean over the GPUs of a team's jobs.",
+            queries=(Query(f"avg by (team) ({HELD})", "{{team}}"),),
+            unit="percentunit",
+            maximum=1,
+            width=12,
+            height=9,
+        ),
+        Table(
+            title="Teams, in this period",
+            help="GPU hours that each team's jobs held, and how many of them were idle.",
+            labels=(("team", "Team"),),
+            columns=(
+                Column(
+                    "GPU hours held",
+                    OF_TEAMS.format(HELD),
+                    decimals=0,
+                ),
+                Column(
+                    "GPU hours idle",
+                    f"sum_over_time((count by (team) ({HELD} < 0.02))[$__range:5m]) / 12",
+                    decimals=0,
+                ),
+                Column(
+                    "USD idle",
+                    f"sum_over_time((count by (team) ({HELD} < 0.02))[$__range:5m]) / 12 * $gpu_hour",
+                    "currencyUSD",
+                    decimals=0,
+                ),
+            ),
+            sort="USD idle",
+            width=12,
+            height=8,
+        ),
+        Lines(
+            title="Idle GPUs, by node group",
+            help="GPUs whose SMs are active less than 2 % of the time.",
+            queries=(Query(f"count by (node_group) ({IDLE})", "{{node_group}}"),),
+            decimals=0,
+            width=12,
+        ),
+    ),
+)
+
+BOARD = Board(
+    slug="idle",
+    title="Cost of idle GPUs",
+    question="What do GPUs cost that do nothing, and who holds them?",
+    rows=(NOW, COURSE, WHO),
+    variables=("node_group", "gpu_hour"),
+    period="24h",
+    tags=("cost",),
+)

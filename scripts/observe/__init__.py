@@ -1,0 +1,1 @@
+"""A tour of the telemetry without an account: `make observe`."""

@@ -1,0 +1,53 @@
+"""`make observe`: a day of a made-up fleet in a local Prometheus, with alerts and dashboards on one page.
+
+With `--previews` it writes the pictures in docs/dashboards instead.
+"""
+
+import argparse
+import sys
+import threading
+import time
+
+from scripts.observe.course import Day
+from scripts.observe.drawing.board import draw
+from scripts.observe.server import MissingPrometheus
+from scripts.observe.tour import Tour, tour
+from scripts.observe.website import contents, website
+from tests.synthesis import ROOT
+
+PREVIEWS = ROOT / "docs/dashboards"
+PREVIEW_DAY = Day(1795270200)
+"""21 November 2026, 14:10 UTC, for pictures that do not change."""
+
+
+def main() -> None:
+    """Serves the tour until interrupted, or writes previews."""
+    arguments = argparse.ArgumentParser(prog="make observe", description=__doc__)
+    arguments.add_argument("--previews", action="store_true", help="write docs/dashboards/*.svg and end")
+    arguments.add_argument("--port", type=int, default=0, help="port of the page; any free one by default")
+    chosen = arguments.parse_args()
+    day = PREVIEW_DAY if chosen.previews else Day(int(time.time()) // 300 * 300)
+    print("Filling Prometheus with a day of samples; takes about a minute", flush=True)  # noqa: T201
+    try:
+        with tour(day) as made:
+            if chosen.previews:
+                write_previews(made)
+                return
+            with website(contents(made), chosen.port) as address:
+                print(f"Tour: {address}\nPrometheus: {made.server.address}\nPress Ctrl-C to stop", flush=True)  # noqa: T201
+                threading.Event().wait()
+    except MissingPrometheus as missing:
+        sys.exit(str(missing))
+    except KeyboardInterrupt:
+        print()  # noqa: T201
+
+
+def write_previews(made: Tour) -> None:
+    """Writes the picture of each dashboard."""
+    PREVIEWS.mkdir(exist_ok=True)
+    for picture in made.pictures:
+        (PREVIEWS / f"{picture.slug}.svg").write_text(draw(picture.dashboard, picture.look), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Pictures of dashboards: Grafana's JSON and a Prometheus in, SVG out."""

@@ -1,0 +1,223 @@
+"""Dashboards: what they query, how they are laid out, and which an environment has."""
+
+import json
+import re
+from itertools import combinations
+
+import pytest
+
+from tests.synthesis import ROOT
+from ultracluster import load
+from ultracluster.telemetry import labels, thresholds
+from ultracluster.telemetry.dashboards import dashboards
+from ultracluster.telemetry.dashboards.boards import boards
+from ultracluster.telemetry.dashboards.panels import CloudWatch, Query, queries, scoped
+from ultracluster.telemetry.dashboards.variables import VARIABLES
+from ultracluster.telemetry.metrics import METRICS, UnknownMetric, metric
+from ultracluster.telemetry.promql import reading
+from ultracluster.telemetry.rules import Recording, groups
+
+FILES = ("environments/prod.yaml", "environments/staging.yaml", "examples/eks-volcano.yaml", "examples/eks-kai.yaml")
+PROMETHEUS = {"up", "ALERTS", "ALERTS_FOR_STATE"}
+"""Series that Prometheus itself writes."""
+ALERT_LABELS = {"alertname", "alertstate", "severity"}
+
+
+@pytest.fixture(scope="module", params=FILES)
+def environment(request):
+    return load(ROOT / request.param)
+
+
+def made(environment):
+    return {each.uid.removeprefix(f"{environment.name}-"): json.loads(each.text) for each in dashboards(environment)}
+
+
+def recorded(environment):
+    return {rule.name for group in groups(environment) for rule in group.rules if isinstance(rule, Recording)}
+
+
+def unknown_metrics(expr, recordings):
+    """Names in a query that are in no catalogue, recorded by no rule and written by no Prometheus."""
+    found = set()
+    for name in reading(expr).metrics - PROMETHEUS - recordings:
+        try:
+            metric(name)
+        except UnknownMetric:
+            found.add(name)
+    return found
+
+
+def plain(expr):
+    """A query without Grafana's variables, which PromQL does not know."""
+    return scoped(expr).replace("$__rate_interval", "5m").replace("$__range", "1d").replace("$gpu_hour", "5")
+
+
+def exprs(environment):
+    panels = [panel for board in boards(environment) for panel in board.panels]
+    return [(panel.title, plain(q.expr)) for panel in panels for q in queries(panel) if isinstance(q, Query)]
+
+
+def test_queries_read_metrics_of_the_catalogue_and_of_the_rules(environment):
+    recordings = recorded(environment)
+    wrong = {title: found for title, expr in exprs(environment) if (found := unknown_metrics(expr, recordings))}
+    assert wrong == {}
+
+
+def test_a_query_that_names_no_known_metric_is_found():
+    assert unknown_metrics('sum(DCGM_FI_DEV_GPU_TEMPERATURE{cluster="a"}) / up', set()) == {
+        "DCGM_FI_DEV_GPU_TEMPERATURE"
+    }
+    assert unknown_metrics("node:efa_rx_bits:rate", set()) == {"node:efa_rx_bits:rate"}
+
+
+def test_queries_read_labels_that_their_metrics_have(environment):
+    everywhere = {each.name for each in (*labels.COMMON, *labels.NODE, *labels.GPU)} | {"job", "le"} | ALERT_LABELS
+    for title, expr in exprs(environment):
+        read = reading(expr)
+        own = {label for name in read.metrics & set(METRICS) for label in metric(name).labels}
+        own |= {
+            label
+            for name in read.metrics - set(METRICS)
+            if unknown_metrics(name, set()) == set() and name not in PROMETHEUS
+            for label in metric(name).labels
+        }
+        targets = {"target"} if any(name.startswith("lustre_") for name in read.metrics) else set()
+        assert read.labels <= everywhere | own | targets, title
+
+
+def test_cloudwatch_queries_name_metrics_and_dimensions_of_the_catalogue(environment):
+    for board in boards(environment):
+        for panel in board.panels:
+            for query in (q for q in queries(panel) if isinstance(q, CloudWatch)):
+                known = METRICS[query.metric]
+                assert known.exporter == "cloudwatch"
+                assert {name for name, _ in query.dimensions} == set(known.labels), panel.title
+                assert query.namespace == known.group, panel.title
+
+
+def test_uids_are_stable_and_short_enough_for_grafana():
+    assert [each.uid for each in dashboards(load(ROOT / "environments/prod.yaml"))] == [
+        "prod-fleet",
+        "prod-gpu-cluster",
+        "prod-gpu-node",
+        "prod-training",
+        "prod-fabric",
+        "prod-storage",
+        "prod-slurm",
+        "prod-idle",
+    ]
+    assert max(len(f"{'n' * 20}-{board.slug}") for board in boards(load(ROOT / "environments/staging.yaml"))) <= 40
+
+
+@pytest.mark.parametrize(
+    ("file", "shown", "hidden"),
+    [
+        ("environments/prod.yaml", {"slurm"}, {"queues", "inference"}),
+        ("environments/staging.yaml", {"queues", "inference"}, {"slurm"}),
+    ],
+)
+def test_the_control_plane_decides_between_slurm_and_kubernetes(file, shown, hidden):
+    slugs = set(made(load(ROOT / file)))
+    assert shown <= slugs
+    assert not hidden & slugs
+
+
+@pytest.mark.parametrize(
+    ("file", "rows"),
+    [
+        ("environments/staging.yaml", {"Queues (Kueue)"}),
+        ("examples/eks-volcano.yaml", {"Queues (Volcano)"}),
+        ("examples/eks-kai.yaml", {"Queues (Kueue)", "Queues (KAI)"}),
+    ],
+)
+def test_queues_are_those_of_the_scheduler(file, rows):
+    panels = made(load(ROOT / file))["queues"]["panels"]
+    assert {panel["title"] for panel in panels if panel["title"].startswith("Queues (")} == rows
+
+
+def test_an_environment_without_lustre_has_no_dashboard_for_it():
+    prod = load(ROOT / "environments/prod.yaml")
+    without = prod.model_copy(update={"storage": prod.storage.model_copy(update={"lustre": None})})
+    assert "storage" not in made(without)
+
+
+def test_panels_fill_the_width_without_overlaps(environment):
+    for slug, board in made(environment).items():
+        places = [panel["gridPos"] for panel in board["panels"]]
+        assert max(place["x"] + place["w"] for place in places) == 24, slug
+        for one, other in combinations(places, 2):
+            apart = (
+                one["x"] + one["w"] <= other["x"]
+                or other["x"] + other["w"] <= one["x"]
+                or one["y"] + one["h"] <= other["y"]
+                or other["y"] + other["h"] <= one["y"]
+            )
+            assert apart, (slug, one, other)
+
+
+def test_each_dashboard_asks_one_question_and_each_panel_says_what_to_do(environment):
+    for board in boards(environment):
+        assert board.question.endswith("?")
+        titles = [panel.title for panel in board.panels]
+        assert len(set(titles)) == len(titles), board.slug
+        assert all(panel.help.rstrip().endswith((".", "*")) for panel in board.panels), board.slug
+
+
+def test_ids_and_references_are_unique(environment):
+    for board in made(environment).values():
+        numbers = [panel["id"] for panel in board["panels"]]
+        assert len(set(numbers)) == len(numbers)
+        for panel in board["panels"]:
+            refs = [target["refId"] for target in panel.get("targets", ())]
+            assert len(set(refs)) == len(refs)
+
+
+def test_drill_downs_lead_to_dashboards_of_the_environment_and_set_variables_that_they_have(environment):
+    found = made(environment)
+    variables = {slug: {each["name"] for each in board["templating"]["list"]} for slug, board in found.items()}
+    links = [part for board in found.values() for part in _urls(board)]
+    assert links
+    for url in links:
+        slug = url.removeprefix(f"/d/{environment.name}-").partition("?")[0]
+        assert slug in found
+        for name in [part.partition("=")[0].removeprefix("var-") for part in url.split("&") if part.startswith("var-")]:
+            assert name in variables[slug], url
+
+
+def _urls(node):
+    if isinstance(node, dict):
+        yield from ([node["url"]] if str(node.get("url", "")).startswith("/d/") else [])
+        node = list(node.values())
+    if isinstance(node, list):
+        for each in node:
+            yield from _urls(each)
+
+
+def test_every_panel_reads_the_data_sources_of_the_environment(environment):
+    known = {f"{environment.name}-metrics", f"{environment.name}-cloudwatch"}
+    for board in made(environment).values():
+        for panel in (each for each in board["panels"] if each["type"] != "row"):
+            assert {panel["datasource"]["uid"], *(each["datasource"]["uid"] for each in panel["targets"])} <= known
+
+
+def test_every_variable_of_a_query_is_on_its_dashboard(environment):
+    for board in boards(environment):
+        there = {"cluster", *board.variables}
+        for panel in board.panels:
+            for query in (q for q in queries(panel) if isinstance(q, Query)):
+                used = set(re.findall(r"\$(\w+)", scoped(query.expr))) & set(VARIABLES)
+                assert used <= there, (board.slug, panel.title)
+
+
+def test_limits_are_those_of_the_alert_rules():
+    board = made(load(ROOT / "environments/prod.yaml"))["gpu-node"]
+    panel = next(each for each in board["panels"] if each["title"] == "GPU temperature")
+    steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
+    assert steps == [{"value": None, "color": "green"}, {"value": thresholds.GPU_TEMPERATURE.value, "color": "orange"}]
+
+
+def test_low_values_are_bad_where_the_limits_say_so():
+    board = made(load(ROOT / "environments/prod.yaml"))["fleet"]
+    panel = next(each for each in board["panels"] if each["title"] == "GPUs in use by jobs")
+    colours = [step["color"] for step in panel["fieldConfig"]["defaults"]["thresholds"]["steps"]]
+    assert colours == ["red", "orange", "green"]
