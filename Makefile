@@ -83,6 +83,7 @@ schema: install ## Write the JSON Schema of the environment file
 docs: install ## Regenerate docs from code: error examples, keys of the environment file, pictures
 	python -m scripts.errors_doc
 	python -m scripts.environment_doc
+	python -m scripts.metrics_doc
 	python -m scripts.architecture_svg
 
 snapshots: install ## Save the current templates as the new snapshots

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from scripts import environment_doc
+from scripts import environment_doc, metrics_doc
 from tests.synthesis import ROOT
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, MAXIMUM_NODE_GROUPS, MAXIMUM_PUBLIC_CIDRS, NODES_PER_GROUP
 from ultracluster.catalog.software import addons, charts
@@ -133,6 +133,11 @@ def test_named_files_exist(page):
 
 def test_the_reference_of_the_environment_file_is_current():
     assert environment_doc.DOC.read_text() == environment_doc.page()
+
+
+@pytest.mark.parametrize("doc", metrics_doc.PAGES, ids=lambda doc: doc.name)
+def test_the_tables_of_metrics_are_those_of_the_code(doc):
+    assert doc.read_text() == metrics_doc.page(doc.read_text())
 
 
 def test_every_key_has_a_meaning_in_the_reference():
