@@ -79,7 +79,7 @@ COURSE = Row(
             height=10,
         ),
         Lines(
-            title="Cost of idle GPUs per hour",
+            title="Cost per hour, by reason",
             help="Idle GPUs times your price of a GPU hour.",
             queries=(
                 Query(f"{HELD_COUNT} * $gpu_hour", "held by a job, idle", "red"),
