@@ -390,3 +390,13 @@ def test_a_synth_warns_of_an_image_whose_pcs_agent_is_unknown(image, warnings):
     stack.node_group(PcsNodeRole(stack, "Nodes"), image=image, steps=[Step("hold-kernel")])
     found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("needs PCS agent 1.5.0 or newer"))
     assert len(found) == warnings
+
+
+@pytest.mark.parametrize(("instance_type", "warnings"), [("m7i.large", 0), ("m7g.large", 1)])
+def test_a_synth_warns_of_aws_s_image_for_arm64_whose_builds_are_not_listed(instance_type, warnings):
+    stack = Deployed(settings())
+    role = PcsNodeRole(stack, "Nodes")
+    login = Login(instance_type=instance_type)
+    stack.cluster.add_login_nodes(login, role=role, subnet=stack.subnet, security_groups=[stack.group])
+    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("needs PCS agent 1.5.0 or newer"))
+    assert len(found) == warnings

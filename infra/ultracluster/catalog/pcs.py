@@ -46,13 +46,14 @@ IMAGE_AGENTS: dict[str, str] = _PCS["image_agents"]
 """Version of the PCS agent in published builds of AWS's PCS-ready image, by AMI id."""
 
 
-def runs_boot_steps(image: str) -> bool | None:
+def runs_boot_steps(image: str, architecture: str = "x86_64") -> bool | None:
     """Whether the PCS agent of an image runs node lifecycle actions; None for an image whose agent is not known.
 
-    `auto` is AWS's newest image, which has such an agent since `AGENT_IMAGE_BUILD`.
+    `auto` is AWS's newest image, which has such an agent since `AGENT_IMAGE_BUILD` on x86_64. For arm64 no list of
+    builds was found.
     """
     if image == "auto":
-        return True
+        return True if architecture == "x86_64" else None
     agent = IMAGE_AGENTS.get(image)
     return _numbers(agent) >= _numbers(AGENT_VERSION) if agent else None
 

@@ -252,7 +252,7 @@ class PcsNodeGroup(Construct):
             subnet_ids=[subnet_id(subnet)],
         )
         self._group, self._scripts = group, scripts
-        if steps and runs_boot_steps(image) is None:
+        if steps and runs_boot_steps(image, architecture) is None:
             message = (
                 f"The image of {name} needs PCS agent {AGENT_VERSION} or newer: an older one ignores the boot steps"
             )
