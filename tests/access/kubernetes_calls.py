@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from tests.access.account import ACCOUNT, Account, Found, Role, aws_role
 from tests.access.karpenter_calls import karpenter
-from tests.access.shared_calls import OURS, writes_log
+from tests.access.shared_calls import OURS, assumed_by, writes_log
 from tests.access.slurm_calls import _via, data, powerless, pulls, session_manager
-from tests.access.table import Call, may, never
+from tests.access.table import OTHER_ACCOUNT, Call, may, never
 from ultracluster.config.eks import Eks
 from ultracluster.config.environment import Environment
 
@@ -32,6 +32,7 @@ def kubernetes_calls(account: Account, environment: Environment) -> list[Call]:
         *team_pods(account, environment),
         *[call for _, name, role in pod_roles(account) if name == "karpenter" for call in karpenter(account, role)],
         *schedules(account),
+        *scraper(account),
     ]
 
 
@@ -154,13 +155,50 @@ def addons(account: Account) -> list[Call]:
             calls += never(role, "ec2:CreateVolume", volume, "volumes carry the driver's tag")
             calls += may(role, ("ec2:AttachVolume", "ec2:DeleteVolume"), volume, source, context=owned)
             calls += never(role, ("ec2:AttachVolume", "ec2:DeleteVolume"), volume, "volumes of others")
-        if name in ("vpc-cni", "aws-fsx-csi-driver", "aws-ebs-csi-driver"):
+        if service_account == "fluent-bit":
+            calls += fluent_bit(account, role)
+        if name in ("vpc-cni", "aws-fsx-csi-driver", "aws-ebs-csi-driver") or service_account == "fluent-bit":
             buckets = [f"{found.arn}/a" for found in account.of_type("AWS::S3::Bucket")]
             calls += never(role, "s3:GetObject", buckets, OURS)
             calls += never(role, "ec2:TerminateInstances", f"{ec2}:instance/i-1", OURS)
         calls += may(
             role, "sts:GetCallerIdentity", "*", "STS API Reference, GetCallerIdentity", via=_via(account, "sts")
         )
+    return calls
+
+
+def fluent_bit(account: Account, role: Role) -> list[Call]:
+    """Fluent Bit on the log groups of pods and nodes, and on no other."""
+    source, calls = "Fluent Bit, Amazon CloudWatch output", []
+    for group in account.of_type("AWS::Logs::LogGroup"):
+        name, stream = group.properties["LogGroupName"], f"{group.arn.removesuffix(':*')}:log-stream:a"
+        actions = ("logs:CreateLogStream", "logs:PutLogEvents")
+        if name.startswith("/ultracluster/"):
+            calls += may(role, actions, stream, source, via=_via(account, "logs"))
+            calls += never(role, ("logs:DeleteLogStream", "logs:GetLogEvents"), stream, OURS)
+        else:
+            calls += never(role, actions, stream, OURS)
+    return calls
+
+
+def scraper(account: Account) -> list[Call]:
+    """AMP, the role that it assumes for the scraper, and the role that writes to the workspace."""
+    source, calls = "AMP User Guide, Set up managed collectors for Amazon EKS", []
+    arn = f"arn:aws:aps:{account.region}:{ACCOUNT}:scraper/s-1"
+    for found in account.of_type("AWS::APS::Scraper"):
+        roles = found.properties["RoleConfiguration"]
+        reader, writer = account.role_of(roles["SourceRoleArn"]), account.role_of(roles["TargetRoleArn"])
+        workspace = found.properties["Destination"]["AmpConfiguration"]["WorkspaceArn"]
+        calls += assumed_by(reader, "scraper.aps.amazonaws.com", arn, source)
+        calls += may(reader, "sts:AssumeRole", writer.arn, source, context={"sts:ExternalId": arn})
+        foreign = {"sts:ExternalId": arn.replace(ACCOUNT, OTHER_ACCOUNT)}
+        calls += never(reader, "sts:AssumeRole", writer.arn, "confused deputy", context=foreign)
+        calls += never(reader, "aps:RemoteWrite", workspace, "only with the role that writes")
+        calls += may(writer, "aps:RemoteWrite", workspace, source)
+        calls += never(writer, "aps:RemoteWrite", f"{workspace}-other", OURS)
+        calls += never(writer, ("aps:QueryMetrics", "aps:DeleteWorkspace"), workspace, OURS)
+        for service in ("scraper.aps.amazonaws.com", "ec2.amazonaws.com"):
+            calls += never(service, "sts:AssumeRole", writer.arn, OURS)
     return calls
 
 

@@ -150,7 +150,7 @@ def log_keys(account: Account) -> list[Call]:
             continue
         arn = group.arn.removesuffix(":*")
         calls += may(logs, KEY_USE, key, LOGS, encryption_context={"aws:logs:arn": arn})
-        for stranger in (arn.replace("/aws/", "/other/"), arn.replace(ACCOUNT, OTHER_ACCOUNT)):
+        for stranger in (arn.replace("log-group:/", "log-group:/other/"), arn.replace(ACCOUNT, OTHER_ACCOUNT)):
             calls += never(logs, "kms:Decrypt", key, OURS, encryption_context={"aws:logs:arn": stranger})
         calls += never(logs, "kms:Decrypt", key, "the condition names the log group")
         calls += never(logs, "kms:CreateGrant", key, OURS, encryption_context={"aws:logs:arn": arn})

@@ -84,10 +84,8 @@ def everything(statements):
 
 def test_the_controller_s_role_is_associated_with_the_service_account_of_its_release(template):
     [association] = of(template, "AWS::EKS::PodIdentityAssociation").values()
-    release = karpenter_release(
-        eks_environment(karpenter=True),
-        DeployedResources("test-1", karpenter=KarpenterResources("queue", "role", "s", ("s",), "g", "g")),
-    )
+    deployed = DeployedResources("test-1", karpenter=KarpenterResources("queue", "role", "s", ("s",), "g", "g"))
+    release = karpenter_release(eks_environment(karpenter=True), deployed)
     assert association["Namespace"] == release.chart.namespace
     assert association["ServiceAccount"] == release.values["serviceAccount"]["name"] == KARPENTER_ACCOUNT
 

@@ -21,6 +21,7 @@ def eks_environment(
     nat_gateways: int = 1,
     lustre: bool = False,
     buckets: Sequence[str] = (),
+    observability: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> EksEnvironment:
     """An environment with `groups`, instance types by name. `settings` are added to those that every file needs."""
@@ -37,6 +38,7 @@ def eks_environment(
             "network": {"create": {"cidr": "10.0.0.0/16", "nat_gateways": nat_gateways}},
             "storage": storage,
             "node_groups": [_group(name, instance_type) for name, instance_type in groups.items()],
+            "observability": observability or {},
             "control_plane": {
                 "type": "eks",
                 "kubernetes_version": "1.35",

@@ -232,4 +232,15 @@ def test_karpenter_knows_the_huge_pages_of_p_nodes(everything):
     assert (only["key"], only["operator"]) == ("karpenter.sh/nodepool", "In")
     assert set(only["values"]) == {name for name in pools if name.startswith("elastic-p")}
     release = karpenter_release(eks_environment(karpenter=True), DEPLOYED)
-    assert release.values["settings"]["featureGates"] == {"nodeOverlay": True}
+    assert release.values["settings"]["featureGates"]["nodeOverlay"] is True
+
+
+@pytest.mark.parametrize(
+    ("repair", "observability", "expected"),
+    [(True, {}, True), (False, {}, False), (True, {"auto_repair": False}, False)],
+)
+def test_karpenter_replaces_broken_nodes_unless_repair_is_off(repair, observability, expected):
+    environment = eks_environment(karpenter=True, node_repair={"enabled": repair}, observability=observability)
+    release = karpenter_release(environment, DEPLOYED)
+    assert release is not None
+    assert release.values["settings"]["featureGates"]["nodeRepair"] is expected

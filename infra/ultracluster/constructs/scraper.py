@@ -88,7 +88,7 @@ class ClusterScraper(Construct):
                 "scraperComponents": [{"type": name} for name in COMPONENTS],
             },
         )
-        self._scraper.node.add_dependency(*self._policies, *rules)
+        self._scraper.node.add_dependency(self._policy, *rules)
 
     key_policy_statements: tuple[iam.PolicyStatement, ...]
     """What the owner of `key` must add to the key policy; empty for a key that this app manages."""
@@ -124,20 +124,9 @@ class ClusterScraper(Construct):
             assume_role_policy_document=policy_document([trust]),
             description="Metrics of an AMP scraper",
         )
-        self._policies = [
-            managed_policy(
-                self,
-                "SourcePolicy",
-                roles=[source],
-                statements=[{"Action": "sts:AssumeRole", "Resource": target.attr_arn}],
-            ),
-            managed_policy(
-                self,
-                "TargetPolicy",
-                roles=[target],
-                statements=[{"Action": "aps:RemoteWrite", "Resource": workspace.workspace_arn}],
-            ),
-        ]
+        # in one account, a trust policy that names a role needs no policy of that role
+        write = {"Action": "aps:RemoteWrite", "Resource": workspace.workspace_arn}
+        self._policy = managed_policy(self, "TargetPolicy", roles=[target], statements=[write])
         return source, target
 
     def _network(self, vpc: Vpc, nodes: str, ports: Sequence[int]) -> tuple[str, list[Construct]]:

@@ -66,14 +66,18 @@ API = "karpenter.k8s.aws/v1"
 
 
 def karpenter_release(environment: EksEnvironment, deployed: DeployedResources) -> Release | None:
-    """Karpenter on the system nodes, if the environment uses it. Its queue announces interruptions of nodes."""
+    """Karpenter on the system nodes, if the environment uses it. Its queue announces interruptions of nodes.
+
+    With node auto repair, it replaces nodes that EKS's node monitoring agent marks. It cannot reboot them. The gate is
+    alpha in Karpenter 1.14, which stops repairs of a pool with more than 20 % of unhealthy nodes.
+    """
     if deployed.karpenter is None:
         return None
     values = {
         "settings": {
             "clusterName": deployed.cluster_name,
             "interruptionQueue": deployed.karpenter.interruption_queue,
-            "featureGates": {"nodeOverlay": True},
+            "featureGates": {"nodeOverlay": True, "nodeRepair": environment.repairs_nodes},
         },
         "serviceAccount": {"name": KARPENTER_ACCOUNT},
         "replicas": 2,

@@ -15,6 +15,7 @@ import yaml
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.labels import DEVICE_STACK, NODE_GROUP
 from ultracluster.kubernetes.workloads import WORKLOAD_LABELS, label_name
+from ultracluster.telemetry.labels import ScrapeJob
 from ultracluster.telemetry.scrape import UP, job_metrics, metric_relabel_configs
 
 Rule = dict[str, Any]
@@ -38,9 +39,6 @@ SCRAPER_PORTS = tuple(
 """Ports of nodes and pods that the scraper connects to; the security group of the nodes allows no others."""
 
 META = "__meta_kubernetes_"
-
-RELAYED = ("kueue", "jobset")
-"""Scrape jobs behind the relay."""
 
 
 def scrape_configuration(environment: EksEnvironment, *, cluster: str) -> str:
@@ -82,13 +80,14 @@ def scrape_jobs(environment: EksEnvironment) -> list[dict[str, Any]]:
     return jobs
 
 
-def relayed(environment: EksEnvironment) -> tuple[str, ...]:
+def relayed(environment: EksEnvironment) -> tuple[ScrapeJob, ...]:
     """Scrape jobs of the environment whose software serves metrics with TLS and authorization only."""
-    kueue = ("kueue",) if environment.queue_manager == "kueue" else ()
-    return (*kueue, *(("jobset",) if "jobset" in environment.job_operators else ()))
+    kueue: tuple[ScrapeJob, ...] = ("kueue",) if environment.queue_manager == "kueue" else ()
+    jobset: tuple[ScrapeJob, ...] = ("jobset",) if "jobset" in environment.job_operators else ()
+    return kueue + jobset
 
 
-def stored_series(job: str) -> tuple[str, ...]:
+def stored_series(job: ScrapeJob) -> tuple[str, ...]:
     """Names of the series that are stored of a scrape job."""
     return tuple(series for each in job_metrics(job) for series in each.series_names)
 
@@ -125,7 +124,7 @@ def _state_job(teams: Sequence[str]) -> dict[str, Any]:
     return {**job, "honor_labels": True}
 
 
-def _relay_job(jobs: Sequence[str]) -> dict[str, Any]:
+def _relay_job(jobs: Sequence[ScrapeJob]) -> dict[str, Any]:
     """What the relay has scraped of Kueue and JobSet, under the names of their scrape jobs."""
     rules = [_keep("pod_label_app_kubernetes_io_name", "metrics-relay"), _address("pod_ip", RELAY_PORT)]
     names = [name for job in jobs for name in stored_series(job)]
@@ -172,7 +171,7 @@ def _annotated_pods_job(teams: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _node_target(job: str, port: int, keep: Sequence[Rule], metric_rules: Sequence[Rule]) -> dict[str, Any]:
+def _node_target(job: ScrapeJob, port: int, keep: Sequence[Rule], metric_rules: Sequence[Rule]) -> dict[str, Any]:
     """A job with a target on each node, at a port of the node itself, with the labels of the node."""
     return {
         "job_name": job,
@@ -188,7 +187,9 @@ def _node_target(job: str, port: int, keep: Sequence[Rule], metric_rules: Sequen
     }
 
 
-def _pod_job(job: str, namespace: str, rules: Sequence[Rule], metric_rules: Sequence[Rule] = ()) -> dict[str, Any]:
+def _pod_job(
+    job: ScrapeJob, namespace: str, rules: Sequence[Rule], metric_rules: Sequence[Rule] = ()
+) -> dict[str, Any]:
     """A job with the pods of one namespace that `rules` keep."""
     return {
         "job_name": job,
@@ -198,7 +199,7 @@ def _pod_job(job: str, namespace: str, rules: Sequence[Rule], metric_rules: Sequ
     }
 
 
-def _stored_of(job: str) -> list[Rule]:
+def _stored_of(job: ScrapeJob) -> list[Rule]:
     """Rules that keep what is stored of a job; none for software of which nothing is stored yet."""
     return [dict(step) for step in metric_relabel_configs(job)] if job_metrics(job) else []
 

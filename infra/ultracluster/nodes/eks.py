@@ -1,4 +1,4 @@
-"""User data of EKS nodes: nodeadm's NodeConfig, and steps for locked memory, huge pages and Lustre.
+"""User data of EKS nodes: nodeadm's NodeConfig, and steps for locked memory, huge pages, Lustre and its metrics.
 
 nodeadm reads NodeConfig parts before cloud-init runs, and starts containerd and the kubelet after it.
 
@@ -19,6 +19,7 @@ from ultracluster.catalog import InstanceType, Interface
 from ultracluster.catalog.eks import HUGE_PAGES_2MI
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.storage import Lustre
+from ultracluster.nodes.collectors import collector_steps
 from ultracluster.nodes.eks_boot import guarded, unguarded
 from ultracluster.nodes.lustre import prepare_client_steps
 from ultracluster.nodes.mime import Part, multipart, shell_script
@@ -29,6 +30,9 @@ NODE_CONFIG = "application/node.eks.aws"
 
 KUBELET = {"containerLogMaxSize": "100Mi", "containerLogMaxFiles": 5}
 """The kubelet keeps 50 MiB of a container's log by default, which NCCL's debug output fills in minutes."""
+
+COLLECT_SECONDS = 30
+"""How often a node reads the counters of EFA and Lustre: as often as the AMP managed scraper does at most."""
 
 HOST_NETWORK_PODS = 2
 """Pods on the host network that EKS counts on each node: the VPC CNI and kube-proxy."""
@@ -90,7 +94,8 @@ def karpenter_node_user_data(hardware: InstanceType | None, *, lustre: Lustre | 
 
 def _steps(hardware: InstanceType | None, lustre: Lustre | None) -> list[Step]:
     efa = [Step("allow-locked-memory"), Step("allocate-huge-pages", (str(HUGE_PAGES_2MI),))] if hardware else []
-    return [*efa, *(prepare_client_steps(hardware, efa=lustre.efa) if lustre else [])]
+    collectors = collector_steps(efa=hardware is not None, lustre=lustre is not None, seconds=COLLECT_SECONDS)
+    return [*efa, *(prepare_client_steps(hardware, efa=lustre.efa) if lustre else []), *collectors]
 
 
 def _max_pods(hardware: InstanceType, layout: Sequence[Interface]) -> dict[str, int]:

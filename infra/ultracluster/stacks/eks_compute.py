@@ -3,6 +3,7 @@
 from constructs import Construct
 
 from ultracluster.config.eks import Eks
+from ultracluster.config.eks_nodes import NodeRepair
 from ultracluster.config.environment import Environment
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.constructs.network import ClusterNetwork
@@ -30,6 +31,7 @@ class EksNodeGroupStack(EnvironmentStack):
         control_plane: EksControlPlaneStack,
     ) -> None:
         super().__init__(scope, f"compute-{block.name}", environment, holds=f"Node group {block.name}", nodes=True)
+        acts = environment.observability.auto_repair
         control_plane.cluster.add_node_group(
             block,
             role=control_plane.node_role,
@@ -37,7 +39,7 @@ class EksNodeGroupStack(EnvironmentStack):
             security_groups=network.node_security_group_ids,
             lustre=environment.storage.lustre,
             labels=labels.node_labels(group.name, settings),
-            repair=settings.node_repair,
+            repair=settings.node_repair if acts else NodeRepair(enabled=False),
             release=settings.image_release,
             tags=node_tags(environment, block.name),
             scope=self,

@@ -98,8 +98,9 @@ def test_the_schema_refuses_a_misplaced_setting(schema):
 
 
 @pytest.mark.parametrize("text", EVERY_DOCUMENT.values(), ids=EVERY_DOCUMENT)
-def test_user_data_uses_at_most_half_of_the_16_kib_limit_of_ec2(text):
-    assert len(text.encode()) < 8 * 1024
+def test_user_data_leaves_room_for_what_eks_and_karpenter_add(text):
+    """EC2 takes 16 KiB. The part with the cluster's endpoint and certificate has about 2 KiB."""
+    assert len(text.encode()) < 12 * 1024
 
 
 @pytest.mark.parametrize("text", EVERY_DOCUMENT.values(), ids=EVERY_DOCUMENT)
