@@ -126,3 +126,35 @@ def test_metadata_of_the_cdk_creates_nothing(stacks: Stacks) -> None:
     metadata = {"M": {"Type": "AWS::CDK::Metadata", "Properties": {"Analytics": "v2:deflate64:x"}}}
     assert stacks.create(metadata) == "CREATE_COMPLETE"
     assert stacks.delete() == "DELETE_COMPLETE"
+
+
+CONTENT = {
+    "schemaVersion": "2.2",
+    "parameters": {"node": {"type": "String", "allowedPattern": "^[a-z0-9-]+$"}},
+    "mainSteps": [{"action": "aws:runShellScript", "name": "run", "inputs": {"runCommand": ["drain {{ node }}"]}}],
+}
+
+
+def document(content: Any = CONTENT, **properties: Any) -> dict[str, Any]:
+    given = {"DocumentType": "Command", "Content": content, "UpdateMethod": "NewVersion", **properties}
+    return {"D": {"Type": "AWS::SSM::Document", "Properties": given}}
+
+
+def test_a_changed_document_gets_a_version_that_becomes_the_default(stacks: Any) -> None:
+    stacks.create(document())
+    ssm = client("ssm", REGION)
+    [name] = [
+        each["Name"]
+        for each in ssm.list_documents(Filters=[{"Key": "Owner", "Values": ["Self"]}])["DocumentIdentifiers"]
+    ]
+    assert json.loads(ssm.get_document(Name=name)["Content"]) == CONTENT
+    changed = {**CONTENT, "description": "new"}
+    stacks.update(document(changed))
+    assert json.loads(ssm.get_document(Name=name)["Content"]) == changed
+    assert ssm.describe_document(Name=name)["Document"]["DefaultVersion"] == "2"
+
+
+def test_a_document_that_uses_an_undeclared_parameter_is_refused(stacks: Any) -> None:
+    content = {**CONTENT, "parameters": {}}
+    stacks.create(document(content))
+    assert "parameters node are not defined" in stacks.reason()

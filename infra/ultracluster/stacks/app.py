@@ -51,6 +51,10 @@ def _metrics(
     if existing := environment.observability.metrics:
         return MetricsWorkspace.from_workspace_id(network, "Metrics", existing.existing), ()
     observability = ObservabilityStack(app, environment)
+    if observability.repair_topic_arn:
+        from ultracluster.stacks.repair import RepairStack
+
+        RepairStack(app, environment, topic_arn=observability.repair_topic_arn)
     return observability.metrics, observability.topics
 
 

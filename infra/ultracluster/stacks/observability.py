@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class ObservabilityStack(EnvironmentStack):
     """A Prometheus workspace with its alert manager and, where the file asks for alerts, an SNS topic.
 
-    `topics` are the ARNs of all topics that get alerts: the new one, and that of the file.
+    `topics` are the ARNs of all topics that get alerts: the new one, and that of the file. `repair_topic_arn` is the
+    ARN of the topic of alerts that have nodes drained, None where none are.
     """
 
     def __init__(self, scope: Construct, environment: Environment) -> None:
@@ -28,16 +29,33 @@ class ObservabilityStack(EnvironmentStack):
         topic = self._topic(environment)
         given = settings.alerts.sns_topic_arn if settings.alerts else None
         self.topics = tuple(arn for arn in (topic.topic_arn if topic else None, given) if arn)
+        repairs = self._repairs(environment)
         self.metrics = MetricsWorkspace(
             self,
             "Metrics",
             settings=settings,
             key=self._key,
             environment=environment.name,
-            alert_manager=definition(environment, topics=self.topics, region=REGION),
+            alert_manager=definition(
+                environment,
+                topics=self.topics,
+                region=REGION,
+                repair_topic=repairs.topic_arn if repairs else None,
+            ),
         )
+        if repairs:
+            repairs.grant_publish_alerts(self.metrics)
+        self.repair_topic_arn = repairs.topic_arn if repairs else None
         if topic:
             topic.grant_publish_alerts(self.metrics)
+
+    def _repairs(self, environment: Environment) -> "AlertTopic | None":
+        """The topic of alerts that have nodes drained. EKS repairs nodes itself."""
+        if environment.control_plane.type != "pcs" or not environment.observability.auto_repair:
+            return None
+        from ultracluster.constructs.alerts import AlertTopic
+
+        return AlertTopic(self, "Repairs", key=self._key)
 
     def _topic(self, environment: Environment) -> "AlertTopic | None":
         """The new topic: for e-mail, and for alarms of CloudWatch where no topic is given."""

@@ -12,8 +12,8 @@ import yaml
 from ultracluster.config.environment import Environment
 from ultracluster.config.observability import PagerDuty
 
-NOBODY, ONCALL, TEAM = "nobody", "oncall", "team"
-"""Receivers: of nothing, of critical alerts, of warnings."""
+NOBODY, ONCALL, TEAM, REPAIR = "nobody", "oncall", "team", "repair"
+"""Receivers: of nothing, of critical alerts, of warnings, and of alerts whose node has to take no further job."""
 
 TEMPLATES = "ultracluster.tmpl"
 
@@ -32,6 +32,12 @@ TEMPLATE = """\
   Runbook: {{ .Annotations.runbook_url }}
   Alert: {{ .Labels.alertname }}, {{ .Labels.severity }}, since {{ .StartsAt.UTC.Format "2006-01-02 15:04" }} UTC
 {{ end }}
+{{ define "ultracluster.repair" -}}
+{"alerts": [{{ range $i, $alert := .Alerts.Firing }}{{ if $i }}, {{ end -}}
+{"node": "{{ .Labels.node }}", "alert": "{{ .Labels.alertname }}", "gpu": "{{ .Labels.gpu }}", {{/* */ -}}
+"repair": "{{ .Labels.repair }}", "since": "{{ .StartsAt.UTC.Format "2006-01-02T15:04:05Z" }}"}
+{{- end }}]}
+{{- end }}
 {{ define "ultracluster.message" -}}
 {{ range .Alerts.Firing }}{{ template "ultracluster.alert" . }}
 {{ end -}}
@@ -43,11 +49,12 @@ TEMPLATE = """\
 """Texts of messages. SNS takes subjects of up to 100 ASCII characters without line breaks."""
 
 
-def definition(environment: Environment, *, topics: Sequence[str], region: str) -> str:
+def definition(environment: Environment, *, topics: Sequence[str], region: str, repair_topic: str | None = None) -> str:
     """The alert manager definition of `environment` as YAML.
 
     `topics` are the ARNs of SNS topics in `region`; both may be tokens. Without topics and without PagerDuty every
-    alert goes to a receiver of nothing.
+    alert goes to a receiver of nothing. Alerts whose node has to take no further job also go to `repair_topic`,
+    as JSON.
 
     Source: AMP User Guide, "Create an alert manager configuration" and "Use PagerDuty as an alert receiver" (2026).
     """
@@ -55,20 +62,32 @@ def definition(environment: Environment, *, topics: Sequence[str], region: str) 
     pagerduty = alerts.pagerduty if alerts else None
     configuration = {
         "templates": [TEMPLATES],
-        "route": _route(),
+        "route": _route(repair=repair_topic is not None),
         "inhibit_rules": list(_inhibitions()),
         "receivers": [
             {"name": NOBODY},
             {"name": ONCALL, **_sns(topics, region), **_pagerduty(pagerduty)},
             {"name": TEAM, **_sns(topics, region)},
+            *([_repair(repair_topic, region)] if repair_topic else []),
         ],
     }
     document = {"template_files": {TEMPLATES: TEMPLATE}, "alertmanager_config": _yaml(configuration)}
     return _yaml(document)
 
 
-def _route() -> dict[str, Any]:
-    """The watchdog has no receiver: CloudWatch watches that it is there."""
+def _route(*, repair: bool) -> dict[str, Any]:
+    """The watchdog has no receiver: CloudWatch watches that it is there.
+
+    Repairs come first and go on to the other receivers; an alert that continues is sent again after an hour.
+    """
+    route = {
+        "matchers": ['repair =~ ".+"', 'node =~ ".+"'],
+        "receiver": REPAIR,
+        "continue": True,
+        "group_by": ["environment", "node"],
+        "group_wait": "0s",
+        "repeat_interval": "1h",
+    }
     return {
         "receiver": NOBODY,
         "group_by": ["environment", "alertname"],
@@ -76,6 +95,7 @@ def _route() -> dict[str, Any]:
         "group_interval": "5m",
         "repeat_interval": "1d",
         "routes": [
+            *([route] if repair else []),
             {
                 "matchers": ['severity = "critical"'],
                 "receiver": ONCALL,
@@ -135,6 +155,11 @@ def _topic(arn: str, region: str) -> dict[str, Any]:
         "message": '{{ template "ultracluster.message" . }}',
         "attributes": {"severity": "{{ .CommonLabels.severity }}", "environment": "{{ .CommonLabels.environment }}"},
     }
+
+
+def _repair(topic: str, region: str) -> dict[str, Any]:
+    message = {"subject": "repair", "message": '{{ template "ultracluster.repair" . }}', "send_resolved": False}
+    return {"name": REPAIR, "sns_configs": [{"topic_arn": topic, "sigv4": {"region": region}, **message}]}
 
 
 def _pagerduty(settings: PagerDuty | None) -> dict[str, Any]:

@@ -1,12 +1,15 @@
-"""AWS::SSM::Parameter."""
+"""AWS::SSM::Parameter and Document."""
 
+import json
 import re
+from typing import Any
 
 from ultracluster.localaws.handlers.common import undo_on_failure
 from ultracluster.localaws.resources import (
     Context,
     Handler,
     HandlerError,
+    NotUpdatable,
     Properties,
     Resource,
     changed,
@@ -46,6 +49,54 @@ class Parameter(Handler):
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
         """Delete the parameter."""
         context.client("ssm").delete_parameter(Name=physical_id)
+
+
+@handler
+class Document(Handler):
+    """A Systems Manager document with content in JSON. Ref gives its name."""
+
+    type = "AWS::SSM::Document"
+    supported_properties = frozenset(
+        {"Content", "DocumentFormat", "DocumentType", "Name", "TargetType", "UpdateMethod"}
+    )
+
+    def create(self, context: Context, properties: Properties) -> Resource:
+        """Create the document."""
+        name = properties.get("Name") or context.physical_name(128)
+        settings = pick(properties, "DocumentFormat", "DocumentType", "TargetType")
+        context.client("ssm").create_document(Name=name, Content=_content(properties), **settings)
+        return Resource(name, {})
+
+    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
+        """Create a version of the document, and make it the default, as UpdateMethod NewVersion asks."""
+        if new.get("UpdateMethod") != "NewVersion":
+            raise NotUpdatable(self.type, changed(old, new))
+        ssm = context.client("ssm")
+        if old["Content"] != new["Content"]:
+            content = _content(new)
+            made = ssm.update_document(Name=physical_id, Content=content, DocumentVersion="$LATEST")
+            version = made["DocumentDescription"]["DocumentVersion"]
+            ssm.update_document_default_version(Name=physical_id, DocumentVersion=version)
+        return Resource(physical_id, {})
+
+    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
+        """Delete the document."""
+        context.client("ssm").delete_document(Name=physical_id)
+
+
+def _content(properties: Properties) -> str:
+    """The content as text. Systems Manager refuses one that uses a parameter which it does not declare."""
+    content: Any = properties["Content"]
+    document = content if isinstance(content, dict) else json.loads(content)
+    text = json.dumps(document)
+    declared = document.get("parameters", {})
+    if missing := sorted(set(re.findall(r"\{\{ ?(\w+) ?\}\}", text)) - set(declared)):
+        raise HandlerError(f"InvalidDocumentContent: parameters {', '.join(missing)} are not defined in the document")
+    for name, parameter in declared.items():
+        default, pattern = parameter.get("default"), parameter.get("allowedPattern", "")
+        if default is not None and not re.search(pattern, str(default)):
+            raise HandlerError(f"InvalidDocumentContent: the default of {name} does not match {pattern}")
+    return text
 
 
 def _settings(properties: Properties) -> Properties:

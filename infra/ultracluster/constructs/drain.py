@@ -1,0 +1,117 @@
+"""Drains Slurm nodes on alerts: a topic's messages reach a function, which has a login node run one command."""
+
+from typing import Any
+
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_ssm as ssm
+from aws_cdk.interfaces.aws_kms import IKeyRef
+from constructs import Construct
+
+from ultracluster.constructs.acknowledgements import acknowledge, wildcards
+from ultracluster.constructs.functions import RUNTIME, inline_code
+from ultracluster.constructs.log_groups import log_group
+from ultracluster.constructs.names import own_arn
+from ultracluster.constructs.roles import managed_policy, service_role
+from ultracluster.nodes.steps import script
+
+ACCEPTED = {
+    "NIST.800.53.R5-LambdaDLQ": "Lambda tries twice more, and the alert manager repeats an alert that goes on.",
+    "NIST.800.53.R5-LambdaConcurrency": "Reserving concurrency would take it from the account's other functions, and "
+    "fails in accounts whose limit is 10.",
+    "NIST.800.53.R5-LambdaInsideVPC": "It calls one AWS API, and reaches no node itself.",
+}
+
+
+class NodeDrain(Construct):
+    """Has the login nodes of `environment` drain the nodes that messages of the topic name.
+
+    A drained node finishes its jobs and gets no further ones; nothing kills a job. Audit trail: the log group of the
+    function, encrypted with `key`, Run Command's history with what the node said, CloudTrail, and the reason in Slurm.
+    The function may run one document, on login nodes of the environment, and the document does nothing else.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, environment: str, topic_arn: str, key: IKeyRef) -> None:
+        super().__init__(scope, id)
+        document = ssm.CfnDocument(
+            self,
+            "Document",
+            document_type="Command",
+            document_format="JSON",
+            content=document_content(),
+            target_type="/AWS::EC2::Instance",
+            update_method="NewVersion",
+        )
+        logs = log_group(self, "Logs", name="/ultracluster/drain", key=key)
+        role = service_role(self, "Role", service="lambda.amazonaws.com", description="Drains Slurm nodes on alerts")
+        instances = own_arn("ec2", "instance/*")
+        tags = {"ultracluster:environment": environment, "ultracluster:node-group": "login"}
+        policy = managed_policy(
+            self,
+            "Policy",
+            roles=[role],
+            statements=[
+                {"Action": "ssm:SendCommand", "Resource": own_arn("ssm", f"document/{document.ref}")},
+                {
+                    "Action": "ssm:SendCommand",
+                    "Resource": instances,
+                    "Condition": {"StringEquals": {f"ssm:resourceTag/{name}": tag for name, tag in tags.items()}},
+                },
+                {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": logs.log_group_arn},
+            ],
+            accepted=wildcards(self, [instances], "login nodes, which the condition on their tags selects"),
+        )
+        function = lambda_.CfnFunction(
+            self,
+            "Function",
+            description="Drains Slurm nodes on alerts",
+            runtime=RUNTIME,
+            handler="index.handler",
+            code={"zipFile": inline_code("drain")},
+            role=role,
+            environment={"variables": {"DOCUMENT": document.ref, "ENVIRONMENT": environment}},
+            logging_config={"logGroup": logs.log_group_name},
+            timeout=60,
+        )
+        function.add_resource_dependency(policy)
+        acknowledge(function, ACCEPTED)
+        permission = lambda_.CfnPermission(
+            self,
+            "Permission",
+            action="lambda:InvokeFunction",
+            function_name=function.attr_arn,
+            principal="sns.amazonaws.com",
+            source_arn=topic_arn,
+        )
+        subscription = sns.CfnSubscription(
+            self, "Subscription", topic_arn=topic_arn, protocol="lambda", endpoint=function.attr_arn
+        )
+        subscription.add_resource_dependency(permission)
+
+
+def document_content() -> dict[str, Any]:
+    """Content of the Systems Manager document: the script drain-node, with a node and a reason.
+
+    Run Command replaces parameters in the text of the command; their patterns allow nothing that a shell would read.
+
+    Source: Systems Manager User Guide, "SSM document syntax", "aws:runShellScript" (2026).
+    """
+    first, *lines = script("drain-node").text.splitlines()
+    return {
+        "schemaVersion": "2.2",
+        "description": "Drains a Slurm node: its jobs run to their end, and it gets no further ones.",
+        "parameters": {
+            "node": {"type": "String", "description": "Slurm node", "allowedPattern": "^[A-Za-z][A-Za-z0-9-]{0,62}$"},
+            "reason": {"type": "String", "description": "Why", "allowedPattern": "^[A-Za-z0-9 ,.:=_-]{1,200}$"},
+        },
+        "mainSteps": [
+            {
+                "action": "aws:runShellScript",
+                "name": "drain",
+                "inputs": {
+                    "timeoutSeconds": "120",
+                    "runCommand": [first, "set -- '{{ node }}' '{{ reason }}'", *lines],
+                },
+            }
+        ],
+    }
