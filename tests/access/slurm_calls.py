@@ -29,6 +29,7 @@ def slurm_calls(account: Account, environment: Environment) -> list[Call]:
         calls += may(role, "pcs:RegisterComputeNodeGroupInstance", cluster, register, via=_via(account, "pcs"))
         calls += never(role, ("pcs:UpdateCluster", "pcs:DeleteCluster", "pcs:CreateQueue"), cluster, OURS)
         calls += [*session_manager(account, role), *pulls(account, role), *data(account, environment, role)]
+        calls += telemetry(account, role)
         calls += [*powerless(account, role), *launched_by_pcs(account, role)]
     return calls
 
@@ -104,6 +105,36 @@ def session_manager(account: Account, role: Role) -> list[Call]:
         *may(role, (*channels, *opened), "*", SSM, via=_via(account, "ssmmessages")),
         *never(role, ("ssm:SendCommand", "ssm:StartSession"), instance, OURS),
         *never(role, "ssm:GetParameter", f"arn:aws:ssm:{account.region}:{ACCOUNT}:parameter/secret", OURS),
+    ]
+
+
+def telemetry(account: Account, role: Role) -> list[Call]:
+    """Nodes that write metrics to the workspace and logs to their group, and read neither."""
+    source = "AMP User Guide, Set up ingestion; CloudWatch User Guide, IAM for the CloudWatch agent"
+    [workspace] = [found.arn for found in account.of_type("AWS::APS::Workspace")]
+    other = f"arn:aws:aps:{account.region}:{ACCOUNT}:workspace/ws-of-another-environment"
+    groups = [found.properties["LogGroupName"] for found in account.of_type("AWS::Logs::LogGroup")]
+    [nodes] = [name for name in groups if name.startswith("/ultracluster/nodes/")]
+    [scheduler] = [name for name in groups if name.startswith("/aws/vendedlogs/pcs/")]
+    logs = f"arn:aws:logs:{account.region}:{ACCOUNT}:log-group:"
+    stream = f"{logs}{nodes}:log-stream:train-1/kernel"
+    via = _via(account, "logs")
+    reads = (
+        "aps:QueryMetrics",
+        "aps:GetSeries",
+        "aps:GetLabels",
+        "aps:DescribeWorkspace",
+        "aps:PutAlertManagerDefinition",
+    )
+    return [
+        *may(role, "aps:RemoteWrite", workspace, source, via=_via(account, "aps-workspaces")),
+        *never(role, "aps:RemoteWrite", other, OURS),
+        *never(role, reads, workspace, OURS),
+        *may(role, ("logs:CreateLogStream", "logs:PutLogEvents"), stream, source, via=via),
+        *may(role, "logs:DescribeLogStreams", f"{logs}{nodes}:*", source, via=via),
+        *never(role, ("logs:GetLogEvents", "logs:DeleteLogStream"), stream, OURS),
+        *never(role, "logs:PutLogEvents", f"{logs}{scheduler}:log-stream:x", OURS),
+        *never(role, ("logs:DeleteLogGroup", "logs:PutRetentionPolicy"), f"{logs}{nodes}:*", OURS),
     ]
 
 

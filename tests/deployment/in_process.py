@@ -59,6 +59,26 @@ def deployed_as(environment: Environment, parts: Templates) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def deployed_for(name: str, part: str) -> Iterator[Environment]:
+    """Deploy one stack of a shipped environment, with the stacks whose exports it imports, and theirs."""
+    environment = load(FILES[name])
+    with deployed_as(environment, needed(templates(name), part)):
+        yield environment
+
+
+def needed(parts: Templates, part: str) -> Templates:
+    """The template of a part, and those that it depends on by imports."""
+    exporters = {
+        output["Export"]["Name"]: exporter
+        for exporter, template in parts.items()
+        for output in template.get("Outputs", {}).values()
+        if "Export" in output
+    }
+    imported = {exporters[name] for name in re.findall(r'"Fn::ImportValue": "([^"]+)"', json.dumps(parts[part]))}
+    return {part: parts[part]} | {name: found for each in imported for name, found in needed(parts, each).items()}
+
+
 def create(environment: Environment, part: str, template: dict[str, Any]) -> str:
     """Create one stack of an environment. Returns its status."""
     return _apply(environment, part, template, client(environment, "cloudformation").create_stack)

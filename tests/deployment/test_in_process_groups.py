@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.deployment.conftest import changed
-from tests.deployment.in_process import change, client, cluster, create, deployed_as, deployed_whole, failures
+from tests.deployment.in_process import change, client, cluster, create, deployed_as, deployed_for, failures, needed
 from tests.synthesis import FILES, synthesise, templates
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, REPAIRS
 from ultracluster.config.loader import load
@@ -115,7 +115,7 @@ def upgrade_package(monkeypatch):
 
 
 def test_an_upgrade_of_the_package_leaves_pinned_images_alone_and_they_follow_alone(monkeypatch):
-    with deployed_whole("staging") as staging:
+    with deployed_for("staging", TRAIN) as staging:
         before = train_group(staging)
         upgrade_package(monkeypatch)
         pinned = synthesise(load(FILES["staging"]))[TRAIN]
@@ -129,7 +129,7 @@ def test_an_upgrade_of_the_package_leaves_pinned_images_alone_and_they_follow_al
 
 def test_an_upgrade_that_changes_images_and_repairs_is_refused_and_goes_in_two_steps(monkeypatch):
     free = changed("staging", unpinned)
-    with deployed_as(free, synthesise(free)):
+    with deployed_as(free, needed(synthesise(free), TRAIN)):
         before = train_group(free)
         upgrade_package(monkeypatch)
         assert change(free, TRAIN, synthesise(free)[TRAIN]) == "UPDATE_ROLLBACK_COMPLETE"
@@ -142,7 +142,7 @@ def test_an_upgrade_that_changes_images_and_repairs_is_refused_and_goes_in_two_s
 
 
 def test_another_launch_template_together_with_another_size_is_refused():
-    with deployed_whole("staging") as staging:
+    with deployed_for("staging", TRAIN) as staging:
         both = synthesise(changed("staging", resized))[TRAIN]
         assert change(staging, TRAIN, both) == "UPDATE_ROLLBACK_COMPLETE"
         assert COMBINED in failures(staging, TRAIN).values()
@@ -156,7 +156,7 @@ def test_the_next_capacity_block_takes_two_deployments():
         started(data)
         data["node_groups"][0]["purchase"]["reservation_id"] = "cr-0fedcba9876543210"
 
-    with deployed_whole("staging") as staging:
+    with deployed_for("staging", TRAIN) as staging:
         after = changed("staging", next_block)
         for reservation in seeds.reservations(after):
             seed_reservation(**reservation, account=ACCOUNT)
@@ -189,7 +189,7 @@ def test_another_tag_changes_tags_of_node_groups_and_queues_only(name):
 
 
 def test_another_tag_leaves_the_nodes_of_eks_alone():
-    with deployed_whole("staging") as staging:
+    with deployed_for("staging", TRAIN) as staging:
         before, again = train_group(staging), changed("staging", retagged)
         assert change(again, TRAIN, synthesise(again)[TRAIN]) == "UPDATE_COMPLETE"
         after = train_group(staging)
@@ -207,14 +207,14 @@ def with_node_tags(data):
 
 
 def test_another_tag_of_nodes_launches_them_anew():
-    with deployed_whole("staging") as staging:
+    with deployed_for("staging", TRAIN) as staging:
         before = train_group(staging)
         assert change(staging, TRAIN, synthesise(changed("staging", with_node_tags))[TRAIN]) == "UPDATE_COMPLETE"
         assert int(train_group(staging)["launchTemplate"]["version"]) == int(before["launchTemplate"]["version"]) + 1
 
 
 def test_another_tag_leaves_the_nodes_of_pcs_alone():
-    with deployed_whole("dev") as dev:
+    with deployed_for("dev", "compute") as dev:
         pcs = client(dev, "pcs")
         (found,) = pcs.list_clusters()["clusters"]
         listed = pcs.list_compute_node_groups(clusterIdentifier=found["id"])["computeNodeGroups"]

@@ -38,6 +38,8 @@ MINIMUM: dict[str, int] = _PCS["minimum"]
 """Smallest value that PCS accepts for a Slurm setting."""
 HEALTH_CHECK_TIMEOUT_SECONDS: int = _PCS["health_check_timeout_seconds"]
 """Slurm's limit for a health check program, which PCS does not let change."""
+METRICS_SINCE = "25.11"
+"""First version of Slurm whose controller serves metrics on PCS (AWS PCS User Guide, "Slurm metrics", 2026)."""
 AGENT_VERSION: str = _PCS["agent_version"]
 """The first version of the PCS agent that runs node lifecycle actions."""
 AGENT_IMAGE_BUILD: date = date.fromisoformat(_PCS["agent_image_build"])

@@ -92,6 +92,7 @@ Code = Literal[
     "slurm-setting-value",
     "slurm-health-check-interval",
     "slurm-prolog-holds-jobs",
+    "slurm-metrics-private",
     "slurm-gres",
     "slurmdbd-without-accounting",
     "rest-api-without-filters",
@@ -106,6 +107,7 @@ Code = Literal[
     "spot-service-role",
     "queue-default-twice",
     "queue-name-reserved",
+    "agents-without-internet",
     # the EKS cluster
     "kubernetes-version-unsupported",
     "kubernetes-version-ending",

@@ -16,9 +16,9 @@ from ultracluster.config.fields import (
     NUMBER,
     TEXT,
     Many,
+    Mirror,
     PublicCidr,
     RoleArn,
-    cdk_value,
     from_cdk,
     text,
 )
@@ -50,14 +50,6 @@ RESERVED_NAMES = frozenset(
 
 Names that start with `kube-` or end with `-system` are reserved too.
 """
-
-MIRROR = (
-    r"^oci://[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*(:\d{1,5})?"
-    r"(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$"
-)
-"""A registry and a path in it (OCI Distribution Specification 1.1, "Pulling manifests": names of repositories)."""
-
-MIRROR_FORM = "an OCI reference such as oci://registry/path, in lower case and without a tag"
 
 WIDEST = 8
 """Prefix length of the largest network that may reach a public endpoint."""
@@ -254,7 +246,7 @@ class Eks(EksControlPlane):
         Annotated[str, text(r"^\d{1,4}\.\d{1,4}\.\d{1,4}-\d{8}$", "an image release such as 1.35.6-20260714")] | None
     ) = None
     """Release of AWS's images for all nodes. Default: the release in the catalogue, which changes with the package."""
-    chart_mirror: Annotated[str, text(MIRROR, MIRROR_FORM), cdk_value()] | None = None
+    chart_mirror: Mirror | None = None
     """OCI registry with copies of the charts and images."""
 
     @property

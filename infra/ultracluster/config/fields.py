@@ -133,3 +133,13 @@ PublicCidr = Annotated[
     str, text(r"^(\d{1,3}\.){3}\d{1,3}/\d{1,2}$", "a public network such as 54.240.143.0/24"), cdk_value()
 ]
 CpuType = Annotated[str, text(r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$", "an instance type such as m7i.4xlarge")]
+
+MIRROR = (
+    r"^oci://[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*(:\d{1,5})?"
+    r"(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$"
+)
+"""A registry and a path in it (OCI Distribution Specification 1.1, "Pulling manifests": names of repositories)."""
+
+MIRROR_FORM = "an OCI reference such as oci://registry/path, in lower case and without a tag"
+
+Mirror = Annotated[str, text(MIRROR, MIRROR_FORM), cdk_value()]

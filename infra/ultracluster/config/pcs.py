@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ultracluster.catalog import pcs
 from ultracluster.config import clock
-from ultracluster.config.fields import CpuType, Image, Many, Name
+from ultracluster.config.fields import CpuType, Image, Many, Mirror, Name
 from ultracluster.config.problems import Problem, rule
 from ultracluster.config.settings import Settings
 from ultracluster.config.slurm_settings import SlurmSettings, health_problems, setting_problems, truth
@@ -88,6 +88,9 @@ class PcsControlPlane(Settings):
     rest_api: bool = False
     """Whether PCS serves Slurm's REST API, over HTTP on port 6820 of the controller, to nodes of the cluster."""
 
+    image_mirror: Mirror | None = None
+    """OCI registry with copies of the images of the metrics agents, under the paths that they have in their own."""
+
     @rule
     def _known_version(self) -> Iterator[Problem]:
         end = pcs.SLURM_VERSIONS.get(self.slurm_version)
@@ -136,6 +139,15 @@ class PcsControlPlane(Settings):
     @rule
     def _health_checks(self) -> Iterator[Problem]:
         yield from health_problems(self.slurm_settings)
+
+    @rule
+    def _metrics(self) -> Iterator[Problem]:
+        """AWS PCS User Guide, "Slurm metrics" (2026)."""
+        if self.slurm_version >= pcs.METRICS_SINCE and "PrivateData" in self.slurm_settings:
+            message = "Slurm serves no metrics while data are private, so queues and jobs are on no dashboard"
+            hint = "remove PrivateData, if users may see the jobs of others"
+            at = ("slurm_settings", "PrivateData")
+            yield Problem("slurm-metrics-private", at, message, hint, "warning")
 
 
 class Pcs(PcsControlPlane):

@@ -27,6 +27,7 @@ def pcs_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     yield from mount_path_problems(fleet)
     yield from unlisted_type(settings.login.instance_type, ("control_plane", "login", "instance_type"))
     yield from login_architecture(fleet, settings.login.instance_type)
+    yield from _agents_reach_registries(fleet, settings)
     yield from _spot_role(fleet)
     yield from nodes_without_aws(fleet.network)
 
@@ -42,6 +43,14 @@ def _cluster_size(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
         message = f"a {settings.size} cluster manages {limit} nodes; there are {nodes} including login nodes"
         hint = f"set size: {smallest}, or set size: auto"
         yield Problem("pcs-size-too-small", ("control_plane", "size"), message, hint)
+
+
+def _agents_reach_registries(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
+    create = fleet.network.create
+    if create and not create.nat_gateways and not settings.image_mirror:
+        message = "without NAT gateways nodes cannot pull the images of the metrics agents, so they send no metrics"
+        hint = "set nat_gateways: 1, or set control_plane.image_mirror to a registry that holds them"
+        yield Problem("agents-without-internet", ("network", "create", "nat_gateways"), message, hint, "warning")
 
 
 def _node_settings(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:

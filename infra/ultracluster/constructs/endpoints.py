@@ -30,7 +30,13 @@ ssmmessages, and other API operations" (2026).
 
 INTERFACE_SERVICES: dict[Controller, dict[str, str]] = {
     # mandatory: nodes register here (AWS PCS User Guide, "interface endpoint")
-    "pcs": {**COMMON_SERVICES, "Pcs": "pcs"},
+    "pcs": {
+        **COMMON_SERVICES,
+        "Pcs": "pcs",
+        # agents of nodes send metrics and logs
+        "ApsWorkspaces": "aps-workspaces",
+        "Logs": "logs",
+    },
     # nodes without internet access join the cluster through these (EKS User Guide, "private clusters", 2026)
     "eks": {
         **COMMON_SERVICES,

@@ -2,6 +2,8 @@
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from aws_cdk import AssetHashType, AssetStaging, FileAssetLocation, FileAssetPackaging, Stack
@@ -78,9 +80,13 @@ class NodeScripts(Construct):
 
     def _upload(self, name: str, found: Script) -> FileAssetLocation:
         # what aws_s3_assets.Asset does; that module takes Node a quarter of a second to load
-        staging = AssetStaging(
-            self, name, source_path=str(found.file), asset_hash=found.checksum, asset_hash_type=AssetHashType.CUSTOM
-        )
+        with TemporaryDirectory() as folder:
+            file = found.file or Path(folder, f"{name}.sh")
+            if found.file is None:
+                file.write_text(found.text)
+            staging = AssetStaging(
+                self, name, source_path=str(file), asset_hash=found.checksum, asset_hash_type=AssetHashType.CUSTOM
+            )
         return self._stack.synthesizer.add_file_asset(
             source_hash=staging.asset_hash,
             file_name=staging.relative_staged_path(self._stack),

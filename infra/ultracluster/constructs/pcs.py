@@ -29,6 +29,7 @@ from ultracluster.constructs.launch_templates import (
 from ultracluster.constructs.lustre import LustreFileSystem
 from ultracluster.constructs.node_role import NodeRole
 from ultracluster.constructs.node_scripts import OnError, node_scripts
+from ultracluster.constructs.node_telemetry import NodeTelemetry
 from ultracluster.constructs.references import (
     SecurityGroup,
     Subnet,
@@ -95,10 +96,15 @@ class SlurmCluster(Construct):
         subnet: Subnet,
         security_groups: Sequence[SecurityGroup],
         file_system: LustreFileSystem | None = None,
+        telemetry: NodeTelemetry | None = None,
+        own_programs: tuple[str, str] = ("", ""),
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> "PcsNodeGroup":
         """Adds accelerated nodes with their launch template. At boot they mount `file_system`.
+
+        With `telemetry` they send metrics and logs. Jobs run the programs PROLOG and EPILOG of `ultracluster.nodes.pcs`
+        if the cluster's settings name them; `own_programs` are your own prolog and epilog, which these run.
 
         UltraServers are launched block by block: add each of `settings.blocks()`. `role` needs an instance profile
         under the path /aws-pcs/, as a PcsNodeRole has. `scope` defaults to the cluster.
@@ -128,7 +134,12 @@ class SlurmCluster(Construct):
             max_count=settings.max_count,
             purchase=settings.purchase.type,
             image=settings.image,
-            steps=compute_node_steps(settings, _mount(file_system)),
+            steps=compute_node_steps(
+                settings,
+                _mount(file_system),
+                telemetry=telemetry.agents if telemetry else None,
+                own_programs=own_programs,
+            ),
             slurm_settings=settings.slurm_settings,
             gres_settings=settings.gres_settings,
             idle_seconds=settings.idle_seconds,
@@ -143,14 +154,15 @@ class SlurmCluster(Construct):
         security_groups: Sequence[SecurityGroup],
         file_system: LustreFileSystem | None = None,
         open_folders: Sequence[str] = (),
+        telemetry: NodeTelemetry | None = None,
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> "PcsNodeGroup":
         """Adds login nodes with their launch template. At boot they mount `file_system`, over TCP.
 
         They create a folder in it for each queue, to which every user may write. `open_folders` are paths in the file
-        system, such as those of links that export, that every user may write to as well. `scope` defaults to the
-        cluster.
+        system, such as those of links that export, that every user may write to as well. With `telemetry` they send
+        metrics and logs, and metrics of Slurm. `scope` defaults to the cluster.
         """
         scope = scope or self
         template = CpuLaunchTemplate(
@@ -175,7 +187,12 @@ class SlurmCluster(Construct):
             min_count=settings.count,
             max_count=settings.count,
             image=settings.image,
-            steps=login_node_steps(_mount(file_system), open_folders=open_folders),
+            steps=login_node_steps(
+                _mount(file_system),
+                open_folders=open_folders,
+                instance_type=settings.instance_type,
+                telemetry=telemetry.agents if telemetry else None,
+            ),
             on_failed_step="CONTINUE",
         )
 

@@ -10,12 +10,13 @@ Source: AWS PCS User Guide, "Run custom scripts with node lifecycle actions", "W
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ultracluster.catalog import InstanceType, lustre
+from ultracluster.catalog import InstanceType, lustre, pcs
 from ultracluster.catalog.training import type_environment
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.nodes.lustre import LustreMount, efa_step, module_option_steps
 from ultracluster.nodes.mime import boot_hook, multipart, shell_script
 from ultracluster.nodes.steps import Step, script
+from ultracluster.nodes.telemetry import Telemetry, telemetry_steps
 
 SCRATCH = "/scratch"
 """Mount point of the instance store."""
@@ -27,8 +28,21 @@ A job's environment is that of the login node where it was submitted: /etc/envir
 do not reach it, Slurm's TaskProlog does (slurm.conf man page). Jobs fail on a node without the program.
 """
 
+PROLOG, EPILOG = "/opt/ultracluster/prolog", "/opt/ultracluster/epilog"
+"""Programs of every compute node that tell DCGM exporter which job uses which GPU, and record jobs that have ended.
+
+Jobs fail on a node without them, so the step that writes them is required.
+"""
+
 PCS_SCRIPTS = (
     "hold-kernel",
+    "write-job-programs",
+    "collect-efa",
+    "collect-lustre",
+    "configure-metrics",
+    "run-exporters",
+    "find-slurm-controller",
+    "ship-logs",
     "set-job-environment",
     "mount-scratch",
     "set-lustre-module-options",
@@ -41,31 +55,82 @@ PCS_SCRIPTS = (
 """Scripts of all steps that a PCS node may have."""
 
 
-def login_node_steps(mount: LustreMount | None, *, open_folders: Sequence[str] = ()) -> tuple[Step, ...]:
+def login_node_steps(
+    mount: LustreMount | None,
+    *,
+    open_folders: Sequence[str] = (),
+    instance_type: str = "",
+    telemetry: Telemetry | None = None,
+) -> tuple[Step, ...]:
     """Steps of login nodes, which mount the file system over TCP, and create the folders of users in it.
 
     `open_folders` are paths in the file system that users may write to, beside a folder for each queue.
     """
-    if mount is None:
-        return (Step("hold-kernel"),)
-    return (Step("hold-kernel"), *mount_steps(mount, None), Step("create-folders", (mount.path, *open_folders)))
+    steps = [Step("hold-kernel")]
+    if mount:
+        steps += [*mount_steps(mount, None), Step("create-folders", (mount.path, *open_folders))]
+    steps += telemetry_steps(telemetry, instance_type=instance_type, node_group="login", hardware=None, mount=mount)
+    return tuple(steps)
 
 
-def compute_node_steps(group: NodeGroup, mount: LustreMount | None) -> tuple[Step, ...]:
-    """Steps of the nodes of a node group. The last one lets slurmd start."""
+def compute_node_steps(
+    group: NodeGroup,
+    mount: LustreMount | None,
+    *,
+    telemetry: Telemetry | None = None,
+    own_programs: tuple[str, str] = ("", ""),
+) -> tuple[Step, ...]:
+    """Steps of the nodes of a node group. The last one lets slurmd start.
+
+    `own_programs` are Prolog and Epilog of the user, which ours run.
+    """
     variables = tuple(f"{name}={value}" for name, value in type_environment(group.instance_type).items())
-    steps = [Step("hold-kernel"), Step("set-job-environment", variables)]
+    own = own_programs if any(own_programs) else ()
+    steps = [Step("hold-kernel"), Step("set-job-environment", variables), Step("write-job-programs", own)]
     if group.local_storage == "raid0" and group.hardware.instance_store.disks:
         steps.append(Step("mount-scratch", (SCRATCH,), "every_boot"))
     if mount:
         steps += mount_steps(mount, group.hardware)
+    steps += telemetry_steps(
+        telemetry, instance_type=group.instance_type, node_group=group.name, hardware=group.hardware, mount=mount
+    )
     return (*steps, Step("admit-jobs", frequency="every_boot"))
 
 
 def job_settings(settings: Mapping[str, str | int], groups: Iterable[NodeGroup]) -> dict[str, str | int]:
-    """`slurm_settings` of a cluster, with TASK_PROLOG if a node group needs it and the user set no program."""
+    """`slurm_settings` of a cluster, with our prolog and epilog, which run those of the user.
+
+    With TASK_PROLOG if a node group needs it and the user set no program.
+    """
     needed = any(type_environment(group.instance_type) for group in groups)
-    return {**({"TaskProlog": TASK_PROLOG} if needed else {}), **settings}
+    programs: dict[str, str | int] = {"Prolog": PROLOG, "Epilog": EPILOG}
+    return {**({"TaskProlog": TASK_PROLOG} if needed else {}), **settings, **programs}
+
+
+def own_programs(settings: Mapping[str, str | int]) -> tuple[str, str]:
+    """Prolog and Epilog of `slurm_settings`, empty where there is none."""
+    return str(settings.get("Prolog", "")), str(settings.get("Epilog", ""))
+
+
+def serves_metrics(settings: Mapping[str, str | int], slurm_version: str) -> bool:
+    """Whether the controller serves metrics: a new enough Slurm, whose data are not private."""
+    return slurm_version >= pcs.METRICS_SINCE and "PrivateData" not in settings
+
+
+def metrics_settings(settings: Mapping[str, str | int], slurm_version: str) -> dict[str, str | int]:
+    """`slurm_settings` of a cluster, with the controller's metrics where it can serve them.
+
+    HTTP is one of several parameters of communication, so it is added to those of the user.
+    """
+    if not serves_metrics(settings, slurm_version):
+        return dict(settings)
+    given = [each for each in str(settings.get("CommunicationParameters", "")).split(",") if each]
+    parameters = given if "enable_http" in given else [*given, "enable_http"]
+    return {
+        "MetricsType": "metrics/openmetrics",
+        **settings,
+        "CommunicationParameters": ",".join(parameters),
+    }
 
 
 def login_node_user_data() -> str:

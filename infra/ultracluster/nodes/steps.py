@@ -1,4 +1,7 @@
-"""Steps: the scripts of `nodes/scripts` that a node runs at boot, in order, each with arguments and a frequency."""
+"""Steps: scripts that a node runs at boot, in order, each with arguments and a frequency.
+
+Their files are in `nodes/scripts`; some are generated.
+"""
 
 import hashlib
 from dataclasses import dataclass
@@ -6,6 +9,8 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
+
+from ultracluster.nodes import metrics_configuration
 
 Frequency = Literal["first_boot", "every_boot"]
 Stage = Literal["bootstrapped", "ready"]
@@ -34,16 +39,20 @@ class Step:
 
 @dataclass(frozen=True)
 class Script:
-    """A bash script: its file in this package, its text, and the SHA-256 of the text in hexadecimal."""
+    """A bash script: its text, the SHA-256 of the text in hexadecimal, and its file, None if the text is generated."""
 
-    file: Path
     text: str
     checksum: str
+    file: Path | None
+
+
+GENERATED = {metrics_configuration.NAME: metrics_configuration.script_text}
+"""Functions that return the text of a script that is generated, by its name."""
 
 
 @cache
 def script(name: str) -> Script:
-    """The script `scripts/<name>.sh`. Raises FileNotFoundError."""
-    file = Path(str(files("ultracluster.nodes").joinpath("scripts", f"{name}.sh")))
-    content = file.read_bytes()
-    return Script(file, content.decode(), hashlib.sha256(content).hexdigest())
+    """The script `scripts/<name>.sh`, or a generated one. Raises FileNotFoundError."""
+    file = None if name in GENERATED else Path(str(files("ultracluster.nodes").joinpath("scripts", f"{name}.sh")))
+    content = file.read_bytes() if file else GENERATED[name]().encode()
+    return Script(content.decode(), hashlib.sha256(content).hexdigest(), file)

@@ -36,7 +36,7 @@ def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.Ap
 
         GrafanaStack(app, environment, metrics=metrics)
     if isinstance(environment.control_plane, Pcs):
-        _slurm(app, environment, environment.control_plane, network, storage)
+        _slurm(app, environment, environment.control_plane, network, storage, metrics)
     else:
         _kubernetes(app, environment, environment.control_plane, network, storage, metrics)
     if not environment.protect:
@@ -58,14 +58,27 @@ def _metrics(
     return observability.metrics, observability.topics
 
 
-def _slurm(app: cdk.App, environment: Environment, settings: Pcs, network: NetworkStack, storage: StorageStack) -> None:
+def _slurm(
+    app: cdk.App,
+    environment: Environment,
+    settings: Pcs,
+    network: NetworkStack,
+    storage: StorageStack,
+    metrics: PrometheusWorkspace,
+) -> None:
     # imported here: the modules of the other control plane take a second to load
     from ultracluster.stacks.pcs_compute import PcsComputeStack
     from ultracluster.stacks.pcs_control_plane import PcsControlPlaneStack
 
     control_plane = PcsControlPlaneStack(app, environment, settings=settings, network=network.network)
     PcsComputeStack(
-        app, environment, settings=settings, network=network.network, storage=storage, control_plane=control_plane
+        app,
+        environment,
+        settings=settings,
+        network=network.network,
+        storage=storage,
+        control_plane=control_plane,
+        metrics=metrics,
     )
 
 

@@ -5,7 +5,10 @@ from constructs import Construct
 from ultracluster.config.environment import Environment
 from ultracluster.config.pcs import Pcs
 from ultracluster.constructs.bucket_access import BucketAccess
+from ultracluster.constructs.metrics import PrometheusWorkspace
 from ultracluster.constructs.network import ClusterNetwork
+from ultracluster.constructs.node_telemetry import NodeTelemetry
+from ultracluster.nodes.pcs import own_programs, serves_metrics
 from ultracluster.stacks.base import EnvironmentStack, node_tags
 from ultracluster.stacks.pcs_control_plane import PcsControlPlaneStack
 from ultracluster.stacks.storage import StorageStack
@@ -23,10 +26,23 @@ class PcsComputeStack(EnvironmentStack):
         network: ClusterNetwork,
         storage: StorageStack,
         control_plane: PcsControlPlaneStack,
+        metrics: PrometheusWorkspace,
     ) -> None:
         super().__init__(scope, "compute", environment, nodes=True)
         cluster, role = control_plane.cluster, control_plane.node_role
         lustre = environment.storage.lustre
+        telemetry = NodeTelemetry(
+            self,
+            "Telemetry",
+            settings=environment.observability,
+            cluster_name=cluster.cluster_name,
+            metrics=metrics,
+            log_group=control_plane.node_logs,
+            role=role,
+            environment=environment.name,
+            mirror=settings.image_mirror,
+            slurm_metrics=serves_metrics(settings.slurm_settings, settings.slurm_version),
+        )
         login = cluster.add_login_nodes(
             settings.login,
             role=role,
@@ -34,6 +50,7 @@ class PcsComputeStack(EnvironmentStack):
             security_groups=[network.cluster_security_group_id],
             file_system=storage.file_system,
             open_folders=[link.path for link in lustre.links if link.export_events] if lustre else [],
+            telemetry=telemetry,
             tags=node_tags(environment, "login"),
             scope=self,
         )
@@ -53,6 +70,8 @@ class PcsComputeStack(EnvironmentStack):
                 subnet=network.node_subnet_id,
                 security_groups=network.node_security_group_ids,
                 file_system=storage.file_system,
+                telemetry=telemetry,
+                own_programs=own_programs(settings.slurm_settings),
                 tags=node_tags(environment, group.name),
                 scope=self,
             )

@@ -9,17 +9,21 @@ from ultracluster.constructs.log_groups import log_group
 from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.constructs.pcs_cluster import PcsCluster
 from ultracluster.constructs.pcs_role import PcsNodeRole
-from ultracluster.nodes.pcs import job_settings
+from ultracluster.nodes.pcs import job_settings, metrics_settings
 from ultracluster.stacks.base import EnvironmentStack
 
 
 class PcsControlPlaneStack(EnvironmentStack):
-    """The PCS cluster with its logs in CloudWatch, and the role of its nodes: IAM needs a while to propagate a role."""
+    """The PCS cluster with its logs in CloudWatch, and the log group and the role of its nodes.
+
+    The role is here because IAM needs a while to propagate it.
+    """
 
     def __init__(self, scope: Construct, environment: Environment, *, settings: Pcs, network: ClusterNetwork) -> None:
         super().__init__(scope, "control-plane", environment, stateful=True)
         key = DataKey(self, "Key", description=f"Scheduler logs of {environment.name}")
         slurm_settings = job_settings(settings.slurm_settings, environment.node_groups)
+        slurm_settings = metrics_settings(slurm_settings, settings.slurm_version)
         self.cluster = PcsCluster(
             self,
             "Cluster",
@@ -30,4 +34,6 @@ class PcsControlPlaneStack(EnvironmentStack):
             security_group=network.cluster_security_group_id,
             log_group=log_group(self, "Logs", name="/aws/vendedlogs/pcs/cluster", key=key),
         )
+        days = environment.observability.logs.retention_days
+        self.node_logs = log_group(self, "NodeLogs", name="/ultracluster/nodes", key=key, retention_days=days)
         self.node_role = PcsNodeRole(self, "Nodes")

@@ -55,6 +55,15 @@ esac
     "dnf": ': > "$ROOT/lustre-client-installed"',
     "systemd-tmpfiles": "exit 0",
     "configure-efa": ': > "$ROOT/efa-active"',
+    "docker": """
+case "$1" in
+  image) grep -qxF "$3" "$ROOT/images";;
+  pull) echo "$3" >> "$ROOT/images";;
+esac
+""",
+    "aws": "echo password",
+    "chown": "exit 0",
+    "uname": "echo x86_64",
 }
 """Fake commands, with their bodies when nothing fails. `$ROOT` is the folder of the machine."""
 
@@ -84,11 +93,18 @@ class Machine:
     """A machine whose files are under `root`. `efa` is whether AWS's client package sets EFA up.
 
     `instance_store` is the number of its NVMe instance store volumes; with `dlami` its image joins and mounts them.
-    With `apt` it has Ubuntu's package manager, else dnf.
+    With `apt` it has Ubuntu's package manager, else dnf; with `docker` it has Docker.
     """
 
     def __init__(
-        self, root: Path, *, efa: bool = True, instance_store: int = 0, dlami: bool = False, apt: bool = True
+        self,
+        root: Path,
+        *,
+        efa: bool = True,
+        instance_store: int = 0,
+        dlami: bool = False,
+        apt: bool = True,
+        docker: bool = True,
     ) -> None:
         self.root = root
         for folder in (
@@ -130,7 +146,7 @@ class Machine:
             found = shutil.which(name)
             assert found
             (root / "bin" / name).symlink_to(found)
-        self.apt = apt
+        self.apt, self.docker = apt, docker
         self._command("cp", f'"{shutil.which("cp")}" "$@"')
         self._command("systemctl", f'exec "{sys.executable}" -IS "$ROOT/systemctl.py" "$@"')
         self.write("systemctl.py", SYSTEMD)
@@ -205,7 +221,7 @@ class Machine:
     def _fakes(self, failing: Mapping[str, str]) -> None:
         replaced = {name.replace("_", "-"): body for name, body in failing.items()}
         for name, body in {**_FAKES, **replaced}.items():
-            if self.apt or name != "apt-mark":
+            if (self.apt or name != "apt-mark") and (self.docker or name != "docker"):
                 self._command(name, body)
 
     def _execute(self, *command: str) -> subprocess.CompletedProcess[str]:
@@ -216,7 +232,7 @@ class Machine:
             text=True,
             stdin=subprocess.DEVNULL,
             cwd=self.root,
-            env={"PATH": str(self.root / "bin"), "ROOT": str(self.root)},
+            env={"PATH": str(self.root / "bin"), "ROOT": str(self.root), "PCS_NODE_ID": "train-1"},
             timeout=60,
         )
 

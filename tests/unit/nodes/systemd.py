@@ -1,7 +1,7 @@
 """The systemctl of a fake machine, as the text of a Python program: it starts mounts and services from unit files.
 
 Like systemd, it knows a unit as it was when daemon-reload last ran, starts what a unit requires before it, and fails a
-unit whose requirement or command fails.
+unit whose requirement or command fails. It starts nothing with --no-block, which tells nobody whether a start worked.
 """
 
 SYSTEMD = """
@@ -117,6 +117,6 @@ elif action == "enable":
     add("enabled", names[0])
     if "--now" in sys.argv:
         sys.exit(start(names[0]))
-elif action == "start":
+elif action == "start" and "--no-block" not in sys.argv:
     sys.exit(start(names[0]))
 """

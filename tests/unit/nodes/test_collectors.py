@@ -237,6 +237,12 @@ def test_a_connection_that_is_closed_while_unused_is_healthy(machine):
     }
 
 
+def test_the_network_of_a_connection_has_no_number(machine):
+    parameters = PARAMETERS.replace("10.0.1.2@tcp\nosc", "10.0.1.2@tcp1\nosc")
+    samples, _ = collect(machine, lustre_step(), **lustre(parameters))
+    assert samples['lustre_import_network{target="abcdefgh",server="MDT0000",network="tcp"}'] == "1"
+
+
 def test_messages_are_counted_by_network_over_all_interfaces(machine):
     samples, _ = collect(machine, lustre_step(), **lustre())
     assert samples['lustre_lnet_send_messages_total{network="tcp"}'] == "40"

@@ -6,15 +6,21 @@ import pytest
 
 from tests.kubernetes.environments import eks_environment
 from tests.unit.nodes.machine import Machine
+from tests.unit.nodes.test_telemetry import TELEMETRY
 from ultracluster.nodes.lustre import LustreMount
 from ultracluster.nodes.pcs import (
+    EPILOG,
     PCS_SCRIPTS,
+    PROLOG,
     TASK_PROLOG,
     compute_node_steps,
     compute_node_user_data,
     job_settings,
     login_node_steps,
     login_node_user_data,
+    metrics_settings,
+    own_programs,
+    serves_metrics,
 )
 from ultracluster.nodes.steps import Step
 
@@ -43,6 +49,7 @@ def test_a_compute_node_admits_jobs_after_everything_else():
     assert names(COMPUTE) == [
         "hold-kernel",
         "set-job-environment",
+        "write-job-programs",
         "mount-scratch",
         "set-lustre-module-options",
         "set-up-lustre-efa",
@@ -78,9 +85,35 @@ def test_jobs_on_p5_4xlarge_get_the_variable_that_it_needs(machine):
 
 def test_slurm_runs_the_task_prolog_where_a_group_needs_it_and_the_user_has_none():
     small, large = group("p5.4xlarge"), group("p5.48xlarge")
-    assert job_settings({"MinJobAge": 300}, [large, small]) == {"TaskProlog": TASK_PROLOG, "MinJobAge": 300}
-    assert job_settings({"TaskProlog": "/opt/own.sh"}, [small]) == {"TaskProlog": "/opt/own.sh"}
-    assert job_settings({}, [large]) == {}
+    programs = {"Prolog": PROLOG, "Epilog": EPILOG}
+    found = job_settings({"MinJobAge": 300}, [large, small])
+    assert found == {"TaskProlog": TASK_PROLOG, "MinJobAge": 300, **programs}
+    assert job_settings({"TaskProlog": "/opt/own.sh"}, [small]) == {"TaskProlog": "/opt/own.sh", **programs}
+    assert job_settings({}, [large]) == programs
+
+
+def test_slurm_runs_our_programs_and_these_run_those_of_the_user():
+    own = {"Prolog": "/opt/own/*", "Epilog": "/opt/epilog.sh", "MinJobAge": 300}
+    assert job_settings(own, [group()]) == {"Prolog": PROLOG, "Epilog": EPILOG, "MinJobAge": 300}
+    [step] = (
+        step
+        for step in compute_node_steps(group(), None, own_programs=own_programs(own))
+        if step.name == "write-job-programs"
+    )
+    assert step.arguments == ("/opt/own/*", "/opt/epilog.sh")
+    assert step.required
+
+
+def test_the_controller_serves_metrics_beside_what_the_user_set():
+    found = metrics_settings({"CommunicationParameters": "block_null_hash"}, "25.11")
+    assert found == {"MetricsType": "metrics/openmetrics", "CommunicationParameters": "block_null_hash,enable_http"}
+    assert metrics_settings(found, "25.11") == found
+
+
+@pytest.mark.parametrize(("settings", "version"), [({}, "25.05"), ({"PrivateData": "jobs"}, "26.05")])
+def test_a_controller_that_cannot_serve_metrics_is_not_asked_to(settings, version):
+    assert metrics_settings(settings, version) == settings
+    assert not serves_metrics(settings, version)
 
 
 def test_every_compute_node_has_the_task_prolog(machine):
@@ -90,7 +123,8 @@ def test_every_compute_node_has_the_task_prolog(machine):
 
 
 def test_every_step_has_a_script_that_nodes_may_read():
-    steps = [*COMPUTE, *compute_node_steps(group("p5.4xlarge"), OVER_EFA), *login_node_steps(OVER_EFA)]
+    compute = compute_node_steps(group("p5.4xlarge"), OVER_EFA, telemetry=TELEMETRY)
+    steps = [*COMPUTE, *compute, *login_node_steps(OVER_EFA, telemetry=TELEMETRY)]
     assert set(names(steps)) == set(PCS_SCRIPTS)
 
 

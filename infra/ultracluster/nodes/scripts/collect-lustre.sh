@@ -59,6 +59,11 @@ mkdir -p "$folder"
   part == "parameters" && $1 == "state:" {
     sample("lustre_import_full", of(file_system) ",server=\"" server "\"", $2 == "FULL" || $2 == "IDLE")
   }
+  part == "parameters" && $1 == "current_connection:" {
+    sub(/^.*@/, "", $2)
+    sub(/[0-9]*$/, "", $2)
+    sample("lustre_import_network", of(file_system) ",server=\"" server "\",network=\"" $2 "\"", 1)
+  }
   part == "networks" && $2 == "net" && $3 == "type:" { network = $4 }
   part == "networks" && network != "lo" && /(send|recv|drop)_count:/ {
     sub(/_count:/, "", $1)

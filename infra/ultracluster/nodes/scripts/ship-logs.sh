@@ -1,0 +1,89 @@
+#!/bin/bash
+# Has the CloudWatch agent send logs of the node to the log group $2 in Region $1: kernel, boot, Slurm, and ends of jobs.
+# Nothing here delays the node: systemd installs the agent later, from a bucket of AWS in the Region, unless the image has it.
+set -euo pipefail
+region=$1 group=$2
+mkdir -p /etc/ultracluster /var/log/ultracluster /etc/logrotate.d
+
+# the kernel's messages, which include those of Lustre and the XIDs of GPUs, as a file on every distribution
+cat > /etc/systemd/system/kernel-log.service <<'UNIT'
+[Unit]
+Description=Messages of the kernel as a file
+
+[Service]
+ExecStart=/usr/bin/journalctl --dmesg --boot --lines=all --follow --output=short-iso
+StandardOutput=append:/var/log/ultracluster/kernel.log
+Restart=always
+Nice=19
+
+[Install]
+WantedBy=multi-user.target
+UNIT
+cat > /etc/logrotate.d/ultracluster <<'CONF'
+/var/log/ultracluster/*.log {
+  size 50M
+  rotate 2
+  copytruncate
+  missingok
+  notifempty
+}
+CONF
+
+streams='' separator=''
+while read -r name path several; do
+  streams+="$separator{\"file_path\": \"$path\", \"log_group_name\": \"$group\", \"log_stream_name\": \"$PCS_NODE_ID/$name\""
+  streams+=", \"publish_multi_logs\": ${several:-false}}"
+  separator=,
+done <<'STREAMS'
+kernel /var/log/ultracluster/kernel.log
+jobs /var/log/ultracluster/jobs.log
+slurmd /var/log/slurmd.log
+cloud-init /var/log/cloud-init-output.log
+pcs /var/log/amazon/pcs/bootstrap.log
+boot-steps /var/log/amazon/pcs/lifecycle/actions/**.log true
+fabric-manager /var/log/fabricmanager.log
+STREAMS
+printf '{"agent": {"region": "%s"}, "logs": {"logs_collected": {"files": {"collect_list": [%s]}}}}\n' \
+  "$region" "$streams" > /etc/ultracluster/logs.json
+
+cat > /usr/local/sbin/start-log-agent <<'SCRIPT'
+#!/bin/bash
+# Adds the configuration of this node's logs to that of the CloudWatch agent, which it installs if need be. $1 is the Region.
+set -euo pipefail
+control=/opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl
+if [ ! -x "$control" ]; then
+  case $(uname -m) in aarch64) architecture=arm64 ;; *) architecture=amd64 ;; esac
+  bucket=https://amazoncloudwatch-agent-$1.s3.$1.amazonaws.com
+  if command -v apt-get > /dev/null; then
+    curl -fsS --retry 5 -o /root/amazon-cloudwatch-agent.deb "$bucket/ubuntu/$architecture/latest/amazon-cloudwatch-agent.deb"
+    dpkg --install /root/amazon-cloudwatch-agent.deb
+  else
+    dnf install -y amazon-cloudwatch-agent
+  fi
+fi
+"$control" -a append-config -m ec2 -s -c file:/etc/ultracluster/logs.json
+SCRIPT
+chmod 755 /usr/local/sbin/start-log-agent
+cat > /etc/systemd/system/log-agent.service <<UNIT
+[Unit]
+Description=Sends logs of the node to CloudWatch
+Wants=network-online.target
+After=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/local/sbin/start-log-agent $region
+Restart=on-failure
+RestartSec=1min
+Nice=10
+
+[Install]
+WantedBy=multi-user.target
+UNIT
+systemctl daemon-reload
+for unit in kernel-log log-agent; do
+  systemctl enable "$unit.service"
+  systemctl start --no-block "$unit.service"
+done

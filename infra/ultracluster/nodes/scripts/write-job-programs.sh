@@ -1,0 +1,125 @@
+#!/bin/bash
+# Writes the programs that Slurm runs on a node before and after each job: they tell DCGM exporter which job uses which GPU
+# and, in the end, record the job and the last of its output for the log agent. Jobs fail on a node without the programs.
+# $1 and $2 are the user's own prolog and epilog, or empty: programs or patterns, which ours run last.
+set -euo pipefail
+mkdir -p /opt/ultracluster /var/log/ultracluster
+printf '%s\n' "${1:-}" > /opt/ultracluster/own-prolog
+printf '%s\n' "${2:-}" > /opt/ultracluster/own-epilog
+cat > /opt/ultracluster/run-own <<'SCRIPT'
+#!/bin/bash
+# Runs the user's programs that the file $1 names, which may be a pattern, as slurmd does: in reverse order, all of them,
+# and fails if one fails or there is none.
+pattern=$(< "$1")
+[ -n "$pattern" ] || exit 0
+status=0
+mapfile -t programs < <(compgen -G "$pattern" | LC_ALL=C /usr/bin/sort --reverse)
+[ "${#programs[@]}" -gt 0 ] || status=1
+for program in "${programs[@]}"; do
+  "$program" || status=$?
+done
+exit "$status"
+SCRIPT
+cat > /opt/ultracluster/prolog <<'SCRIPT'
+#!/bin/bash
+# Slurm's prolog: writes "JOB;ACCOUNT" to a file for each GPU of the job, which DCGM exporter makes a label of. It fails,
+# which drains the node, only if the user's own prolog does. Slurm gives it no PATH.
+folder=/run/ultracluster/gpu-jobs
+(
+  PATH=/usr/local/bin:/usr/bin:/bin
+  mkdir -p "$folder"
+  exec 9> "$folder/.lock"
+  flock -w 5 9
+  for range in ${SLURM_JOB_GPUS//,/ }; do
+    for ((gpu = ${range%-*}; gpu <= ${range#*-}; gpu++)); do
+      echo "$SLURM_JOB_ID;${SLURM_JOB_ACCOUNT:-$SLURM_JOB_PARTITION}" >> "$folder/$gpu"
+    done
+  done
+) 2> /dev/null
+exec /opt/ultracluster/run-own /opt/ultracluster/own-prolog
+SCRIPT
+cat > /opt/ultracluster/epilog <<'SCRIPT'
+#!/bin/bash
+# Slurm's epilog: removes the job from the files of its GPUs. On the first node of the job it records the job and the last
+# 1 MB of its output, before a restart of the job overwrites the file. It waits at most ten seconds for a file system that
+# does not answer, and fails, which drains the node, only if the user's own epilog does.
+folder=/run/ultracluster/gpu-jobs
+(
+  PATH=/usr/local/bin:/usr/bin:/bin
+  exec 9> "$folder/.lock"
+  flock -w 5 9
+  for file in "$folder"/[0-9]*; do
+    sed -i "/^$SLURM_JOB_ID;/d" "$file"
+    [ -s "$file" ] || rm -f "$file"
+  done
+) 2> /dev/null
+
+first=$SLURM_JOB_NODELIST
+if [[ $first =~ ^([^][,]+)(\[([0-9]+))? ]]; then
+  first=${BASH_REMATCH[1]}${BASH_REMATCH[3]}
+fi
+if [ "$first" = "$SLURMD_NODENAME" ]; then
+  # as the user, who may not read every file that the name of an output can point to
+  /usr/bin/setpriv --reuid "$SLURM_JOB_UID" --regid "$SLURM_JOB_GID" --init-groups \
+    /usr/bin/python3 -IS /opt/ultracluster/job-record < /dev/null >> /var/log/ultracluster/jobs.log 2> /dev/null &
+  for ((i = 0; i < 100; i++)); do
+    kill -0 "$!" 2> /dev/null || break
+    /usr/bin/sleep 0.1
+  done
+fi
+exec /opt/ultracluster/run-own /opt/ultracluster/own-epilog
+SCRIPT
+cat > /opt/ultracluster/job-record <<'SCRIPT'
+"""Prints lines of JSON: one that describes the job that has ended, then one for each of the last lines of its output."""
+
+import glob
+import json
+import os
+import re
+
+LIMIT = 1_000_000
+env = os.environ
+job = {
+    "job": int(env["SLURM_JOB_ID"]),
+    "restart": int(env.get("SLURM_JOB_RESTART_COUNT", 0)),
+    "user": env.get("SLURM_JOB_USER", ""),
+    "account": env.get("SLURM_JOB_ACCOUNT", ""),
+    "queue": env.get("SLURM_JOB_PARTITION", ""),
+}
+# what slurmd knows of the replacement symbols of sbatch; job name and array are not among it
+KNOWN = {"j": env["SLURM_JOB_ID"], "J": env["SLURM_JOB_ID"], "u": job["user"], "N": env.get("SLURMD_NODENAME", ""), "%": "%"}
+
+
+def symbol(found):
+    width, letter = found.groups()
+    return glob.escape(KNOWN[letter].zfill(int(width or 0))) if letter in KNOWN else "*"
+
+
+def candidates(name):
+    """Files that the name of an output may mean and that changed since the job started."""
+    path = os.path.join(env.get("SLURM_JOB_WORK_DIR", "/"), name)
+    parts = re.split(r"(%\d*[a-zA-Z%])", path)
+    pattern = "".join(re.sub(r"%(\d*)(.)", symbol, part) if i % 2 else glob.escape(part) for i, part in enumerate(parts))
+    started = int(env.get("SLURM_JOB_START_TIME", 0))
+    return [file for file in glob.glob(pattern) if "*" not in pattern or os.stat(file).st_mtime >= started]
+
+
+names = [env[name] for name in ("SLURM_JOB_STDOUT", "SLURM_JOB_STDERR") if env.get(name)]
+ended = {"exit": env.get("SLURM_JOB_EXIT_CODE2", ""), "nodes": env.get("SLURM_JOB_NODELIST", ""), "output": names}
+print(json.dumps({**job, "event": "ended", **ended}), flush=True)
+for name in dict.fromkeys(names):
+    files = candidates(name)
+    if len(files) != 1:
+        print(json.dumps({**job, "event": "unclear", "file": name, "files": files[:20]}), flush=True)
+        continue
+    try:
+        with open(files[0], "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LIMIT))
+            text = file.read(LIMIT).decode(errors="replace")
+    except OSError as problem:
+        print(json.dumps({**job, "event": "unreadable", "file": files[0], "text": problem.strerror}), flush=True)
+        continue
+    for line in text.splitlines():
+        print(json.dumps({**job, "event": "output", "file": files[0], "text": line}))
+SCRIPT
+chmod 755 /opt/ultracluster/prolog /opt/ultracluster/epilog /opt/ultracluster/run-own

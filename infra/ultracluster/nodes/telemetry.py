@@ -1,0 +1,70 @@
+"""Metrics and logs of PCS nodes: steps that run exporters, collectors, and the agents that send them to AWS.
+
+Every one of them is optional: a node without metrics takes jobs. Agents are installed after the node has booted.
+"""
+
+from dataclasses import dataclass
+
+from ultracluster.catalog import InstanceType
+from ultracluster.catalog.agents import IMAGES
+from ultracluster.catalog.software import mirrored_image
+from ultracluster.nodes import metrics_configuration
+from ultracluster.nodes.collectors import collector_steps
+from ultracluster.nodes.lustre import LustreMount
+from ultracluster.nodes.steps import Step
+from ultracluster.telemetry.agent import SLURM_INTERVAL_SECONDS, slurm_paths
+
+COLLECTION_SECONDS = 15
+"""Longest interval of the collectors: half of the default scrape interval, so that no scrape sees a counter twice."""
+
+
+@dataclass(frozen=True)
+class Telemetry:
+    """Where nodes send their metrics and logs, and under which labels. Strings may be tokens.
+
+    `interval` is that of scrapes in seconds. Images come from `mirror`, an `oci://` prefix, or from their own
+    registries. With `slurm` the controller serves metrics, which login nodes read.
+    """
+
+    remote_write_url: str
+    log_group: str
+    region: str
+    cluster: str
+    environment: str
+    interval: int
+    mirror: str | None = None
+    slurm: bool = False
+
+
+def telemetry_steps(
+    telemetry: Telemetry | None,
+    *,
+    instance_type: str,
+    node_group: str,
+    hardware: InstanceType | None,
+    mount: LustreMount | None,
+) -> list[Step]:
+    """Steps of a node; none without telemetry. `hardware` is None for a login node, which has neither GPUs nor EFA."""
+    if telemetry is None:
+        return []
+    gpus = hardware is not None
+    used = ("prometheus", "node_exporter", "dcgm_exporter") if gpus else ("prometheus", "node_exporter")
+    images = (mirrored_image(IMAGES[name], telemetry.mirror) if telemetry.mirror else IMAGES[name] for name in used)
+    labels = (telemetry.remote_write_url, telemetry.region, telemetry.cluster, telemetry.environment)
+    intervals = (str(telemetry.interval), str(max(telemetry.interval, SLURM_INTERVAL_SECONDS)))
+    configuration = (*labels, *intervals, instance_type, node_group, *(("gpus",) if gpus else ()))
+    steps = [
+        *collector_steps(
+            efa=gpus,
+            lustre=mount is not None,
+            seconds=min(COLLECTION_SECONDS, telemetry.interval),
+            mount_path=mount.path if mount else None,
+            mount_name=mount.mount_name if mount else None,
+        ),
+        Step(metrics_configuration.NAME, configuration, required=False),
+        Step("run-exporters", tuple(images), required=False),
+        Step("ship-logs", (telemetry.region, telemetry.log_group), required=False),
+    ]
+    if hardware is None and telemetry.slurm:
+        steps.append(Step("find-slurm-controller", slurm_paths(), "every_boot", "ready", required=False))
+    return steps

@@ -1,0 +1,147 @@
+"""A real Slurm runs the prolog and the epilog that tell which job uses which GPU, and record jobs that have ended."""
+
+import json
+
+import pytest
+
+from tests.engines.slurm import start
+from ultracluster.nodes.pcs import job_settings
+from ultracluster.nodes.steps import Step
+
+OWN = '#!/bin/bash\necho "$SLURM_SCRIPT_CONTEXT ${0##*/} $SLURM_JOB_ID" >> /tmp/own.log\n'
+MAPPING = "/run/ultracluster/gpu-jobs"
+
+
+def run(debian, script, *, own=()):
+    debian.boot([Step("write-job-programs", own)])
+    beginning = start(debian, {**job_settings({}, []), "PrologFlags": "Alloc"})
+    debian.write("/run.sh", beginning + script)
+    ran = debian.run("bash", "/run.sh")
+    return ran.stdout, ran.stderr
+
+
+def records(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_each_gpu_of_a_job_names_the_job_and_its_queue_while_it_runs(debian):
+    said, errors = run(
+        debian,
+        f"""
+sbatch -N1 -w gpu-1 --gres=gpu:3 --output=/tmp/%x-%j.log --job-name=first --wrap 'sleep 8' > /dev/null
+sbatch -N1 -w gpu-1 --gres=gpu:1 --output=/tmp/%x-%j.log --job-name=second --wrap 'sleep 4' > /dev/null
+for _ in $(seq 40); do [ -e {MAPPING}/3 ] && break; sleep 0.2; done
+cd {MAPPING}; for gpu in [0-9]*; do echo "$gpu $(cat "$gpu")"; done
+for _ in $(seq 60); do [ -z "$(squeue -h)" ] && break; sleep 0.5; done; sleep 1
+echo "left $(ls {MAPPING}) state $(sinfo -h -o %T)"
+""",
+    )
+    assert said.splitlines() == ["0 1;train", "1 1;train", "2 1;train", "3 2;train", "left  state idle"], errors
+
+
+def test_the_end_of_a_job_is_recorded_once_with_its_output(debian):
+    said, errors = run(
+        debian,
+        """
+mkdir -p /fsx/logs; chmod 777 /fsx/logs /tmp
+cat > /job.sh <<'JOB'
+#!/bin/bash
+echo 'step 1 "loss" 2.5'
+srun -N2 --ntasks=2 bash -c 'echo "rank $SLURM_PROCID of \\\\ fails"' | sort
+exit 7
+JOB
+setpriv --reuid=nobody --regid=nogroup --clear-groups \
+  sbatch -N2 --output=/fsx/logs/%x-%j.log --job-name=train --wait /job.sh > /dev/null || true
+for _ in $(seq 40); do [ "$(grep -c '"output"' /var/log/ultracluster/jobs.log)" -ge 3 ] && break; sleep 0.2; done
+cat /var/log/ultracluster/jobs.log
+""",
+    )
+    ended, *lines = records(said)
+    assert (ended["event"], ended["job"], ended["exit"], ended["restart"]) == ("ended", 1, "7:0", 0), errors
+    assert (ended["user"], ended["queue"], ended["nodes"]) == ("nobody", "train", "gpu-[1-2]")
+    assert ended["output"] == ["/fsx/logs/%x-%j.log"]
+    assert {line["file"] for line in lines} == {"/fsx/logs/train-1.log"}
+    assert {line["job"] for line in lines} == {1}
+    assert [line["text"] for line in lines if line["event"] == "output"] == [
+        'step 1 "loss" 2.5',
+        "rank 0 of \\ fails",
+        "rank 1 of \\ fails",
+    ]
+
+
+def test_the_output_of_a_failed_run_is_recorded_before_a_restart_overwrites_it(debian):
+    said, errors = run(
+        debian,
+        """
+cat > /job.sh <<'JOB'
+#!/bin/bash
+echo "run $SLURM_RESTART_COUNT"
+[ -n "$SLURM_RESTART_COUNT" ] || scontrol requeue "$SLURM_JOB_ID"
+sleep 30
+JOB
+sbatch -N1 --requeue --output=/tmp/again.log /job.sh > /dev/null
+for _ in $(seq 40); do grep -q '"ended"' /var/log/ultracluster/jobs.log && break; sleep 0.5; done; sleep 1
+cat /var/log/ultracluster/jobs.log
+""",
+    )
+    first, second = [line["text"] for line in records(said) if line["event"] == "output"]
+    assert first == "run ", errors
+    assert "DUE TO JOB REQUEUE" in second
+
+
+def test_the_output_of_another_task_of_an_array_is_not_taken_for_that_of_a_job(debian):
+    said, errors = run(
+        debian,
+        """
+sbatch -N1 --array=1-2 --output=/tmp/a_%a.log --wait --wrap 'echo task; sleep 2' > /dev/null
+sbatch -N1 --array=7 --output=/tmp/b_%a.log --wait --wrap 'echo alone' > /dev/null
+sleep 1
+cat /var/log/ultracluster/jobs.log
+""",
+    )
+    found = [(line["event"], line.get("text")) for line in records(said) if line["event"] != "ended"]
+    assert found == [("unclear", None), ("unclear", None), ("output", "alone")], errors
+
+
+def test_an_output_that_the_user_may_not_read_is_not_read(debian):
+    """A user could otherwise have root read any file into the logs."""
+    said, errors = run(
+        debian,
+        """
+install -m 600 /dev/null /tmp/secret; echo secret > /tmp/secret
+cat > /job.sh <<'JOB'
+#!/bin/bash
+rm /fsx/out; ln -s /tmp/secret /fsx/out
+JOB
+mkdir -p /fsx; chmod 777 /fsx; chmod 755 /job.sh
+setpriv --reuid=nobody --regid=nogroup --clear-groups sbatch --output=/fsx/out --wait /job.sh > /dev/null
+for _ in $(seq 40); do grep -q unreadable /var/log/ultracluster/jobs.log && break; sleep 0.2; done
+cat /var/log/ultracluster/jobs.log
+""",
+    )
+    events = {line["event"]: line for line in records(said)}
+    assert events["unreadable"]["text"] == "Permission denied", errors
+    assert "output" not in events
+
+
+@pytest.mark.parametrize(("status", "state"), [(0, "idle"), (1, "drained")])
+def test_programs_of_the_user_run_too_in_the_order_of_slurm_and_decide(debian, status, state):
+    for name in ("10-first", "20-second"):
+        debian.write(f"/own.d/{name}", OWN, mode=0o755)
+    debian.write("/epilog-of-mine", OWN + f"exit {status}\n", mode=0o755)
+    said, errors = run(
+        debian,
+        """
+sbatch -N1 -w gpu-1 --wait --output=/tmp/x --wrap true > /dev/null
+for _ in $(seq 20); do grep -q epilog /tmp/own.log && break; sleep 0.3; done; sleep 2
+cat /tmp/own.log
+sinfo -h -n gpu-1 -o %T
+""",
+        own=("/own.d/*", "/epilog-of-mine"),
+    )
+    assert said.splitlines() == [
+        "prolog_slurmd 20-second 1",
+        "prolog_slurmd 10-first 1",
+        "epilog_slurmd epilog-of-mine 1",
+        state,
+    ], errors

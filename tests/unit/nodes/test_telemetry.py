@@ -1,0 +1,249 @@
+"""Steps that run the agents of PCS nodes, run on a fake machine."""
+
+import json
+import re
+
+import pytest
+import yaml
+
+from tests.unit.nodes.machine import Machine
+from tests.unit.nodes.test_eks import group
+from ultracluster.catalog.agents import DCGM_VERSION, IMAGES
+from ultracluster.nodes.lustre import LustreMount
+from ultracluster.nodes.pcs import compute_node_steps, login_node_steps
+from ultracluster.nodes.steps import script
+from ultracluster.nodes.telemetry import Telemetry, telemetry_steps
+from ultracluster.telemetry.dcgm import counters_csv
+
+URL = "https://aps-workspaces.us-east-2.amazonaws.com/workspaces/ws-1/api/v1/remote_write"
+TELEMETRY = Telemetry(
+    remote_write_url=URL,
+    log_group="/ultracluster/nodes/dev-1",
+    region="us-east-2",
+    cluster="dev-cluster",
+    environment="dev",
+    interval=30,
+    slurm=True,
+)
+MOUNT = LustreMount("fs-1.fsx.us-east-2.amazonaws.com", "abcdefgh", "/fsx", efa=False)
+SHOWN = """\
+SlurmctldHost[0]        = slurmctld-primary(10.1.0.7)
+SlurmctldHost[1]        = slurmctld-backup(10.1.0.9)
+SlurmctldPort           = 6817
+SlurmctldTimeout        = 300 sec
+"""
+
+
+def steps(node="compute", **changed):
+    telemetry = TELEMETRY if not changed else Telemetry(**{**vars(TELEMETRY), **changed})
+    found = (
+        compute_node_steps(group(), MOUNT, telemetry=telemetry)
+        if node == "compute"
+        else login_node_steps(MOUNT, instance_type="m7i.large", telemetry=telemetry)
+    )
+    return {step.name: step for step in found}
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path, instance_store=2)
+
+
+def run(machine, name, node="compute", **failing):
+    ran = machine.run(steps(node)[name], **failing)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def service(machine, name):
+    """Sections of a unit file: keys with their last value."""
+    return dict(re.findall(r"^(\w+)=(.*)$", machine.unit(name).replace("\\\n", ""), re.M))
+
+
+# what a node runs
+
+
+def test_a_compute_node_runs_every_agent_and_admits_jobs_whether_or_not_they_work(machine):
+    found = steps()
+    agents = ["collect-efa", "collect-lustre", "configure-metrics", "run-exporters", "ship-logs"]
+    assert list(found)[-6:] == [*agents, "admit-jobs"]
+    assert not any(found[name].required for name in agents)
+    assert found["write-job-programs"].required
+
+
+def test_a_login_node_has_neither_gpus_nor_efa_and_reads_the_metrics_of_slurm_once_it_answers():
+    found = steps("login")
+    assert "collect-efa" not in found
+    assert found["run-exporters"].arguments == (IMAGES["prometheus"], IMAGES["node_exporter"])
+    assert (found["find-slurm-controller"].stage, found["find-slurm-controller"].frequency) == ("ready", "every_boot")
+    assert "find-slurm-controller" not in steps("login", slurm=False)
+    assert "find-slurm-controller" not in steps()
+
+
+def test_a_node_without_telemetry_has_no_agent():
+    assert telemetry_steps(None, instance_type="", node_group="", hardware=None, mount=None) == []
+
+
+def test_pcs_takes_the_steps():
+    """At most 20 scripts a stage and 20 arguments of 256 characters (PCS API, NodeLifecycleScript)."""
+    for found in (steps(), steps("login")):
+        assert len(found) <= 20
+        assert all(len(step.arguments) <= 20 for step in found.values())
+        assert all(0 < len(argument) <= 256 for step in found.values() for argument in step.arguments)
+
+
+def test_images_come_from_the_mirror_with_the_digest():
+    *_, dcgm = steps(mirror="oci://111122223333.dkr.ecr.us-east-2.amazonaws.com/mirror")["run-exporters"].arguments
+    path = IMAGES["dcgm_exporter"].removeprefix("nvcr.io/")
+    assert dcgm == f"111122223333.dkr.ecr.us-east-2.amazonaws.com/mirror/{path}"
+    assert re.search(r"@sha256:[0-9a-f]{64}$", dcgm)
+
+
+def test_dcgm_of_the_counters_is_that_of_the_image():
+    assert f":{DCGM_VERSION}-" in IMAGES["dcgm_exporter"]
+
+
+# configuration
+
+
+def test_the_node_fills_in_every_placeholder(machine):
+    run(machine, "configure-metrics")
+    text = machine.read("etc/ultracluster/metrics/prometheus.yml")
+    assert not re.search(r"@[A-Z_]+@", text)
+    found = yaml.safe_load(text)
+    assert found["global"]["scrape_interval"] == "30s"
+    assert found["global"]["external_labels"] == {"cluster": "dev-cluster", "environment": "dev"}
+    assert {(each["url"], each["sigv4"]["region"]) for each in found["remote_write"]} == {(URL, "us-east-2")}
+    slurm = next(job for job in found["scrape_configs"] if job["job_name"] == "slurm")
+    assert slurm["scrape_interval"] == "60s"
+
+
+def test_targets_carry_the_labels_of_the_node(machine):
+    run(machine, "configure-metrics")
+    labels = {
+        "instance": "train-1",
+        "node": "train-1",
+        "instance_type": "p5en.48xlarge",
+        "node_group": "train",
+    }
+    for name, port in (("node", 9100), ("dcgm", 9400)):
+        [target] = json.loads(machine.read(f"etc/ultracluster/metrics/targets/{name}.json"))
+        assert target == {"targets": [f"127.0.0.1:{port}"], "labels": labels}
+    assert machine.read("etc/ultracluster/metrics/dcgm-counters.csv") == counters_csv(DCGM_VERSION)
+
+
+def test_a_login_node_has_no_target_with_gpus(machine):
+    run(machine, "configure-metrics", "login")
+    assert not (machine.root / "etc/ultracluster/metrics/targets/dcgm.json").exists()
+
+
+def test_the_generated_script_is_a_bash_script_that_stops_at_the_first_failure():
+    text = script("configure-metrics").text
+    assert text.startswith("#!/bin/bash\n# ")
+    assert "\nset -euo pipefail\n" in text
+
+
+# containers
+
+
+def test_containers_start_without_anybody_waiting_and_only_on_loopback(machine):
+    run(machine, "run-exporters")
+    started = [command for command in machine.commands("systemctl") if " start " in command]
+    assert started == [
+        f"systemctl start --no-block {name}.service" for name in ("node-exporter", "metrics-agent", "dcgm-exporter")
+    ]
+    for name, address in (("node-exporter", "9100"), ("metrics-agent", "9090"), ("dcgm-exporter", "9400")):
+        command = service(machine, f"{name}.service")["ExecStart"]
+        assert f"address=127.0.0.1:{address}" in command.replace("--address ", "--address=")
+        assert {"--cpus", "--memory"} <= set(command.split())
+    assert " --agent " in service(machine, "metrics-agent.service")["ExecStart"]
+
+
+def test_an_image_that_the_node_has_is_not_pulled(machine):
+    run(machine, "run-exporters")
+    pull = str(machine.root / "usr/local/sbin/pull-image")
+    for _ in range(2):
+        assert machine._execute(pull, "quay.io/prometheus/prometheus:v3.5.3").returncode == 0
+    assert [line for line in machine.commands("docker") if " pull" in line] == [
+        "docker pull --quiet quay.io/prometheus/prometheus:v3.5.3"
+    ]
+    assert machine.commands("aws") == []
+
+
+def test_a_registry_of_ecr_gets_the_password_of_the_node(machine):
+    run(machine, "run-exporters")
+    registry = "111122223333.dkr.ecr.us-east-2.amazonaws.com"
+    assert machine._execute(str(machine.root / "usr/local/sbin/pull-image"), f"{registry}/mirror/x:1").returncode == 0
+    assert machine.commands("aws") == ["aws ecr get-login-password --region us-east-2"]
+    assert f"docker login --username AWS --password-stdin {registry}" in machine.commands("docker")
+
+
+def test_a_node_whose_image_has_no_docker_says_so(tmp_path):
+    machine = Machine(tmp_path / "other", docker=False)
+    ran = machine.run(steps()["run-exporters"])
+    assert ran.returncode == 1
+    assert "has no Docker" in ran.stderr
+    assert [command for command in machine.commands("systemctl") if " start " in command] == []
+
+
+# Slurm
+
+
+def scontrol(machine, body, version="25.11"):
+    path = f"opt/aws/pcs/scheduler/slurm-{version}/bin/scontrol"
+    machine.write(path, f"#!/bin/bash\n{body}\n")
+    (machine.root / path).chmod(0o755)
+
+
+def test_every_path_of_every_controller_is_a_target_of_its_own(machine):
+    scontrol(machine, "exit 1", "25.05")
+    scontrol(machine, f"cat <<'END'\n{SHOWN}END")
+    run(machine, "find-slurm-controller", "login")
+    found = json.loads(machine.read("etc/ultracluster/metrics/targets/slurm.json"))
+    assert {target for each in found for target in each["targets"]} == {"10.1.0.7:6817", "10.1.0.9:6817"}
+    paths = {each["labels"]["__metrics_path__"] for each in found}
+    assert paths == {"/metrics/jobs", "/metrics/nodes", "/metrics/partitions", "/metrics/scheduler"}
+    assert len({(*each["targets"], each["labels"]["instance"]) for each in found}) == len(found)
+
+
+def test_a_controller_that_never_answers_leaves_no_target(machine):
+    scontrol(machine, "exit 1")
+    assert machine.run(steps("login")["find-slurm-controller"]).returncode == 1
+    assert not (machine.root / "etc/ultracluster/metrics/targets/slurm.json").exists()
+
+
+# logs
+
+
+def test_the_log_agent_sends_each_log_to_a_stream_of_the_node(machine):
+    run(machine, "ship-logs")
+    found = json.loads(machine.read("etc/ultracluster/logs.json"))
+    files = found["logs"]["logs_collected"]["files"]["collect_list"]
+    assert {file["log_group_name"] for file in files} == {"/ultracluster/nodes/dev-1"}
+    streams = {file["log_stream_name"] for file in files}
+    assert {"train-1/kernel", "train-1/jobs", "train-1/slurmd", "train-1/boot-steps"} <= streams
+    assert found["agent"] == {"region": "us-east-2"}
+    started = [command for command in machine.commands("systemctl") if " start " in command]
+    assert started == ["systemctl start --no-block kernel-log.service", "systemctl start --no-block log-agent.service"]
+
+
+AGENT = "opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl"
+
+
+def test_the_agent_of_the_image_gets_our_logs_beside_its_own_configuration(machine):
+    run(machine, "ship-logs")
+    machine.write(AGENT, '#!/bin/bash\necho "$@" > "$ROOT/said"\n')
+    (machine.root / AGENT).chmod(0o755)
+    assert machine._execute(str(machine.root / "usr/local/sbin/start-log-agent"), "us-east-2").returncode == 0
+    said = machine.read("said").replace(str(machine.root), "")
+    assert said == "-a append-config -m ec2 -s -c file:/etc/ultracluster/logs.json\n"
+    assert machine.commands("curl") == []
+
+
+def test_an_image_without_the_agent_gets_it_from_the_bucket_of_the_region(machine):
+    run(machine, "ship-logs")
+    program = str(machine.root / "usr/local/sbin/start-log-agent")
+    machine._fakes({"curl": "exit 0", "apt-get": "exit 0", "dpkg": "exit 0"})
+    assert machine._execute(program, "us-east-2").returncode != 0  # the package is a fake: nothing is there to start
+    [curl] = machine.commands("curl")
+    bucket = "https://amazoncloudwatch-agent-us-east-2.s3.us-east-2.amazonaws.com"
+    assert curl.endswith(f"{bucket}/ubuntu/amd64/latest/amazon-cloudwatch-agent.deb")
