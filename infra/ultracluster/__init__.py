@@ -63,6 +63,9 @@ if TYPE_CHECKING:
     from ultracluster.constructs.endpoints import InterfaceEndpoints as InterfaceEndpoints
     from ultracluster.constructs.endpoints import S3Endpoint as S3Endpoint
     from ultracluster.constructs.grafana import GrafanaWorkspace as GrafanaWorkspace
+    from ultracluster.constructs.grafana import ManagedGrafana as ManagedGrafana
+    from ultracluster.constructs.grafana_content import GrafanaContent as GrafanaContent
+    from ultracluster.constructs.grafana_content import GrafanaUsers as GrafanaUsers
     from ultracluster.constructs.karpenter import Karpenter as Karpenter
     from ultracluster.constructs.keys import DataKey as DataKey
     from ultracluster.constructs.kubectl import HelmRelease as HelmRelease
@@ -126,7 +129,8 @@ _MODULES = {
     "constructs.eks_nodes": ("CpuNodeGroup", "EksNodeGroup", "SystemNodeGroup"),
     "constructs.eks_roles": ("EksNodeRole",),
     "constructs.endpoints": ("InterfaceEndpoints", "S3Endpoint"),
-    "constructs.grafana": ("GrafanaWorkspace",),
+    "constructs.grafana": ("GrafanaWorkspace", "ManagedGrafana"),
+    "constructs.grafana_content": ("GrafanaContent", "GrafanaUsers"),
     "constructs.karpenter": ("Karpenter",),
     "constructs.keys": ("DataKey",),
     "constructs.kubectl": ("HelmRelease", "KubectlProvider", "KubernetesJobEnd", "KubernetesObjects", "UnknownChart"),

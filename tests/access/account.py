@@ -45,11 +45,12 @@ ARNS = {
     "AWS::Logs::LogGroup": "arn:aws:logs:{region}:{account}:log-group:{name}:*",
     "AWS::PCS::Cluster": "arn:aws:pcs:{region}:{account}:cluster/{name}",
     "AWS::S3::Bucket": "arn:aws:s3:::{name}",
+    "AWS::SNS::Topic": "arn:aws:sns:{region}:{account}:{name}",
     "AWS::SQS::Queue": "arn:aws:sqs:{region}:{account}:{name}",
 }
 """ARNs by type; {path} is / unless the resource has one."""
 
-REF_IS_ARN = {"AWS::IAM::ManagedPolicy", "AWS::Lambda::LayerVersion"}
+REF_IS_ARN = {"AWS::IAM::ManagedPolicy", "AWS::Lambda::LayerVersion", "AWS::SNS::Topic"}
 
 
 @dataclass(frozen=True)
@@ -140,11 +141,13 @@ class Account:
 
     @cached_property
     def resource_policies(self) -> dict[str, Document]:
-        """Policies of buckets, keys, queues and roles, by the ARN of the resource."""
+        """Policies of buckets, keys, queues, topics and roles, by the ARN of the resource."""
         named = {found.ref: found.arn for found in self.of_type("AWS::S3::Bucket", "AWS::SQS::Queue")}
         policies = {named[found.properties["Bucket"]]: found for found in self.of_type("AWS::S3::BucketPolicy")}
         for found in self.of_type("AWS::SQS::QueuePolicy"):
             policies.update({named[queue]: found for queue in found.properties["Queues"]})
+        for found in self.of_type("AWS::SNS::TopicPolicy"):
+            policies.update(dict.fromkeys(found.properties["Topics"], found))
         documents = {arn: found.properties["PolicyDocument"] for arn, found in policies.items()}
         documents.update({found.arn: found.properties["KeyPolicy"] for found in self.of_type("AWS::KMS::Key")})
         return documents | {role.arn: role.trust for role in self.roles.values()}
@@ -164,7 +167,7 @@ class Account:
             yield f"{role.name} trust", role.trust
         for found in self.of_type("AWS::IAM::ManagedPolicy", "AWS::IAM::Policy", "AWS::S3::BucketPolicy"):
             yield f"{found.stack} {found.logical_id}", found.properties["PolicyDocument"]
-        for found in self.of_type("AWS::SQS::QueuePolicy", "AWS::EC2::VPCEndpoint"):
+        for found in self.of_type("AWS::SQS::QueuePolicy", "AWS::SNS::TopicPolicy", "AWS::EC2::VPCEndpoint"):
             if "PolicyDocument" in found.properties:
                 yield f"{found.stack} {found.logical_id}", found.properties["PolicyDocument"]
         for found in self.of_type("AWS::KMS::Key"):

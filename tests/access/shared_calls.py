@@ -1,6 +1,7 @@
 """Rows for what every environment has: links, logs, metrics, endpoints, and the functions of custom resources."""
 
 from tests.access.account import ACCOUNT, Account, Document, Found, Role, aws_role
+from tests.access.observability_calls import alerts, assigns_users, fills_grafana
 from tests.access.table import ANYBODY, OTHER_ACCOUNT, Call, may, never
 from ultracluster.config.environment import Environment
 
@@ -55,6 +56,7 @@ def shared_calls(account: Account, environment: Environment) -> list[Call]:
         *access_logs(account),
         *flow_logs(account),
         *grafana(account),
+        *alerts(account),
         *functions(account),
         *endpoint_of_s3(account, environment),
     ]
@@ -269,7 +271,12 @@ def _squashes(account: Account, role: Role, resource: Found) -> list[Call]:
     ]
 
 
-HANDLERS = {"Custom::ClosedDefaultSecurityGroup": _closes_group, "Custom::LustreRootSquash": _squashes}
+HANDLERS = {
+    "Custom::ClosedDefaultSecurityGroup": _closes_group,
+    "Custom::GrafanaContent": fills_grafana,
+    "Custom::GrafanaUsers": assigns_users,
+    "Custom::LustreRootSquash": _squashes,
+}
 
 
 def endpoint_of_s3(account: Account, environment: Environment) -> list[Call]:

@@ -14,6 +14,7 @@ from ultracluster.constructs.alarms import Alarms, workspace_watches
 from ultracluster.constructs.alerts import AlertTopic, RuleFiles
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.grafana import GrafanaWorkspace
+from ultracluster.constructs.grafana_content import GrafanaContent, GrafanaUsers
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.links import S3Links
 from ultracluster.constructs.lustre import TrainingFileSystem
@@ -55,7 +56,20 @@ def build(app):
     watches = [*workspace_watches(metrics.workspace_id)]
     Alarms(stack, "Alarms", name="metrics", watches=watches, topics=[topic.topic_arn])
     Alarms(stack, "QuietAlarms", name="metrics", watches=watches)
-    GrafanaWorkspace(stack, "Grafana", settings=Grafana(auth="identity_center"), metrics=metrics)
+    grafana = GrafanaWorkspace(stack, "Grafana", settings=Grafana(auth="identity_center"), metrics=metrics)
+    GrafanaContent(
+        stack,
+        "Content",
+        workspace=grafana,
+        metrics=metrics,
+        name="dev",
+        dashboards={},
+        sources=("dev-metrics", "dev-cloudwatch"),
+        tag="environment:dev",
+        owned=True,
+        key=key,
+    )
+    GrafanaUsers(stack, "Users", workspace=grafana, admins=["9067642ac7-1234abcd-56ef-78ab-90cd-0123456789ab"], key=key)
     return stack
 
 

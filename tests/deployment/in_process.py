@@ -14,10 +14,12 @@ from botocore.exceptions import ClientError
 from tests.synthesis import FILES, synthesise, templates
 from ultracluster.config.environment import Environment
 from ultracluster.config.loader import load
+from ultracluster.constructs.functions import handler_code
 from ultracluster.constructs.kubectl import RETRIES
 from ultracluster.localaws import accounts, local_aws, seeds
 from ultracluster.localaws.services.capacity import seed_reservation
 from ultracluster.localaws.services.kubernetes import contents
+from ultracluster.telemetry.dashboards import dashboards
 
 Templates = dict[str, dict[str, Any]]
 """Templates by the part that their stack is named for."""
@@ -160,7 +162,9 @@ def _publish_assets(environment: Environment, parts: Templates) -> None:
     create_bucket(environment, bucket)
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as content:
-        content.writestr("index.py", "")
+        content.writestr("index.py", handler_code("grafana_content"))
+        for dashboard in dashboards(environment):
+            content.writestr(f"dashboards/{dashboard.uid}.json", dashboard.text)
         content.write(RETRIES / "python" / "patient.py", "python/patient.py")
     for key in set(re.findall(r'"S3Key": "([^"]+)"', json.dumps(parts))):
         s3.put_object(Bucket=bucket, Key=key, Body=archive.getvalue())

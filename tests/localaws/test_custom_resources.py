@@ -1,5 +1,7 @@
 """Functions, and the custom resources that they make."""
 
+import io
+import zipfile
 from typing import Any
 
 import pytest
@@ -86,7 +88,7 @@ def test_new_physical_id_in_an_update_deletes_the_old_one(stacks: Stacks) -> Non
             "Message returned: no luck",
         ),
         ("def handler(e, c):\n    raise KeyError('x')", "raised KeyError('x')"),
-        ("def handler(e, c):\n    pass", "ended without cfnresponse.send"),
+        ("def handler(e, c):\n    pass", "ended without a response"),
         ("def other(e, c):\n    pass", "has no attribute 'handler'"),
         ("def handler(e, c) pass", "SyntaxError"),
     ],
@@ -99,7 +101,49 @@ def test_function_that_fails_or_does_not_respond_fails_the_resource(stacks: Stac
 
 def test_other_languages_fail_by_name(stacks: Stacks) -> None:
     stacks.create(resources("exports.handler = () => {}", "nodejs24.x"), **IAM)
-    assert "runs only inline Python (Code.ZipFile)" in stacks.event_reason("Thing", "CREATE_FAILED")
+    assert "runs only Python for custom resources" in stacks.event_reason("Thing", "CREATE_FAILED")
+
+
+UPLOADED = """
+import json, urllib.request
+from pathlib import Path
+def handler(event, context):
+    answer = {"Status": event["ResourceProperties"]["Status"], "Reason": "as asked", "PhysicalResourceId": "one"}
+    answer["Data"] = {"Text": (Path(__file__).parent / "data" / "text.txt").read_text()}
+    to = event["ResourceProperties"].get("To", event["ResponseURL"])
+    with urllib.request.urlopen(urllib.request.Request(to, json.dumps(answer).encode(), method="PUT")):
+        pass
+"""
+
+
+def uploaded(**properties: str) -> dict[str, Any]:
+    """A function with code in S3 that responds by itself."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as content:
+        content.writestr("index.py", UPLOADED)
+        content.writestr("data/text.txt", "beside the code")
+    s3 = client("s3", REGION)
+    place = {} if REGION == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": REGION}}
+    s3.create_bucket(Bucket="assets", **place)
+    s3.put_object(Bucket="assets", Key="code.zip", Body=archive.getvalue())
+    made = resources(**properties)
+    made["Function"]["Properties"]["Code"] = {"S3Bucket": "assets", "S3Key": "code.zip"}
+    return made
+
+
+def test_code_in_s3_responds_by_itself_and_reads_its_files(stacks: Stacks) -> None:
+    outputs = {"Text": {"Value": {"Fn::GetAtt": ["Thing", "Text"]}}, "Id": {"Value": {"Ref": "Thing"}}}
+    assert stacks.create(uploaded(Status="SUCCESS"), Outputs=outputs, **IAM) == "CREATE_COMPLETE"
+    assert stacks.outputs() == {"Text": "beside the code", "Id": "one"}
+
+
+def test_code_in_s3_that_fails_or_calls_another_host_fails_the_resource(stacks: Stacks) -> None:
+    parts = uploaded(Status="FAILED")
+    assert stacks.create(parts, **IAM) == "ROLLBACK_COMPLETE"
+    assert "Message returned: as asked" in stacks.event_reason("Thing", "CREATE_FAILED")
+    parts["Thing"]["Properties"] |= {"Status": "SUCCESS", "To": "https://example.com/"}
+    assert stacks.create(parts, "other", **IAM) == "ROLLBACK_COMPLETE"
+    assert "the embedded AWS has no host example.com" in stacks.event_reason("Thing", "CREATE_FAILED", "other")
 
 
 def test_service_token_must_be_a_function_that_exists(stacks: Stacks) -> None:

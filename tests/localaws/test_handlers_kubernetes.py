@@ -203,7 +203,7 @@ def test_an_unknown_property_fails_by_name(stacks: Stacks) -> None:
 
 def test_other_custom_resources_still_run_their_own_code(stacks: Stacks) -> None:
     patch = custom("KubernetesPatch", ResourceName="x")
-    fails(stacks, "runs only inline Python", Patch=patch)
+    fails(stacks, "runs only Python", Patch=patch)
 
 
 def test_contents_of_a_cluster_are_json(stacks: Stacks) -> None:

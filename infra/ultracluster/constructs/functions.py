@@ -1,10 +1,14 @@
-"""Custom resources backed by inline Lambda functions, for what CloudFormation cannot do."""
+"""Custom resources backed by Lambda functions, for what CloudFormation cannot do."""
 
+import hashlib
+import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from aws_cdk import CfnResource
+from aws_cdk import AssetHashType, AssetStaging, CfnResource, FileAssetPackaging, Stack
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
@@ -26,17 +30,17 @@ CALLED_BY_CLOUDFORMATION = {
 }
 
 ACCEPTED = {
-    "NIST.800.53.R5-LambdaInsideVPC": "It calls one AWS control API and answers CloudFormation through a presigned S3 "
+    "NIST.800.53.R5-LambdaInsideVPC": "It calls APIs of one service and answers CloudFormation through a presigned S3 "
     "address. It reads no data of the VPC, and inside the VPC it would need a way out that nothing else needs.",
     **CALLED_BY_CLOUDFORMATION,
 }
 
 
-class InlineResource(Construct):
-    """A custom resource that the code of `handlers/<handler>.py` creates, updates and deletes.
+class FunctionResource(Construct):
+    """A custom resource that a Lambda function of `code` creates, updates and deletes.
 
-    The template contains the code: no asset, no Docker, nothing fetched at synth. The execution role allows
-    `statements`, mappings with Action and Resource, and writing the function's log.
+    `code` is the property Code of the function, `handler` names its log group. The execution role allows `statements`,
+    mappings with Action and Resource, and writing the function's log.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class InlineResource(Construct):
         id: str,
         *,
         handler: str,
+        code: Mapping[str, Any],
         resource_type: str,
         properties: Mapping[str, Any],
         statements: Sequence[Mapping[str, Any]],
@@ -62,7 +67,7 @@ class InlineResource(Construct):
             description=f"Serves {resource_type}",
             runtime=RUNTIME,
             handler="index.handler",
-            code={"zipFile": inline_code(handler)},
+            code=dict(code),
             role=role,
             logging_config={"logGroup": logs.log_group_name},
             timeout=timeout_seconds,
@@ -70,7 +75,7 @@ class InlineResource(Construct):
         function.add_resource_dependency(policy)
         acknowledge(function, ACCEPTED)
         answers_within = str(timeout_seconds + 60)
-        CfnResource(
+        self.resource = CfnResource(
             self,
             "Resource",
             type=resource_type,
@@ -78,9 +83,68 @@ class InlineResource(Construct):
         )
 
 
+class InlineResource(FunctionResource):
+    """A custom resource that the code of `handlers/<handler>.py` creates, updates and deletes.
+
+    The template contains the code: no asset, no Docker, nothing fetched at synth.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        handler: str,
+        resource_type: str,
+        properties: Mapping[str, Any],
+        statements: Sequence[Mapping[str, Any]],
+        key: IKeyRef,
+        timeout_seconds: int,
+    ) -> None:
+        super().__init__(
+            scope,
+            id,
+            handler=handler,
+            code={"zipFile": inline_code(handler)},
+            resource_type=resource_type,
+            properties=properties,
+            statements=statements,
+            key=key,
+            timeout_seconds=timeout_seconds,
+        )
+
+
+def uploaded_code(scope: Construct, id: str, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Property Code of a function with files of these texts, by path.
+
+    The CDK CLI uploads them to the bootstrap bucket. The hash of the asset is that of paths and texts.
+    """
+    digest = hashlib.sha256(json.dumps(sorted(texts.items())).encode()).hexdigest()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in texts.items():
+            file = Path(folder, name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, "utf-8")
+        # what aws_s3_assets.Asset does; that module takes Node a quarter of a second to load
+        staging = AssetStaging(scope, id, source_path=folder, asset_hash=digest, asset_hash_type=AssetHashType.CUSTOM)
+    stack = Stack.of(scope)
+    location = stack.synthesizer.add_file_asset(
+        source_hash=staging.asset_hash,
+        file_name=staging.relative_staged_path(stack),
+        packaging=FileAssetPackaging.ZIP_DIRECTORY,
+        display_name=scope.node.path,
+    )
+    return {"s3Bucket": location.bucket_name, "s3Key": location.object_key}
+
+
 def inline_code(handler: str) -> str:
     """Source code of `handlers/<handler>.py`. Raises ValueError when it is too long for a template."""
-    code = files("ultracluster.constructs.handlers").joinpath(f"{handler}.py").read_text("utf-8")
+    code = handler_code(handler)
     if len(code) > INLINE_LIMIT:
         raise ValueError(f"{handler} has {len(code)} characters of code; a template carries at most {INLINE_LIMIT}")
     return code
+
+
+def handler_code(handler: str) -> str:
+    """Source code of `handlers/<handler>.py`."""
+    return files("ultracluster.constructs.handlers").joinpath(f"{handler}.py").read_text("utf-8")

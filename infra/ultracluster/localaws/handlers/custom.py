@@ -1,21 +1,25 @@
-"""Custom resources: inline Python of a Lambda function, run in this process against the embedded AWS."""
+"""Custom resources: Python of a Lambda function, inline or in S3, run in this process against the embedded AWS."""
 
 import contextlib
 import io
 import os
 import sys
+import tempfile
 import threading
 import types
+import urllib.request
 import uuid
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import boto3
 
 from ultracluster.localaws import accounts
+from ultracluster.localaws.outbound import RESPONSES, urlopen_in
 from ultracluster.localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler
 
 _one_at_a_time = threading.Lock()  # functions change this process's environment variables
@@ -29,6 +33,12 @@ class Answer:
     reason: str | None = None
     physical_id: str | None = None
     data: dict[str, Any] = field(default_factory=dict)
+
+    def take(self, response: dict[str, Any]) -> None:
+        """The response that a function sent by itself (CloudFormation User Guide, response objects)."""
+        self.status, self.reason = response.get("Status"), response.get("Reason")
+        self.physical_id = response.get("PhysicalResourceId")
+        self.data = dict(response.get("Data") or {})
 
 
 @handler
@@ -55,7 +65,7 @@ def _send(context: Context, request: str, properties: Properties, **more: Any) -
     function = _function(context, properties["ServiceToken"])
     event = {
         "RequestType": request,
-        "ResponseURL": "https://cloudformation-custom-resource-response.invalid/",
+        "ResponseURL": f"https://{RESPONSES}/",
         "StackId": context.stack_id,
         "RequestId": str(uuid.uuid4()),
         "ResourceType": context.type,
@@ -71,7 +81,7 @@ def _send(context: Context, request: str, properties: Properties, **more: Any) -
 
 
 def _function(context: Context, token: str) -> Any:
-    """Moto's record of the function in the service token. HandlerError unless it is inline Python."""
+    """Moto's record of the function in the service token. HandlerError unless it is Python."""
     from moto.awslambda.models import lambda_backends
 
     where, _, name = token.partition(":function:")
@@ -80,35 +90,39 @@ def _function(context: Context, token: str) -> Any:
     region, account = where.split(":")[3:5]
     found = context.client("lambda", region).get_function(FunctionName=name)["Configuration"]
     function = lambda_backends[account][region].get_function(name)
-    if "S3Bucket" in function.code or not str(found.get("Runtime")).startswith("python"):
-        raise HandlerError(
-            f"the embedded AWS runs only inline Python (Code.ZipFile) for custom resources; {name} has other code"
-        )
+    if not str(found.get("Runtime")).startswith("python"):
+        raise HandlerError(f"the embedded AWS runs only Python for custom resources; {name} has other code")
     return function
 
 
 def _run(function: Any, event: dict[str, Any]) -> Answer:
     """Run the function's handler and return its response. HandlerError when it raises or sends none."""
-    answer = Answer()
-    with zipfile.ZipFile(io.BytesIO(function.code_bytes)) as archive:
-        source = archive.read("index.py")
+    answer, inline = Answer(), "S3Bucket" not in function.code
     module_name, _, handler_name = str(function.handler).rpartition(".")
-    if module_name != "index":
+    if inline and module_name != "index":
         raise HandlerError(f"inline code is the module `index`, so the handler cannot be {function.handler}")
-    with _one_at_a_time, _environment(function, answer):
-        module = types.ModuleType("index")
-        try:
-            exec(compile(source, f"{function.function_name}/index.py", "exec"), module.__dict__)  # noqa: S102
-            getattr(module, handler_name)(event, _lambda_context(function))
-        except Exception as error:  # any exception of the function fails the resource
-            raise HandlerError(f"custom resource function {function.function_name} raised {error!r}") from error
+    with tempfile.TemporaryDirectory() as folder:
+        with zipfile.ZipFile(io.BytesIO(function.code_bytes)) as archive:
+            archive.extractall(folder)
+        file = Path(folder, f"{module_name}.py")
+        if not file.is_file():
+            raise HandlerError(f"Unable to import module '{module_name}': no module named '{module_name}'")
+        with _one_at_a_time, _environment(function, answer, inline=inline):
+            module = types.ModuleType(module_name)
+            module.__file__ = str(file)
+            try:
+                shown = f"{function.function_name}/{file.name}"
+                exec(compile(file.read_bytes(), shown, "exec"), module.__dict__)  # noqa: S102
+                getattr(module, handler_name)(event, _lambda_context(function))
+            except Exception as error:  # any exception of the function fails the resource
+                raise HandlerError(f"custom resource function {function.function_name} raised {error!r}") from error
     if answer.status is None:
-        raise HandlerError(f"custom resource function {function.function_name} ended without cfnresponse.send")
+        raise HandlerError(f"custom resource function {function.function_name} ended without a response")
     return answer
 
 
 @contextlib.contextmanager
-def _environment(function: Any, answer: Answer) -> Iterator[None]:
+def _environment(function: Any, answer: Answer, *, inline: bool) -> Iterator[None]:
     """Set the function's variables, Region and response module, and hide settings that would redirect boto3."""
     variables = {
         **function.environment_vars,
@@ -119,12 +133,20 @@ def _environment(function: Any, answer: Answer) -> Iterator[None]:
         "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true",
     }
     # No patch.dict for sys.modules: it would also unload the services that moto imports while the function runs.
-    sys.modules["cfnresponse"] = _response_module(answer)
+    # AWS adds the module to inline code only.
+    added = {"cfnresponse": _response_module(answer)} if inline else {}
+    sys.modules.update(added)
+    urlopen = urlopen_in(function.account_id, answer.take)
     try:
-        with patch.dict(os.environ, variables), patch.object(boto3, "DEFAULT_SESSION", None):
+        with (
+            patch.dict(os.environ, variables),
+            patch.object(boto3, "DEFAULT_SESSION", None),
+            patch.object(urllib.request, "urlopen", urlopen),
+        ):
             yield
     finally:
-        del sys.modules["cfnresponse"]
+        for name in added:
+            del sys.modules[name]
 
 
 def _response_module(answer: Answer) -> types.ModuleType:

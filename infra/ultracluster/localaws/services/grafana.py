@@ -9,8 +9,9 @@ from typing import Any, cast
 
 from moto.core.responses import ActionResult, EmptyResult
 
+from ultracluster.localaws.services.grafana_access import PATHS, AccessActions
 from ultracluster.localaws.services.references import References
-from ultracluster.localaws.services.service import Backend, Refusal, TagActions, add_service
+from ultracluster.localaws.services.service import Backend, Refusal, add_service
 
 VERSIONS: tuple[str, ...] = ("8.4", "9.4", "10.4", "12.4")
 MAX_LISTED = 5  # prefix lists, and VPC endpoints, of network access control
@@ -38,6 +39,7 @@ class GrafanaBackend(Backend):
         self.saml: dict[str, dict[str, Any]] = {}
         self.sso_clients: dict[str, str] = {}
         self.configurations: dict[str, dict[str, Any]] = {}
+        self.inside: dict[str, dict[str, dict[Any, Any]]] = {}
         self.references = References(account_id, region_name, self.partition)
 
     def find(self, workspace_id: str) -> dict[str, Any]:
@@ -51,7 +53,7 @@ class GrafanaBackend(Backend):
         return self.arn("grafana", f"/workspaces/{workspace_id}")
 
 
-class GrafanaResponse(TagActions):
+class GrafanaResponse(AccessActions):
     """The actions of the Grafana API."""
 
     def __init__(self) -> None:
@@ -120,7 +122,7 @@ class GrafanaResponse(TagActions):
         """Delete a workspace."""
         workspace, backend = self._workspace(), self.grafana
         shown = {**self._description(workspace), "status": "DELETING"}
-        for kept in (backend.workspaces, backend.saml, backend.sso_clients, backend.configurations):
+        for kept in (backend.workspaces, backend.saml, backend.sso_clients, backend.configurations, backend.inside):
             kept.pop(workspace["id"], None)
         del backend.tags[backend.arn_of(workspace["id"])]
         return ActionResult({"workspace": shown})
@@ -185,6 +187,9 @@ class GrafanaResponse(TagActions):
     def _workspace(self) -> dict[str, Any]:
         return self.grafana.find(self.params["workspaceId"])
 
+    def _kept(self, what: str) -> dict[Any, Any]:
+        return self.grafana.inside.setdefault(self.params["workspaceId"], {}).setdefault(what, {})
+
     def _members(self) -> dict[str, Any]:
         given = {name: value for name, value in self.params.items() if name not in _ASIDE}
         return {_RENAMED.get(name, name): copy.deepcopy(value) for name, value in given.items()}
@@ -236,7 +241,12 @@ def activate() -> Any:
     """Add Grafana to moto. Returns the backends by account and Region."""
     workspace = r"/workspaces/(?P<workspace_id>[^/]+)"
     paths = ("/workspaces", workspace, f"{workspace}/authentication", f"{workspace}/configuration", "/versions")
-    return add_service("grafana", GrafanaBackend, GrafanaResponse, (*paths, r"/tags/(?P<arn>.+)"))
+    return add_service(
+        "grafana",
+        GrafanaBackend,
+        GrafanaResponse,
+        (*paths, *(workspace + path for path in PATHS), r"/tags/(?P<arn>.+)"),
+    )
 
 
 def _check_vpc(references: References, vpc: dict[str, Any] | None) -> None:

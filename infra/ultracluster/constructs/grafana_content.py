@@ -1,0 +1,143 @@
+"""What is inside a Grafana workspace: users, data sources and dashboards. CloudFormation has no types for them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aws_cdk.interfaces.aws_kms import IKeyRef
+from constructs import Construct
+
+from ultracluster.catalog.grafana import METRICS_PLUGIN
+from ultracluster.constructs.acknowledgements import acknowledge
+from ultracluster.constructs.functions import FunctionResource, InlineResource, handler_code, uploaded_code
+from ultracluster.constructs.grafana import ManagedGrafana
+from ultracluster.constructs.metrics import PrometheusWorkspace
+from ultracluster.constructs.names import REGION
+from ultracluster.constructs.references import expect, expect_list
+
+TOKEN_ACTIONS = (
+    *("grafana:CreateWorkspaceServiceAccount", "grafana:CreateWorkspaceServiceAccountToken"),
+    *("grafana:DeleteWorkspaceServiceAccount", "grafana:DescribeWorkspace", "grafana:ListWorkspaceServiceAccounts"),
+)
+"""Making and deleting a service account with a token."""
+
+DIRECTORY_ACTIONS = (
+    *("sso:DescribeRegisteredRegions", "sso:GetManagedApplicationInstance", "sso:GetProfile"),
+    *("sso:GetSharedSsoConfiguration", "sso:ListDirectoryAssociations", "sso:ListProfileAssociations"),
+    *("sso:ListProfiles", "sso-directory:DescribeGroup", "sso-directory:DescribeUser"),
+)
+"""What UpdatePermissions reads in IAM Identity Center (AWS policy AWSGrafanaWorkspacePermissionManagementV2)."""
+
+
+class GrafanaContent(FunctionResource):
+    """Data sources for `metrics` and CloudWatch, and `dashboards`, in a folder of a Grafana workspace.
+
+    `name` is that of the environment: uid and title of the folder come from it, and the uids of all dashboards, the
+    keys of `dashboards`, begin with it. `sources` are the uids of the data sources for metrics and for CloudWatch.
+    Dashboards of the environment that are no longer in `dashboards` are deleted, if they carry `tag`. With `owned`, the
+    workspace is deleted together with its content; otherwise deleting this resource deletes the content.
+
+    The function makes a service account with a token for each call, and deletes it when the call ends.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        workspace: ManagedGrafana,
+        metrics: PrometheusWorkspace,
+        name: str,
+        dashboards: Mapping[str, str],
+        sources: tuple[str, str],
+        tag: str,
+        owned: bool,
+        key: IKeyRef,
+    ) -> None:
+        expect(workspace, ManagedGrafana, "workspace")
+        expect(metrics, PrometheusWorkspace, "metrics")
+        files = {f"dashboards/{uid}.json": text for uid, text in dashboards.items()}
+        code = uploaded_code(scope, f"{id}Code", {"index.py": handler_code("grafana_content"), **files})
+        super().__init__(
+            scope,
+            id,
+            handler="grafana_content",
+            code=code,
+            resource_type="Custom::GrafanaContent",
+            properties={
+                "WorkspaceId": workspace.workspace_id,
+                "Url": f"https://{workspace.workspace_endpoint}",
+                "Owned": json.dumps(owned),
+                "Plugins": [METRICS_PLUGIN],
+                "DataSources": [json.dumps(source) for source in data_sources(name, metrics, sources)],
+                "FolderUid": name,
+                "FolderTitle": f"UltraCluster {name}",
+                "UidPrefix": f"{name}-",
+                "Tag": tag,
+                # another asset is another update
+                "Content": code["s3Key"],
+            },
+            statements=[{"Action": list(TOKEN_ACTIONS), "Resource": workspace.workspace_arn}],
+            key=key,
+            timeout_seconds=900,
+        )
+
+
+class GrafanaUsers(InlineResource):
+    """Groups of IAM Identity Center, by id, that are admins or editors of a Grafana workspace."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        workspace: ManagedGrafana,
+        admins: Sequence[str],
+        editors: Sequence[str] = (),
+        key: IKeyRef,
+    ) -> None:
+        expect(workspace, ManagedGrafana, "workspace")
+        expect_list(admins, "admins")
+        expect_list(editors, "editors")
+        super().__init__(
+            scope,
+            id,
+            handler="grafana_users",
+            resource_type="Custom::GrafanaUsers",
+            properties={"WorkspaceId": workspace.workspace_id, "Admins": list(admins), "Editors": list(editors)},
+            statements=[
+                {
+                    "Action": ["grafana:ListPermissions", "grafana:UpdatePermissions"],
+                    "Resource": workspace.workspace_arn,
+                },
+                {"Action": list(DIRECTORY_ACTIONS), "Resource": "*"},
+            ],
+            key=key,
+            timeout_seconds=120,
+        )
+        acknowledge(self, {"AwsSolutions-IAM5[Resource::*]": "IAM Identity Center's read actions take no resource."})
+
+
+def data_sources(name: str, metrics: PrometheusWorkspace, uids: tuple[str, str]) -> tuple[dict[str, Any], ...]:
+    """The data sources, as Grafana's API takes them. Both sign requests with the role of the workspace.
+
+    Source: Grafana 12, data source plugins for Amazon Managed Service for Prometheus and CloudWatch (2026).
+    """
+    signs = {"sigV4Auth": True, "sigV4AuthType": "ec2_iam_role", "sigV4Region": REGION}
+    return (
+        {
+            "uid": uids[0],
+            "name": f"{name} metrics",
+            "type": METRICS_PLUGIN,
+            "access": "proxy",
+            "url": metrics.prometheus_endpoint,
+            "jsonData": {"httpMethod": "POST", **signs},
+        },
+        {
+            "uid": uids[1],
+            "name": f"{name} CloudWatch",
+            "type": "cloudwatch",
+            "access": "proxy",
+            "jsonData": {"authType": "ec2_iam_role", "defaultRegion": REGION},
+        },
+    )
