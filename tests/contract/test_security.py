@@ -163,6 +163,8 @@ def test_every_role_of_pods_and_nodes_is_in_the_table():
         "Control plane of a cluster",
         "Delivers flow logs",
         "Serves Custom::ClosedDefaultSecurityGroup",
+        "Serves Custom::GrafanaContent",
+        "Serves Custom::GrafanaUsers",
         f"Pods of team {OTHER}",
         None,
     }
@@ -224,7 +226,10 @@ def test_members_of_a_team_create_no_volumes():
 PRINCIPALS = {
     "CloudWatch Logs": {"Service": "logs.Region.amazonaws.com"},
     "the service-linked role of FSx for S3 links": {"AWS": "*"},
+    "Managed Prometheus": {"Service": "aps.amazonaws.com"},
+    "CloudWatch alarms": {"Service": "cloudwatch.amazonaws.com"},
 }
+ALERTING = ("aps.amazonaws.com", "cloudwatch.amazonaws.com")
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS.values())
@@ -240,6 +245,11 @@ def test_key_policies_name_the_principals_of_the_page_and_no_others(environment)
             (name,) = [name for name, known in PRINCIPALS.items() if known == principal]
             found.add((part, name))
             condition = json.dumps(statement["Condition"])
+            if value in ALERTING:
+                assert {"aws:SourceArn", "aws:SourceAccount"} == {
+                    key for each in statement["Condition"].values() for key in each
+                }
+                continue
             assert "kms:EncryptionContext:" in condition
             if value == "*":
                 assert {"kms:CallerAccount", "kms:ViaService"} <= set(statement["Condition"]["StringEquals"])
