@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 _TOKEN = re.compile(
     r"""
@@ -26,6 +27,7 @@ class Reading:
     labels: frozenset[str]
 
 
+@cache
 def reading(expr: str) -> Reading:
     """Metrics and labels that `expr` reads. Metric names must be bare words, as in all our expressions."""
     tokens = [(str(match.lastgroup), match.group()) for match in _TOKEN.finditer(expr)]

@@ -23,6 +23,10 @@ class Case:
     labels: tuple[Mapping[str, str], ...]
     summary: str
     look_alikes: Mapping[str, Series] = field(default_factory=dict)
+    sustained: str | None = None
+    """`for` of the rule, where several rules have the name of the alert."""
+    also: tuple[str, ...] = ()
+    """Further rules files that the test needs."""
 
     def tests(self, added: Mapping[str, str]) -> list[dict[str, Any]]:
         """The tests for promtool. `added` are labels that the rule adds."""

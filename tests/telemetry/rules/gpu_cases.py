@@ -1,5 +1,7 @@
 """Alerts on GPUs."""
 
+from dataclasses import replace
+
 from tests.telemetry.rules.case import Case
 from tests.telemetry.rules.series import (
     GPU,
@@ -44,6 +46,7 @@ def _gauge(
 ) -> Case:
     """A gauge with a bad value from minute 10 to 69; `near` are values that are not bad."""
     alike = {name.replace("_", " "): on_gpu(metric, steady(value, clears)) for name, value in near.items()}
+    alike["all is well"] = on_gpu(metric, steady(good, clears))
     flaps = {"one bad sample": on_gpu(metric, fault(good, bad, minutes=1))} if fires > 12 else {}
     gpu = (GPU,)
     return Case(alert, on_gpu(metric, fault(good, bad), **JOB), fires, clears, gpu, summary, {**alike, **flaps})
@@ -76,13 +79,22 @@ def _job_ends_with_the_error() -> dict[str, str]:
     }
 
 
+def _beside(case: Case, name: str, metric: str) -> Case:
+    """A look-alike in another metric."""
+    return replace(case, look_alikes={**case.look_alikes, name: on_gpu(metric, steady(1, 80))})
+
+
 CASES = (
     _xid("GpuXidReplace", 79, {"an XID of the program": 31, "a remapping was recorded": 63, "a reset helps": 48}),
     _xid("GpuXidReset", 95, {"the memory error was contained": 94, "an XID of the program": 13, "replace": 64}),
     _xid("GpuXidWarning", 63, {"the remapping failed": 64, "an XID of the program": 43}),
     _xid("GpuXidApplication", 31, {"fallen off the bus": 79, "NVLink": 74}),
     _xid("GpuXidUnknown", 999, {"known": 31, "known and fatal": 79}),
-    _gauge("GpuRowRemapFailed", "DCGM_FI_DEV_ROW_REMAP_FAILURE", 0, 1, 12, 75, f"Row remapping failed on {_GPU}"),
+    _beside(
+        _gauge("GpuRowRemapFailed", "DCGM_FI_DEV_ROW_REMAP_FAILURE", 0, 1, 12, 75, f"Row remapping failed on {_GPU}"),
+        "a remapping is pending",
+        "DCGM_FI_DEV_ROW_REMAP_PENDING",
+    ),
     _gauge(
         "GpuSramThresholdExceeded",
         "DCGM_FI_DEV_THRESHOLD_SRM",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.telemetry.engines import Engines
-from tests.telemetry.rules import gpu_cases
+from tests.telemetry.rules import gpu_cases, job_cases, node_cases, scheduler_cases
 from tests.telemetry.rules.case import Case
 from tests.telemetry.rules.environments import PLANES, environment
 from tests.telemetry.rules.promtool import reported, unit_tests
@@ -15,13 +15,18 @@ from ultracluster.telemetry.promql import reading
 from ultracluster.telemetry.rules import groups, rule_files
 from ultracluster.telemetry.rules.model import Alert, Group, Recording
 
-CASES: tuple[Case, ...] = (*gpu_cases.CASES, *gpu_cases.MORE_CASES)
+MORE = gpu_cases.MORE_CASES
+CASES: tuple[Case, ...] = (*gpu_cases.CASES, *MORE, *node_cases.CASES, *job_cases.CASES, *scheduler_cases.CASES)
 GROUPS = {(plane, group.name): group for plane in PLANES for group in groups(environment(plane))}
-ALERTS = {
-    rule.name: (*place, rule) for place, group in GROUPS.items() for rule in group.rules if isinstance(rule, Alert)
-}
+ALERTS = [(*place, rule) for place, group in GROUPS.items() for rule in group.rules if isinstance(rule, Alert)]
+NEVER_CLEARS = {"Watchdog"}
 
-Files = Callable[[str, str], list[Path]]
+Files = Callable[..., list[Path]]
+
+
+def _rule(case: Case) -> tuple[str, str, Alert]:
+    """Control plane, rules file and rule of a case."""
+    return next(each for each in ALERTS if each[2].name == case.alert and case.sustained in (None, each[2].sustained))
 
 
 @cache
@@ -48,7 +53,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     for plane in PLANES:
         for name, text in rule_files(environment(plane)).items():
             (folder / f"{plane}-{name}.yml").write_text(text)
-    return lambda plane, name: [folder / f"{plane}-{each}.yml" for each in _needed(plane, name)]
+    return lambda plane, *names: [
+        folder / f"{plane}-{each}.yml"
+        for each in dict.fromkeys(need for name in names for need in _needed(plane, name))
+    ]
 
 
 def _added(rule: Alert) -> dict[str, str]:
@@ -58,14 +66,37 @@ def _added(rule: Alert) -> dict[str, str]:
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case.alert}" for number, case in enumerate(CASES)])
 def test_alert(case: Case, files: Files, engines: Engines, tmp_path: Path):
-    plane, group, rule = ALERTS[case.alert]
-    ran = unit_tests(engines, tmp_path, files(plane, group), case.tests(_added(rule)))
+    plane, group, rule = _rule(case)
+    ran = unit_tests(engines, tmp_path, files(plane, *case.also, group), case.tests(_added(rule)))
     assert ran.ok, ran.said
 
 
 @pytest.mark.parametrize(("plane", "group"), GROUPS)
 def test_texts(plane: str, group: str, files: Files, engines: Engines, tmp_path: Path):
-    cases = [case for case in CASES if ALERTS[case.alert][:2] == (plane, group)]
-    told = unit_tests(engines, tmp_path, files(plane, group), [case.report() for case in cases])
+    cases = [case for case in CASES if _rule(case)[:2] == (plane, group)]
+    also = {name for case in cases for name in case.also}
+    told = unit_tests(engines, tmp_path, files(plane, *also, group), [case.report() for case in cases])
     told_summaries = [each["summary"] for each in reported(told.said)]
     assert told_summaries == [case.summary for case in cases for _ in case.labels]
+
+
+def test_every_alert_has_a_case_with_look_alikes():
+    assert {case.alert for case in CASES} | NEVER_CLEARS == {rule.name for _, _, rule in ALERTS}
+    assert not [case.alert for case in CASES if not case.look_alikes and case not in MORE]
+
+
+@pytest.mark.parametrize("plane", PLANES)
+def test_the_watchdog_always_fires(plane: str, files: Files, engines: Engines, tmp_path: Path):
+    firing = 'ALERTS{alertname="Watchdog", alertstate="firing"}'
+    sample = f'{firing[:-1]}, __name__="ALERTS", component="telemetry", environment="test", severity="info"}}'
+    checks = [
+        {"expr": firing, "eval_time": time, "exp_samples": [{"labels": sample.removeprefix("ALERTS"), "value": 1}]}
+        for time in ("0m", "1h", "1d")
+    ]
+    ran = unit_tests(
+        engines,
+        tmp_path,
+        files(plane, "telemetry"),
+        [{"name": "nothing", "interval": "1m", "promql_expr_test": checks}],
+    )
+    assert ran.ok, ran.said

@@ -7,10 +7,12 @@ from ultracluster.telemetry.rules import (
     gpu_health,
     gpu_performance,
     jobs,
+    kubernetes,
     lustre,
     meta,
     nodes,
     slurm,
+    training,
     usage,
 )
 from ultracluster.telemetry.rules.model import Alert, Group, Recording, rule_file
@@ -52,11 +54,11 @@ def _groups(facts: Site) -> list[Group]:
         nodes.group(facts),
         efa.group(facts),
         jobs.group(facts),
+        training.group(facts),
     ]
     if facts.lustre:
         found.append(lustre.group(facts))
-    if facts.plane == "pcs":
-        found.append(slurm.group(facts))
+    found.append(slurm.group(facts) if facts.plane == "pcs" else kubernetes.group(facts))
     return found
 
 

@@ -22,7 +22,7 @@ def _alerts(site: Site) -> Iterator[Alert]:
         severity="info",
         component="telemetry",
         scope="cluster",
-        summary="Alerts of {{ $labels.environment }} work",
+        summary=f"Alerts of {site.environment} work",
         description="This alert always fires. When it does not, rules are not evaluated or the alert manager is down.",
         action="Nothing. A CloudWatch alarm tells when it is missing.",
     )
@@ -33,7 +33,7 @@ def _alerts(site: Site) -> Iterator[Alert]:
         component="telemetry",
         scope="cluster",
         sustained="15m",
-        summary="No node of {{ $labels.environment }} sends metrics",
+        summary=f"No node of {site.environment} sends metrics",
         description="No exporter of any node can be read, so no fault raises an alert. An environment whose node "
         "groups are "
         "scaled to 0 has no metrics either.",

@@ -15,7 +15,7 @@ Scope = Literal["gpu", "node", "job", "cluster"]
 EVALUATION_SECONDS = 60
 """How often rules are evaluated. AMP's default, its minimum is 30 (AMP User Guide, quotas, 2026)."""
 
-MANY = 20
+MANY = 12
 """Alerts of one rule on GPUs, nodes or jobs, above which one alert for the cluster replaces them.
 
 AMP's alert manager keeps 1,000 alerts per workspace (AMP User Guide, quotas, 2026). A fault of a switch or an exporter
@@ -103,9 +103,7 @@ def rule_file(groups: Iterable[Group], *, runbooks: str, labels: Mapping[str, st
 
 
 def _fleet_alert(severity: Severity, sustained: str) -> Alert:
-    expr = (
-        f'count by ({CLUSTER}, fault, component) ({FAULT}{{severity="{severity}", sustained="{sustained}"}})\n> {MANY}'
-    )
+    expr = f'count by ({CLUSTER}, fault) ({FAULT}{{severity="{severity}", sustained="{sustained}"}})\n> {MANY}'
     return Alert(
         name="FaultWidespread",
         expr=expr,

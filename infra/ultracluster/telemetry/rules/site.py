@@ -52,7 +52,7 @@ def site(environment: Environment) -> Site:
         lustre_efa=lustre is not None and lustre.efa,
         lustre_mb_per_s=None if lustre is None else _disk_mb_per_s(lustre),
         scheduler="slurm" if isinstance(plane, Pcs) else plane.scheduler,
-        jobset=not isinstance(plane, Pcs) and "jobset" in plane.jobs,
+        jobset=not isinstance(plane, Pcs) and not {"jobset", "trainer"}.isdisjoint(plane.jobs),
         karpenter=not isinstance(plane, Pcs) and plane.karpenter,
     )
 

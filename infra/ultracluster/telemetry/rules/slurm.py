@@ -49,7 +49,7 @@ def _silent(site: Site) -> Alert:
         scope="cluster",
         sustained="5m",
         keep="5m",
-        summary="slurmctld of {{ $labels.environment }} does not answer",
+        summary=f"slurmctld of {site.environment} does not answer",
         description="Metrics of the Slurm controller cannot be read. No job starts while the controller is down.",
         action="Run `scontrol ping` on a login node, and look at the PCS cluster in the AWS console.",
     )
@@ -115,7 +115,7 @@ def _jobs() -> Iterator[Alert]:
     failed = _total("jobs_node_failed")
     yield _alert(
         "SlurmJobsLostNodes",
-        f"{failed}\n- ({_total('jobs_node_failed offset 10m')} or {failed} * 0)\n> 0",
+        f"{failed}\n- {_total('jobs_node_failed offset 10m')}\n> 0",
         "warning",
         "0m",
         (

@@ -1,0 +1,233 @@
+"""Kubernetes: nodes, the software that makes GPUs available, queues and jobs."""
+
+from collections.abc import Iterator
+
+from ultracluster.catalog import catalog
+from ultracluster.telemetry.rules.model import CLUSTER, Alert, Component, Group, Severity
+from ultracluster.telemetry.rules.site import Site
+from ultracluster.telemetry.thresholds import PENDING_WITH_IDLE
+
+_KUBERNETES: Component = "kubernetes"
+_NODE = f"{CLUSTER}, node"
+_OF = "of {{ $labels.environment }}"
+_PLATFORM = f'unless on ({CLUSTER}, namespace)\nkube_namespace_labels{{label_ultracluster_team!=""}}'
+"""Leaves out the namespaces of teams: their pods may crash."""
+
+
+def group(site: Site) -> Group:
+    """Alerts on nodes, platform, queues and jobs."""
+    rules = [*_nodes(), *_platform()]
+    if site.scheduler.startswith("kueue"):
+        rules += _kueue()
+    if site.jobset:
+        rules.append(_jobset())
+    if site.karpenter:
+        rules += _karpenter()
+    return Group("kubernetes", tuple(rules))
+
+
+def _condition(name: str, status: str = "true") -> str:
+    return f'max by ({_NODE}) (kube_node_status_condition{{condition="{name}", status="{status}"}})'
+
+
+def _nodes() -> Iterator[Alert]:
+    yield Alert(
+        name="KubeNodeNotReady",
+        expr=f"{_condition('Ready')}\n== 0",
+        severity="critical",
+        component=_KUBERNETES,
+        scope="node",
+        sustained="10m",
+        keep="5m",
+        summary="{{ $labels.node }} is not ready",
+        description="The kubelet of the node reports a problem, or nothing. Pods of the node are evicted after five "
+        "minutes.",
+        action="Run `kubectl describe node` for the reason; EKS replaces the node after 30 minutes where node repair "
+        "is on.",
+    )
+    yield Alert(
+        name="KubeNodeHardwareFailed",
+        expr=f"{_condition('AcceleratedHardwareReady')}\n== 0",
+        severity="critical",
+        component=_KUBERNETES,
+        scope="node",
+        sustained="1m",
+        keep="5m",
+        repair="replace",
+        summary="The node monitoring agent found a hardware fault on {{ $labels.node }}",
+        description="The condition AcceleratedHardwareReady is false. Where node repair is on, EKS reboots or replaces "
+        "the node "
+        "after ten minutes.",
+        action="Run `kubectl describe node` for the reason, and check that EKS repairs the node.",
+    )
+    yield Alert(
+        name="KubeNodePressure",
+        expr=f"max by ({_NODE}, condition)"
+        ' (kube_node_status_condition{condition=~"DiskPressure|MemoryPressure|PIDPressure", status="true"})\n== 1',
+        severity="warning",
+        component=_KUBERNETES,
+        scope="node",
+        sustained="10m",
+        keep="5m",
+        summary="{{ $labels.node }} has {{ $labels.condition }}",
+        description="The kubelet evicts pods to get back what the node is short of.",
+        action="Find the pods with the highest use of memory, disk or processes on the node.",
+    )
+    gap = [f"max by ({_NODE}, resource) (kube_node_status_{what}{{%s}})" for what in ("capacity", "allocatable")]
+    devices = 'resource=~"nvidia_com_gpu|vpc_amazonaws_com_efa"'
+    yield Alert(
+        name="KubeDevicesUnhealthy",
+        expr=f"{gap[0] % devices}\n- {gap[1] % devices}\n> 0",
+        severity="warning",
+        component=_KUBERNETES,
+        scope="node",
+        sustained="10m",
+        keep="5m",
+        summary="{{ $value }} devices {{ $labels.resource }} of {{ $labels.node }} cannot be allocated",
+        description="The device plugin reports devices as unhealthy, so pods that need a whole node do not start on "
+        "it.",
+        action="Look for XIDs on the node, and at the log of its device plugin.",
+    )
+    types = "|".join(each.name.replace(".", "\\\\.") for each in catalog.values() if each.topology_depth)
+    unlabelled = f'label_node_kubernetes_io_instance_type=~"{types}", label_topology_k8s_aws_network_node_layer_1=""'
+    yield Alert(
+        name="KubeNodeWithoutTopology",
+        expr=f"max by ({_NODE}) (kube_node_labels{{{unlabelled}}})",
+        severity="warning",
+        component=_KUBERNETES,
+        scope="node",
+        sustained="30m",
+        summary="{{ $labels.node }} has no topology labels",
+        description="The scheduler does not know the node's switch. Jobs that ask for nodes close to each other never "
+        "get it.",
+        action="Check that the cloud controller may call ec2:DescribeInstanceTopology, then replace the node.",
+    )
+
+
+def _alert(name: str, expr: str, severity: Severity, sustained: str, texts: tuple[str, str, str]) -> Alert:
+    summary, description, action = texts
+    return Alert(name, expr, severity, _KUBERNETES, "cluster", summary, description, action, sustained, "5m")
+
+
+def _platform() -> Iterator[Alert]:
+    daemonset = f"({CLUSTER}, namespace, daemonset)"
+    yield _alert(
+        "KubeDaemonSetNotReady",
+        f"max by {daemonset} (kube_daemonset_status_desired_number_scheduled)\n"
+        f"- max by {daemonset} (kube_daemonset_status_number_ready)\n> 0",
+        "warning",
+        "30m",
+        (
+            f"{{{{ $labels.daemonset }}}} {_OF} is missing on {{{{ $value }}}} nodes",
+            "Nodes without their device plugin, network or storage software run no jobs.",
+            "Run `kubectl -n NAMESPACE get pods -o wide` and describe the pods that are not ready.",
+        ),
+    )
+    crashing = 'kube_pod_container_status_waiting_reason{reason="CrashLoopBackOff"} == 1'
+    yield _alert(
+        "KubePlatformCrashing",
+        f"count by ({CLUSTER}, namespace, container) ({crashing})\n{_PLATFORM}",
+        "warning",
+        "15m",
+        (
+            f"{{{{ $labels.container }}}} in {{{{ $labels.namespace }}}} {_OF} crashes in {{{{ $value }}}} pods",
+            "A container of the cluster's own software starts and ends again and again.",
+            "Read its log with `kubectl logs --previous`.",
+        ),
+    )
+    yield _alert(
+        "KubeDeploymentUnavailable",
+        f"max by ({CLUSTER}, namespace, deployment) (kube_deployment_status_replicas_unavailable)\n> 0\n{_PLATFORM}",
+        "warning",
+        "15m",
+        (
+            f"{{{{ $labels.deployment }}}} in {{{{ $labels.namespace }}}} {_OF} lacks {{{{ $value }}}} replicas",
+            "A part of the cluster's own software runs with fewer replicas than it should, or not at all.",
+            "Run `kubectl describe deployment`, and check that the system nodes have room.",
+        ),
+    )
+
+
+def _kueue() -> Iterator[Alert]:
+    queue = f"{CLUSTER}, cluster_queue"
+    pending = f'sum by ({CLUSTER}) (max by ({queue}) (kueue_pending_workloads{{status="active"}}))'
+    yield _alert(
+        "KueuePendingWithIdleGpus",
+        f"1 - (cluster:gpus_allocated:count or cluster:gpus:count * 0) / cluster:gpus:count\n> "
+        f"{PENDING_WITH_IDLE.value}\n"
+        f"and on ({CLUSTER})\n{pending} > 0",
+        "warning",
+        "30m",
+        (
+            f"Workloads wait while {{{{ $value | humanizePercentage }}}} of the GPUs {_OF} are idle",
+            "Kueue could admit workloads and does not: quotas, flavors, borrowing limits or topology hold them.",
+            "Run `kubectl describe workload` and read the condition QuotaReserved.",
+        ),
+    )
+    yield _alert(
+        "KueueQueueInactive",
+        f'max by ({queue}) (kueue_cluster_queue_status{{status="active"}})\n== 0',
+        "critical",
+        "10m",
+        (
+            f"Queue {{{{ $labels.cluster_queue }}}} {_OF} admits nothing",
+            "The ClusterQueue is not active: a resource flavor, an admission check or a topology that it names is "
+            "missing.",
+            "Run `kubectl describe clusterqueue` and read the condition Active.",
+        ),
+    )
+    late = 'kueue_evicted_workloads_total{reason="PodsReadyTimeout"}'
+    yield _alert(
+        "KueueWorkloadsNotStarting",
+        f"sum by ({queue}) (increase({late}[1h]))\n> 3",
+        "warning",
+        "0m",
+        (
+            f"{{{{ $value | humanize }}}} workloads of {{{{ $labels.cluster_queue }}}} {_OF} were evicted before they "
+            "ran",
+            "Kueue admitted workloads whose pods did not get ready in time, and put them back into the queue.",
+            "Look at events of the pods: images that cannot be pulled and nodes without room are the usual causes.",
+        ),
+    )
+
+
+def _jobset() -> Alert:
+    job = f"{CLUSTER}, namespace, jobset_name"
+    failed = f"max by ({job}) (jobset_failed_total)"
+    return Alert(
+        name="JobSetFailed",
+        expr=f"{failed}\n- (max by ({job}) (jobset_failed_total offset 10m) or {failed} * 0)\n> 0",
+        severity="info",
+        component="job",
+        scope="job",
+        keep="10m",
+        summary="JobSet {{ $labels.jobset_name }} in {{ $labels.namespace }} failed",
+        description="The JobSet used up its restarts, or its failure policy ended it.",
+        action="Tell the owner; the log of the failing rank is in the cluster's log group.",
+    )
+
+
+def _karpenter() -> Iterator[Alert]:
+    errors = 'karpenter_cloudprovider_errors_total{error="InsufficientCapacityError"}'
+    yield _alert(
+        "KarpenterNoCapacity",
+        f"sum by ({CLUSTER}) (increase({errors}[30m]))\n> 0",
+        "warning",
+        "15m",
+        (
+            f"EC2 has no capacity for nodes {_OF}",
+            "Karpenter asked for On-Demand nodes, and EC2 has none of the types in the zone. Pods wait.",
+            "Allow more instance types or zones in the node pool, or reserve capacity.",
+        ),
+    )
+    yield _alert(
+        "KarpenterOutOfSync",
+        f"min by ({CLUSTER}) (karpenter_cluster_state_synced)\n== 0",
+        "warning",
+        "10m",
+        (
+            f"Karpenter {_OF} does not know the state of the cluster",
+            "While its state differs from the cluster, Karpenter adds and removes no node.",
+            "Read the log of Karpenter's controller, and check its rights.",
+        ),
+    )

@@ -1,0 +1,459 @@
+"""Alerts on nodes, EFA and Lustre."""
+
+from tests.telemetry.rules.case import Case
+from tests.telemetry.rules.series import (
+    CLUSTER,
+    GPU,
+    JOB,
+    NODE,
+    Series,
+    absent,
+    burst,
+    fault,
+    gone,
+    of_cluster,
+    on_gpu,
+    on_node,
+    rising,
+    series,
+    steady,
+    then,
+)
+
+_N1 = "n1 (p5.48xlarge)"
+_MINUTES = 200
+
+
+def _up(job: str, values: str, **more: str) -> dict[str, str]:
+    return on_node("up", values, job=job, **more)
+
+
+def _gpus(count: int, values: str, first: int = 0) -> dict[str, str]:
+    named = {f"gpu{number}": (str(number), f"GPU-{number}") for number in range(first, first + count)}
+    return {series("DCGM_FI_DEV_GPU_TEMP", NODE, gpu=gpu, UUID=uuid): values for gpu, uuid in named.values()}
+
+
+def _efa(metric: str, count: int, values: str, first: int = 0) -> dict[str, str]:
+    return {
+        series(f"node_amazonefa_{metric}", NODE, device=f"rdmap{number}", port="1"): values
+        for number in range(first, first + count)
+    }
+
+
+def _gauge(alert: str, metric: str, good: float, bad: float, fires: int, summary: str, **labels: str) -> Case:
+    alike = {"healthy": on_node(metric, steady(good, 120), **labels)}
+    if fires > 13:
+        alike["one bad sample"] = on_node(metric, fault(good, bad, minutes=1), **labels)
+    kept = {name: value for name, value in labels.items() if name in _KEPT.get(alert, ())}
+    return Case(alert, on_node(metric, fault(good, bad), **labels), fires, 120, ({**NODE, **kept},), summary, alike)
+
+
+_KEPT = {
+    "NodeFileSystemReadOnly": ("mountpoint",),
+    "NodeUnitFailed": ("name",),
+    "LustreNotMounted": ("target", "mountpoint"),
+    "LustreServerDisconnected": ("target",),
+}
+
+
+def _efa_errors(alert: str, counter: str, step: float, small: float, text: str) -> Case:
+    metric = f"node_amazonefa_{counter}"
+    device = {"device": "rdmap0", "port": "1"}
+    return Case(
+        alert,
+        on_node(metric, burst(step), **device),
+        fires=25,
+        clears=120,
+        labels=(NODE,),
+        summary=f"{text} in five minutes on {_N1}",
+        look_alikes={
+            "a large count since boot": on_node(metric, steady(4e9, 120), **device),
+            "a few": on_node(metric, burst(small, minutes=100), **device),
+            "a short burst": on_node(metric, burst(step, minutes=2), **device),
+            "the driver was loaded again": on_node(metric, then(steady(5e6, 30), steady(10, 90)), **device),
+        },
+    )
+
+
+VISIBILITY = (
+    Case(
+        "GpuMissing",
+        {**_gpus(7, steady(50, _MINUTES)), **_gpus(1, then(steady(50, 10), gone(60), steady(50, 120)), first=7)},
+        fires=28,
+        clears=100,
+        labels=(NODE,),
+        summary=f"Only 7 GPUs on {_N1}",
+        look_alikes={
+            "all GPUs": _gpus(8, steady(50, 100)),
+            "the node boots": {**_gpus(7, steady(50, 100)), **_gpus(1, then(absent(6), steady(50, 94)), first=7)},
+            "a type that is not in the catalogue": {
+                series("DCGM_FI_DEV_GPU_TEMP", {**NODE, "instance_type": "g5.xlarge"}, gpu="0", UUID="G"): steady(
+                    50, 100
+                )
+            },
+            "the node is terminated": _gpus(8, then(steady(50, 10), gone(90))),
+        },
+    ),
+    Case(
+        "GpuVanished",
+        {**_gpus(7, steady(50, _MINUTES)), **_gpus(1, then(steady(61, 30), gone(170)), first=7)},
+        fires=36,
+        clears=120,
+        labels=({**NODE, "gpu": "7", "UUID": "GPU-7"},),
+        summary=f"GPU 7 (GPU-7) vanished from {_N1}",
+        look_alikes={
+            "the node is terminated": _gpus(8, then(steady(50, 30), gone(90))),
+            "a scrape failed": {
+                **_gpus(7, steady(50, 120)),
+                **_gpus(1, then(steady(50, 30), absent(2), steady(50, 88)), first=7),
+            },
+        },
+    ),
+    Case(
+        "GpuExporterSilent",
+        {**_up("node", steady(1, _MINUTES)), **_up("dcgm", fault(1, 0))},
+        fires=28,
+        clears=100,
+        labels=(NODE,),
+        summary=f"No GPU metrics from {_N1}",
+        look_alikes={
+            "both answer": {**_up("node", steady(1, 100)), **_up("dcgm", steady(1, 100))},
+            "a node without GPUs": {series("up", {**NODE, "instance_type": "m7i.2xlarge"}, job="node"): steady(1, 100)},
+            "the node is down": {**_up("node", fault(1, 0)), **_up("dcgm", fault(1, 0))},
+            "a restart": {**_up("node", steady(1, 100)), **_up("dcgm", fault(1, 0, minutes=5))},
+        },
+    ),
+    Case(
+        "NodeExporterSilent",
+        _up("node", fault(1, 0)),
+        fires=28,
+        clears=100,
+        labels=(NODE,),
+        summary=f"No node metrics from {_N1}",
+        look_alikes={
+            "a restart": _up("node", fault(1, 0, minutes=5)),
+            "the node is terminated": _up("node", then(steady(1, 10), gone(90))),
+        },
+    ),
+    Case(
+        "NodeVanished",
+        {
+            **_up("node", then(steady(1, 30), gone(100), steady(1, 60))),
+            **on_gpu("DCGM_FI_DEV_GPU_UTIL", then(steady(99, 30), gone(100), steady(99, 60)), **JOB),
+            series("DCGM_FI_DEV_GPU_UTIL", {**GPU, "node": "n2", "UUID": "GPU-9"}, **JOB): steady(99, 190),
+            series("up", {**NODE, "node": "n2"}, job="node"): steady(1, 190),
+        },
+        fires=36,
+        clears=100,
+        labels=({**NODE, **JOB},),
+        summary=f"{_N1} vanished during job 42",
+        look_alikes={
+            "the job ended and the node went": {
+                **_up("node", then(steady(1, 30), gone(100))),
+                **on_gpu("DCGM_FI_DEV_GPU_UTIL", then(steady(99, 30), gone(100)), **JOB),
+            },
+            "only the exporter of GPUs restarted": {
+                **_up("node", steady(1, 120)),
+                **on_gpu("DCGM_FI_DEV_GPU_UTIL", then(steady(99, 30), gone(20), steady(99, 70)), **JOB),
+                series("DCGM_FI_DEV_GPU_UTIL", {**GPU, "node": "n2"}, **JOB): steady(99, 120),
+                series("up", {**NODE, "node": "n2"}, job="node"): steady(1, 120),
+            },
+        },
+    ),
+    Case(
+        "NodeCollectorStale",
+        on_node(
+            "node_textfile_mtime_seconds",
+            then(rising(0, 60, 30), steady(1740, 60), rising(5400, 60, 60)),
+            file="efa.prom",
+        ),
+        fires=60,
+        clears=100,
+        labels=({**NODE, "file": "efa.prom"},),
+        summary=f"efa.prom of {_N1} is old",
+        look_alikes={
+            "written each minute": on_node("node_textfile_mtime_seconds", rising(0, 60, 120), file="efa.prom")
+        },
+    ),
+)
+
+_DISK = {"fstype": "xfs", "device": "/dev/nvme0n1p1", "mountpoint": "/"}
+
+HOST = (
+    Case(
+        "NodeDiskFull",
+        {
+            **on_node("node_filesystem_avail_bytes", fault(50, 5), **_DISK),
+            **on_node("node_filesystem_size_bytes", steady(100, 190), **_DISK),
+        },
+        fires=28,
+        clears=100,
+        labels=({**NODE, "mountpoint": "/"},),
+        summary=f"/ of {_N1} is 95% full",
+        look_alikes={
+            "a full tmpfs": {
+                **on_node("node_filesystem_avail_bytes", steady(0, 100), fstype="tmpfs", mountpoint="/run"),
+                **on_node("node_filesystem_size_bytes", steady(100, 100), fstype="tmpfs", mountpoint="/run"),
+            },
+            "85 % full": {
+                **on_node("node_filesystem_avail_bytes", steady(15, 100), **_DISK),
+                **on_node("node_filesystem_size_bytes", steady(100, 100), **_DISK),
+            },
+        },
+    ),
+    _gauge("NodeFileSystemReadOnly", "node_filesystem_readonly", 0, 1, 15, f"/ of {_N1} is read-only", **_DISK),
+    _gauge("NodeDiskFailed", "node_md_disks", 0, 1, 15, f"1 disks failed on {_N1}", state="failed", device="md0"),
+    Case(
+        "NodeMemoryErrors",
+        on_node("node_edac_uncorrectable_errors_total", then(steady(0, 30), steady(2, 170)), controller="0"),
+        fires=35,
+        clears=100,
+        labels=(NODE,),
+        summary=f"Uncorrectable errors of host memory on {_N1}",
+        look_alikes={
+            "old errors": on_node("node_edac_uncorrectable_errors_total", steady(2, 100), controller="0"),
+            "corrected errors": on_node("node_edac_correctable_errors_total", rising(0, 5, 100), controller="0"),
+        },
+    ),
+    _gauge(
+        "NodeUnitFailed",
+        "node_systemd_unit_state",
+        0,
+        1,
+        25,
+        f"Unit nvidia-fabricmanager.service failed on {_N1}",
+        name="nvidia-fabricmanager.service",
+        state="failed",
+    ),
+    _gauge("NodeClockOff", "node_timex_sync_status", 1, 0, 25, f"The clock of {_N1} is not synchronised"),
+    Case(
+        "NodeOutOfMemory",
+        on_node("node_vmstat_oom_kill", then(steady(3, 30), steady(4, 170))),
+        fires=35,
+        clears=70,
+        labels=(NODE,),
+        summary=f"The kernel killed processes of {_N1} for memory",
+        look_alikes={"long ago": on_node("node_vmstat_oom_kill", steady(7, 100))},
+    ),
+    Case(
+        "NodeNetworkAllowanceExceeded",
+        on_node("node_ethtool_conntrack_allowance_exceeded", burst(600), device="ens5"),
+        fires=35,
+        clears=100,
+        labels=(NODE,),
+        summary=f"EC2 drops packets of {_N1}",
+        look_alikes={
+            "a few": on_node("node_ethtool_conntrack_allowance_exceeded", rising(0, 10, 100), device="ens5"),
+            "bandwidth is at its limit, as in training": on_node(
+                "node_ethtool_bw_out_allowance_exceeded", rising(0, 9000, 100), device="ens5"
+            ),
+        },
+    ),
+)
+
+_EFA_UP = _up("node", steady(1, _MINUTES))
+
+EFA = (
+    Case(
+        "EfaDeviceMissing",
+        {**_EFA_UP, **_efa("port_state", 31, steady(4, _MINUTES)), **_efa("port_state", 1, fault(4, 1), first=31)},
+        fires=28,
+        clears=100,
+        labels=(NODE,),
+        summary=f"Only 31 active EFA devices on {_N1}",
+        look_alikes={
+            "all devices": {**_EFA_UP, **_efa("port_state", 32, steady(4, 100))},
+            "a pool of Karpenter, whose nodes may have none": {
+                series("up", {**NODE, "node_group": "karpenter-p5"}, job="node"): steady(1, 100)
+            },
+            "a node without EFA": {series("up", {**NODE, "instance_type": "m7i.large"}, job="node"): steady(1, 100)},
+        },
+    ),
+    _efa_errors("EfaRetransmitTimeouts", "retrans_timeout_events", 60, 5, "300 retransmission timeouts"),
+    _efa_errors(
+        "EfaUnresponsiveRemote", "unresponsive_remote_events", 60, 5, "300 times without an answer of a remote node"
+    ),
+    _efa_errors("EfaImpairedConnections", "impaired_remote_conn_events", 60, 5, "300 impaired connections"),
+    _efa_errors("EfaReceiveDrops", "rx_drops", 60, 5, "300 dropped packets"),
+    _efa_errors("EfaRdmaErrors", "rdma_write_wr_err", 60, 5, "300 failed RDMA requests"),
+    _efa_errors("EfaRetransmits", "retrans_pkts", 600, 60, "3k retransmitted packets"),
+)
+
+
+def _fs(metric: str, values: str, **more: str) -> dict[str, str]:
+    return on_node(f"lustre_{metric}", values, target="fsx", **more)
+
+
+def _filled(used: str, minutes: int = 190) -> Series:
+    """A file system of 100 KiB of which `used` are left."""
+    return {**_fs("available_kibibytes", used), **_fs("capacity_kibibytes", steady(100, minutes))}
+
+
+_TARGET = ({**CLUSTER, "target": "fsx"},)
+_GB = 60e9
+
+LUSTRE = (
+    Case(
+        "LustreFull",
+        _filled(fault(50, 15)),
+        fires=28,
+        clears=100,
+        labels=_TARGET,
+        summary="fsx of test is 85% full",
+        look_alikes={
+            "almost full has its own alert": _filled(steady(5, 100)),
+            "79 % full": _filled(steady(21, 100)),
+            "full for a moment": _filled(fault(50, 15, minutes=5)),
+        },
+    ),
+    Case(
+        "LustreAlmostFull",
+        _filled(fault(50, 5)),
+        fires=28,
+        clears=100,
+        labels=_TARGET,
+        summary="fsx of test is 95% full",
+        look_alikes={"85 % full": _filled(steady(15, 100)), "empty": _filled(steady(100, 100))},
+    ),
+    Case(
+        "LustreFullWithinADay",
+        _filled(then(rising(60, -0.1, 500), steady(90, 700)), minutes=1200),
+        fires=300,
+        clears=900,
+        labels=_TARGET,
+        summary="fsx of test will be full within a day",
+        look_alikes={
+            "checkpoints come and go": _filled(
+                then(*(part for _ in range(9) for part in (rising(40, -0.1, 50), steady(40, 50)))), 900
+            ),
+            "slow growth": _filled(rising(45, -0.01, 900), 900),
+        },
+    ),
+    Case(
+        "LustreFewInodes",
+        {**_fs("inodes_free", fault(50, 3)), **_fs("inodes_maximum", steady(100, 190))},
+        fires=45,
+        clears=100,
+        labels=_TARGET,
+        summary="fsx of test has 3% of its inodes left",
+        look_alikes={"enough": {**_fs("inodes_free", steady(10, 100)), **_fs("inodes_maximum", steady(100, 100))}},
+    ),
+    Case(
+        "LustreWritesSaturated",
+        _fs("write_bytes_total", burst(48 * _GB)),
+        fires=35,
+        clears=110,
+        labels=_TARGET,
+        summary="fsx of test writes at 100% of its throughput",
+        look_alikes={
+            "a checkpoint": _fs("write_bytes_total", burst(48 * _GB, minutes=8)),
+            "half the throughput": _fs("write_bytes_total", burst(24 * _GB, minutes=90)),
+            "reads from the servers' memory": _fs("read_bytes_total", burst(90 * _GB, minutes=90)),
+        },
+    ),
+    _gauge(
+        "LustreNotMounted", "lustre_mounted", 1, 0, 18, f"/fsx is not mounted on {_N1}", target="fsx", mountpoint="/fsx"
+    ),
+    _gauge(
+        "LustreServerDisconnected",
+        "lustre_import_full",
+        1,
+        0,
+        25,
+        f"{_N1} lost 1 servers of fsx",
+        target="fsx",
+        server="OST0001",
+    ),
+    Case(
+        "LustreOverTcp",
+        {
+            **_fs("import_network", then(absent(10), steady(1, 60), gone(120)), server="OST0000", network="tcp"),
+            **_fs("import_network", then(steady(1, 10), gone(60), steady(1, 120)), server="OST0000", network="efa"),
+        },
+        fires=35,
+        clears=100,
+        labels=({**NODE, "target": "fsx"},),
+        summary=f"{_N1} uses TCP to 1 servers of fsx",
+        look_alikes={
+            "over EFA": _fs("import_network", steady(1, 100), server="OST0000", network="efa"),
+            "a login node": {
+                series(
+                    "lustre_import_network",
+                    {**NODE, "instance_type": "m7i.large"},
+                    target="fsx",
+                    server="OST0000",
+                    network="tcp",
+                ): steady(1, 100)
+            },
+        },
+    ),
+)
+
+
+def _at_once(count: int) -> dict[str, str]:
+    return {
+        series("lustre_mounted", {**NODE, "node": f"n{number}"}, target="fsx", mountpoint="/fsx"): fault(1, 0)
+        for number in range(count)
+    }
+
+
+META = (
+    Case(
+        "CollectionSilent",
+        {**_up("node", fault(1, 0)), **_up("dcgm", fault(1, 0))},
+        fires=35,
+        clears=100,
+        labels=({},),
+        summary="No node of test sends metrics",
+        look_alikes={
+            "one node of many": {
+                **_up("node", fault(1, 0)),
+                series("up", {**NODE, "node": "n2"}, job="node"): steady(1, 190),
+            }
+        },
+    ),
+    Case(
+        "TargetsDown",
+        {
+            **{series("up", {**NODE, "node": f"n{number}"}, job="dcgm"): steady(1, 190) for number in range(8)},
+            **{series("up", {**NODE, "node": f"n{number}"}, job="dcgm"): fault(1, 0) for number in range(8, 10)},
+        },
+        fires=35,
+        clears=100,
+        labels=({**CLUSTER, "job": "dcgm"},),
+        summary="20% of the targets dcgm of test are down",
+        look_alikes={
+            "one of two": {
+                series("up", {**NODE, "node": "n1"}, job="slurm"): steady(1, 100),
+                series("up", {**NODE, "node": "n2"}, job="slurm"): steady(0, 100),
+            },
+        },
+    ),
+    Case(
+        "FaultWidespread",
+        _at_once(30),
+        fires=18,
+        clears=100,
+        labels=({**CLUSTER, "fault": "LustreNotMounted"},),
+        sustained="5m",
+        also=("lustre",),
+        summary="LustreNotMounted on 30 GPUs, nodes or jobs of test",
+        look_alikes={"few nodes": _at_once(12)},
+    ),
+    Case(
+        "ControllerSilent",
+        of_cluster("up", fault(1, 0), job="kueue"),
+        fires=28,
+        clears=100,
+        labels=({**CLUSTER, "job": "kueue"},),
+        summary="kueue of test does not answer",
+        look_alikes={
+            "one of two replicas": {
+                **of_cluster("up", steady(0, 100), job="kueue", instance="a"),
+                **of_cluster("up", steady(1, 100), job="kueue", instance="b"),
+            },
+        },
+    ),
+)
+
+CASES = (*VISIBILITY, *HOST, *EFA, *LUSTRE, *META)
