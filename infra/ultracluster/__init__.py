@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from ultracluster.constructs.eks import KubernetesCluster as KubernetesCluster
     from ultracluster.constructs.eks import UnknownAddon as UnknownAddon
     from ultracluster.constructs.eks_cluster import EksCluster as EksCluster
+    from ultracluster.constructs.eks_logs import ClusterLogs as ClusterLogs
     from ultracluster.constructs.eks_nodes import CpuNodeGroup as CpuNodeGroup
     from ultracluster.constructs.eks_nodes import EksNodeGroup as EksNodeGroup
     from ultracluster.constructs.eks_nodes import SystemNodeGroup as SystemNodeGroup
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
     from ultracluster.constructs.pcs_role import PcsNodeRole as PcsNodeRole
     from ultracluster.constructs.references import WrongReference as WrongReference
     from ultracluster.constructs.root_squash import RootSquash as RootSquash
+    from ultracluster.constructs.scraper import ClusterScraper as ClusterScraper
     from ultracluster.constructs.vpc import ClusterVpc as ClusterVpc
     from ultracluster.errors import InvalidArgument as InvalidArgument
     from ultracluster.errors import MissingExtra as MissingExtra
@@ -126,6 +128,7 @@ _MODULES = {
     "constructs.buckets": ("TrainingBucket",),
     "constructs.eks": ("EksAddon", "KubernetesCluster", "UnknownAddon"),
     "constructs.eks_cluster": ("EksCluster",),
+    "constructs.eks_logs": ("ClusterLogs",),
     "constructs.eks_nodes": ("CpuNodeGroup", "EksNodeGroup", "SystemNodeGroup"),
     "constructs.eks_roles": ("EksNodeRole",),
     "constructs.endpoints": ("InterfaceEndpoints", "S3Endpoint"),
@@ -146,6 +149,7 @@ _MODULES = {
     "constructs.pcs_role": ("PcsNodeRole",),
     "constructs.references": ("WrongReference",),
     "constructs.root_squash": ("RootSquash",),
+    "constructs.scraper": ("ClusterScraper",),
     "constructs.vpc": ("ClusterVpc",),
     "stacks.app": ("build_app",),
 }

@@ -18,8 +18,9 @@ from ultracluster.config.settings import Settings
 from ultracluster.errors import UltraclusterError
 
 PUBLIC = [
-    "AcceleratedLaunchTemplate", "Alarms", "AlertTopic", "Alerts", "Bucket", "BucketAccess", "ClusterNetwork",
-    "ClusterVpc", "CpuLaunchTemplate", "CpuNodeGroup", "CpuNodes", "CreateNetwork", "DataKey", "DeviceStacks", "Eks",
+    "AcceleratedLaunchTemplate", "Alarms", "AlertTopic", "Alerts", "Bucket", "BucketAccess", "ClusterLogs",
+    "ClusterNetwork", "ClusterScraper", "ClusterVpc",
+    "CpuLaunchTemplate", "CpuNodeGroup", "CpuNodes", "CreateNetwork", "DataKey", "DeviceStacks", "Eks",
     "EksAddon", "EksCluster", "EksControlPlane", "EksNodeGroup", "EksNodeRole", "Environment", "ExistingMetrics",
     "ExistingNetwork", "ExistingPlacementGroup", "Finding", "Grafana", "GrafanaContent", "GrafanaUsers",
     "GrafanaWorkspace", "HelmRelease", "InterfaceEndpoints", "InvalidArgument", "InvalidSettings", "JobRefused",

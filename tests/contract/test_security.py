@@ -22,6 +22,9 @@ ROLES = {
     "EBS CSI driver": "EBS CSI driver",
     "kubectl provider": "Helm and kubectl of a cluster",
     "jobs and login sessions, with the role of their node": "Nodes of a PCS cluster",
+    "Fluent Bit": "Fluent Bit",
+    "AMP scraper": "AMP scraper of a cluster",
+    "role with which the AMP scraper writes metrics": "Metrics of an AMP scraper",
     "Managed Grafana": "Grafana queries the metrics of the cluster",
 }
 """Descriptions of the actors' roles."""
@@ -150,7 +153,7 @@ def test_actors_do_with_objects_what_the_page_says(row, environment):
         "the rest of the bucket": "images/1",
     }
     statements = stacks(environment).statements(ROLES[row["actor"]])
-    assert statements or row["actor"] in ("VPC CNI", "EBS CSI driver")
+    assert statements or row["actor"] in ("VPC CNI", "EBS CSI driver", "AMP scraper")
     for column, key in keys.items():
         for arn in bucket_arns(environment):
             can = {verb for verb, action in ACTIONS.items() if allowed(statements, action, f"{arn}/{key}")}
@@ -179,7 +182,9 @@ def test_every_role_of_pods_and_nodes_is_in_the_table():
 def test_pods_take_no_role_of_buckets_by_another_service_account():
     """Only the service account `default` of each team's namespace has an association with a role of buckets."""
     for _, _, association in stacks("staging").of("AWS::EKS::PodIdentityAssociation"):
-        assert (association["Namespace"], association["ServiceAccount"]) in {(TEAM, "default"), (OTHER, "default")}
+        account = (association["Namespace"], association["ServiceAccount"])
+        # the role of Fluent Bit is an actor of the page, without access to buckets
+        assert account in {(TEAM, "default"), (OTHER, "default"), ("monitoring", "fluent-bit")}
 
 
 @cache
@@ -279,6 +284,9 @@ GROUPS = {
 SOURCES = {
     "nodes, login nodes and the control plane": {"ClusterGroup", "EfaGroup", "FileSystemAccess"},
     "nodes and login nodes": {"ClusterGroup", "EfaGroup", "FileSystemAccess"},
+    "nodes, login nodes and the control plane; on EKS the AMP scraper too, on the ports of exporters": {
+        *("ClusterGroup", "EfaGroup", "FileSystemAccess", "ScraperAccess"),
+    },
 }
 """Security groups of the members. File servers answer their clients, so their group is a source too."""
 

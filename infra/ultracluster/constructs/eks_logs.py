@@ -1,11 +1,12 @@
 """Log groups of the pods and nodes of an EKS cluster, and the role of Fluent Bit, which writes to them."""
 
 from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
 from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
 
 from ultracluster.constructs.eks import KubernetesCluster
-from ultracluster.constructs.log_groups import log_group
+from ultracluster.constructs.log_groups import LogGroup, log_group
 from ultracluster.constructs.references import expect
 from ultracluster.constructs.roles import PODS, managed_policy, service_role
 from ultracluster.kubernetes.logs import LOGS_ACCOUNT
@@ -21,6 +22,15 @@ class ClusterLogs(Construct):
     Events are kept for `retention_days`. The role is bound to the service account of Fluent Bit; install the release of
     `ultracluster.kubernetes.logs` after `pod_identity_association`.
     """
+
+    pods: LogGroup
+    """The log group of pods."""
+    nodes: LogGroup
+    """The log group of nodes."""
+    pod_identity_association: eks.CfnPodIdentityAssociation
+    """Gives Fluent Bit its role."""
+    key_policy_statements: tuple[iam.PolicyStatement, ...]
+    """What the owner of `key` must add to the key policy; empty for a key that this app manages."""
 
     def __init__(
         self, scope: Construct, id: str, *, cluster: KubernetesCluster, retention_days: int, key: IKeyRef
