@@ -82,7 +82,11 @@ class Engines:
                 yield server
             finally:
                 process.terminate()
-                process.wait(STARTS_IN)
+                try:
+                    process.wait(STARTS_IN)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
 
     def _run(self, program: str, *arguments: str | Path) -> Ran:
         ran = subprocess.run([self.programs / program, *arguments], text=True, capture_output=True, timeout=300)

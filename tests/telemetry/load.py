@@ -6,7 +6,7 @@ tells them apart.
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -40,8 +40,23 @@ LABEL_OF = {
 FURTHER = {"lustre_stats_total": "operation", "node_md_disks": "state"}
 """Label that tells apart the further series of a set; `network` for the others that have one."""
 
+FIRST_SCRAPES = 1200
+"""Seconds that a busy machine may take to index the series of a large fleet."""
+
 JOB_NODES = 16
 """Nodes of a job."""
+
+AS_LONG_AS_REAL = {
+    "UUID": "GPU-3f2504e0-4f89-11d3-9a0c-0305e82c3301",
+    "pci_bus_id": "00000000:53:00.0",
+    "modelName": "NVIDIA H100 80GB HBM3",
+    "file": "/var/lib/node_exporter/textfile/lustre.prom",
+    "mountpoint": "/var/lib/containerd",
+    "name": "nvidia-fabricmanager.service",
+    "target": "fsx-abcdefgh",
+    "server": "OST0000-osc-ffff9a0c0305e82c",
+}
+"""Label values for which the length matters more than the value."""
 
 HEALTHY = {
     "DCGM_FI_DEV_GPU_TEMP": 55.0,
@@ -91,11 +106,7 @@ def measure(
     engines: Engines, folder: Path, fleet: Fleet, rules: Mapping[str, str], *, interval: int, seconds: int
 ) -> Measured:
     """Scrapes `fleet` on PCS every `interval` seconds for `seconds`, with `rules` (YAML by name) evaluated."""
-    one = Fleet(**{**vars(fleet), "nodes": 1})
-    texts = {
-        job: exposition(_served(job, fleet), labels=lambda each: _values(each, one), value=_healthy)
-        for job in NODE_JOBS
-    }
+    texts = node_texts(fleet)
     slurm = exposition(job_metrics("slurm"), labels=lambda each: _slurm(each, fleet), value=_healthy)
     paths = {**{f"/{job}": text for job, text in texts.items()}, "/slurm": slurm}
     names = {f"{name}.yaml": text for name, text in rules.items()}
@@ -103,7 +114,7 @@ def measure(
         serving(paths) as address,
         engines.prometheus(folder, config=yaml.safe_dump(_config(fleet, address, interval)), rules=names) as server,
     ):
-        _wait(server, f"count(up) == {2 * fleet.nodes + 1}", 4 * interval + 60)
+        _wait(server, f"count(up == 1) == {2 * fleet.nodes + 1}", FIRST_SCRAPES)
         time.sleep(seconds)
         assert all(_evaluated(group) for group in server.get("rules")["groups"]), "a rule group was not evaluated"
         return _measured(server, interval)
@@ -111,6 +122,15 @@ def measure(
 
 def _evaluated(group: Mapping[str, Any]) -> bool:
     return not str(group["lastEvaluation"]).startswith("0001-")
+
+
+def node_texts(fleet: Fleet) -> dict[ScrapeJob, str]:
+    """What the exporters of one healthy node answer, by scrape job."""
+    one = replace(fleet, nodes=1)
+    return {
+        job: exposition(_served(job, fleet), labels=lambda each: _values(each, one), value=_healthy)
+        for job in NODE_JOBS
+    }
 
 
 def _measured(server: Prometheus, interval: int) -> Measured:
@@ -174,10 +194,10 @@ def _served(job: ScrapeJob, fleet: Fleet) -> tuple[Metric, ...]:
 
 def _values(each: Metric, one: Fleet) -> dict[str, tuple[str, ...]]:
     """Label values that give a metric as many series as the budget counts on one node."""
-    values = {label: (label,) for label in each.labels if label not in each.only}
+    values = {label: (AS_LONG_AS_REAL.get(label, label),) for label in each.labels if label not in each.only}
     number = entities(one)[each.per]
     if label := LABEL_OF.get(each.per):
-        values[label] = tuple(str(index) for index in range(number))
+        values[label] = tuple(f"{AS_LONG_AS_REAL.get(label, '')}{index}" for index in range(number))
     if each.times > 1 and not each.only:
         values[FURTHER.get(each.name, "network")] = tuple(str(index) for index in range(each.times))
     return values

@@ -29,19 +29,24 @@ SLURM_INTERVAL_SECONDS = 60
 JOB_AND_TEAM = ";"
 """Separator of job and account in DCGM's job mapping, whose lines become the label hpc_job."""
 
+MAX_SAMPLES_PER_SEND = 2_000
+BATCH_SEND_DEADLINE_SECONDS = 15
+
 QUEUE = {
     "capacity": 10_000,
-    "max_samples_per_send": 2_000,
+    "max_samples_per_send": MAX_SAMPLES_PER_SEND,
     "min_shards": 1,
     "max_shards": 4,
-    "batch_send_deadline": "15s",
+    "batch_send_deadline": f"{BATCH_SEND_DEADLINE_SECONDS}s",
     "min_backoff": "1s",
     "max_backoff": "1m",
+    "retry_on_http_429": True,
     "sample_age_limit": "50m",
 }
 """Queue of remote write. A node with 8 GPUs and 32 EFA devices writes about 3,000 samples a scrape: at 30 seconds three
-or four requests, so that 10,000 nodes stay below half of AMP's 3,000 requests a second. 2,000 samples are about 0.5 MB
-before compression; AMP takes 1 MB. AMP rejects samples that are older than an hour, so the agent drops them before."""
+or four requests, so that 10,000 nodes stay below half of AMP's 3,000 requests a second. 2,000 samples are 0.73 MB
+before compression; AMP takes 1 MB. AMP rejects samples that are older than an hour, so the agent drops them before.
+What AMP throttles (429), Prometheus drops by default; here it is sent again. `budget.py` counts a fleet's requests."""
 
 
 def agent_configuration(targets: str) -> str:

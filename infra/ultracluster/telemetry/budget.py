@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any, Literal
+from typing import Literal
 
 from ultracluster.catalog import InstanceType
+from ultracluster.telemetry.agent import BATCH_SEND_DEADLINE_SECONDS, MAX_SAMPLES_PER_SEND
 from ultracluster.telemetry.metrics import METRICS, ExporterName, Metric
 from ultracluster.telemetry.records import records
 
@@ -129,39 +130,10 @@ def scrapers(fleet: Fleet) -> int:
 
 
 def remote_write_requests(fleet: Fleet, interval_seconds: int) -> float:
-    """Remote-write requests each second of an agent per node with the settings of `queue_config`."""
+    """Remote-write requests each second of the agents of all nodes (`agent.QUEUE`): full ones, and late ones."""
     full = ceil(series_of_node(fleet) / MAX_SAMPLES_PER_SEND)
-    partial = interval_seconds / _deadline(interval_seconds)
-    return fleet.nodes * (full + partial) / interval_seconds
-
-
-MAX_SAMPLES_PER_SEND = 2000
-"""Samples of a request: at SERIES_BYTES each they stay below AMP's request size."""
-
-
-def queue_config(interval_seconds: int) -> dict[str, Any]:
-    """`queue_config` of the remote write of a node's agent, which holds with 10,000 agents.
-
-    One deadline an interval keeps the number of requests low. Two shards and long pauses keep 10,000 agents that send
-    what they kept during an outage from being throttled again; a 429 is retried, and what AMP would refuse as too old
-    is not sent.
-    """
-    return {
-        "capacity": 4 * MAX_SAMPLES_PER_SEND,
-        "max_samples_per_send": MAX_SAMPLES_PER_SEND,
-        "batch_send_deadline": f"{_deadline(interval_seconds)}s",
-        "min_shards": 1,
-        "max_shards": 2,
-        "min_backoff": "1s",
-        "max_backoff": "30s",
-        "retry_on_http_429": True,
-        "sample_age_limit": f"{AMP['oldest_sample_seconds'] - 300}s",
-    }
-
-
-def _deadline(interval_seconds: int) -> int:
-    """Seconds after which an incomplete request is sent: half an interval, and 15 at most, so alerts wait no longer."""
-    return min(15, max(5, interval_seconds // 2))
+    late = interval_seconds / BATCH_SEND_DEADLINE_SECONDS
+    return fleet.nodes * (full + late) / interval_seconds
 
 
 def collected(fleet: Fleet) -> tuple[Metric, ...]:
