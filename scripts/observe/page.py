@@ -23,7 +23,7 @@ STORY = (
         "An EFA device of train-3 retransmits for 48 minutes. Nothing fires now: it is over.",
         "fabric",
     ),
-    (2.0, "Hung job", "Job 4720 holds 32 GPUs at full utilisation and computes nothing.", "training"),
+    (1.5, "Hung job", "Job 4720 holds 32 GPUs at full utilisation and computes nothing.", "training"),
     (1.2, "Lost GPU", "GPU 6 of train-14 falls off the bus: XID 79.", "fleet"),
     (24.0, "Filling file system", "Checkpoints fill FSx for Lustre from 64 % to over 93 %.", "storage"),
 )
@@ -81,7 +81,12 @@ Rules and dashboards are those of environments/prod.yaml and staging.yaml. The d
 <table><thead><tr>{heads}</tr></thead>
 <tbody>{rows}</tbody></table></section>
 <section id="story"><h2>What happened</h2><div class="story">{story}</div></section>
-{sections}</main></body></html>
+{sections}</main>
+<script>
+addEventListener("load", () => {{
+  document.body.dataset.loaded = [...document.images].filter(image => image.naturalWidth).length
+}})
+</script></body></html>
 """
 
 

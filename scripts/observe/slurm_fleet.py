@@ -1,7 +1,7 @@
 """Sixteen p5en.48xlarge nodes under Slurm, with a day of work and faults.
 
 The faults: a straggler (train-5, GPU 3 throttles from -5 h), an ECC storm (train-16, GPU 2 from -6 h, drained at -3 h),
-a GPU that falls off the bus (train-14, GPU 6 at -1.2 h), a job that hangs (4720 from -2 h), a file system that fills,
+a GPU that falls off the bus (train-14, GPU 6 at -1.2 h), a job that hangs (4720 from -1.5 h), a file system that fills,
 and packet loss of one EFA device (train-3 at -4 h).
 """
 
@@ -223,11 +223,11 @@ class SlurmFleet:
         noisy = node.name == "train-7" and gpu == 5
         yield (
             "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL",
-            count(lambda time: 0.8 if noisy and day.ago(11) <= time < day.ago(10.2) else 0.0, spread=0.4),
+            count(lambda time: 0.8 if noisy and day.ago(7) <= time < day.ago(6.2) else 0.0, spread=0.4),
         )
         yield (
             "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL",
-            count(lambda time: 0.3 if noisy and day.ago(11) <= time < day.ago(10.2) else 0.0, spread=0.4),
+            count(lambda time: 0.3 if noisy and day.ago(7) <= time < day.ago(6.2) else 0.0, spread=0.4),
         )
         yield (
             "DCGM_FI_DEV_PCIE_REPLAY_COUNTER",
@@ -246,6 +246,8 @@ class SlurmFleet:
         }
         for xid, hours, number in errors.get((node.name, gpu), []):
             start = day.ago(hours)
+            if start < self.times[0]:
+                continue
             values: Values = [
                 None
                 if self._lost(node, gpu, time)
@@ -299,9 +301,9 @@ class SlurmFleet:
                 ("retrans_bytes", 42.0 * 8192),
                 ("retrans_timeout_events", 0.35),
                 ("unresponsive_remote_events", 0.02),
-                ("impaired_remote_conn_events", 0.0),
+                ("impaired_remote_conn_events", 0.004),
                 ("rx_drops", 0.9),
-                ("rdma_read_wr_err", 0.0),
+                ("rdma_read_wr_err", 0.006),
                 ("rdma_write_wr_err", 0.01),
             ):
                 burst = lambda time, rate=rate, lossy=lossy: (
@@ -754,7 +756,7 @@ def _nodes(day: Day) -> list[Node]:
         if number <= 8:
             work = whole(Work(start, end, "train", "pretrain", "4711", 0.46))
         elif number <= 12:
-            hung, began = day.ago(2), day.ago(20)
+            hung, began = day.ago(1.5), day.ago(20)
             work = (
                 Work(start, began, "idle"),
                 Work(began, hung, "train", "research", "4720", 0.38),

@@ -3,6 +3,7 @@
 The only module that imports the SDK.
 """
 
+import json
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -92,7 +93,7 @@ class _Writer:
                 )
             ],
         )
-        return JSONEncoder(indent=1, sort_keys=True).encode(made) + "\n"
+        return json.dumps(_known(json.loads(JSONEncoder().encode(made))), indent=1, sort_keys=True) + "\n"
 
     @property
     def _metrics(self) -> common.DataSourceRef:
@@ -110,11 +111,9 @@ class _Writer:
             name="Critical alerts",
             datasource=self._metrics,
             icon_color=CRITICAL,
-            expr=expr,
             target=target,
             text_format="{{node}}",
             title_format="{{alertname}}",
-            step="60s",
         )
 
     def _variable(self, variable: Variable) -> dashboard.VariableModel:
@@ -146,7 +145,6 @@ class _Writer:
             name=variable.name,
             label=variable.label,
             query=query,
-            definition=variable.query,
             datasource=self._cloudwatch if variable.kind == "cloudwatch" else self._metrics,
             multi=variable.several,
             include_all=variable.several,
@@ -314,7 +312,12 @@ class _Writer:
                 cell_height=common.TableCellHeight.SM,
                 sort_by=[common.TableSortByFieldState(panel.sort, desc=panel.descending)],
             ),
-            _defaults(panel, custom=table.FieldConfig(align=common.FieldTextAlignment.AUTO)),
+            _defaults(
+                panel,
+                custom=table.FieldConfig(
+                    align=common.FieldTextAlignment.AUTO, cell_options=common.TableAutoCellOptions()
+                ),
+            ),
             overrides,
         )
         made.transformations = [
@@ -373,6 +376,17 @@ _CELLS: dict[str, dict[str, str]] = {
     "colour": {"type": "color-background", "mode": "basic"},
     "gauge": {"type": "gauge", "mode": "basic", "valueDisplayMode": "text"},
 }
+
+
+def _known(made: dict[str, Any]) -> dict[str, Any]:
+    """A dashboard without what the SDK writes and Grafana 12 does not know."""
+    for variable in made["templating"]["list"]:
+        for name in ("auto", "auto_min", "auto_count"):
+            variable.pop(name, None)
+    for panel in made["panels"]:
+        if panel["type"] == "table":
+            panel["options"].pop("footer", None)
+    return made
 
 
 def _value(panel: Value) -> dashboard.Panel:
