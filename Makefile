@@ -16,7 +16,7 @@ export CDK_DISABLE_CLI_TELEMETRY := true
 export AWS_EC2_METADATA_DISABLED := true
 
 ##@ Try it
-.PHONY: help install up status down
+.PHONY: help install up observe status down
 help: ## Show this list
 	@awk -F ':.*## ' '/^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
 
@@ -28,6 +28,9 @@ up: install ## Start the embedded AWS, deploy ENV (default: dev) and list its re
 	. .localaws/env; cdk bootstrap --no-notices --app $(OUT)
 	. .localaws/env; cdk deploy --no-notices --app $(OUT) --all --require-approval never --progress events
 	ultracluster local status
+
+observe: install ## Serve a day of a made-up fleet on loopback: alerts that fire, and the dashboards
+	python -m scripts.observe
 
 status: install ## List the resources in the embedded AWS
 	ultracluster local status
@@ -66,7 +69,7 @@ bench: install ## Measure the speed goals of docs/performance.md
 	python -m benchmarks
 
 ##@ Change it
-.PHONY: format lock schema docs snapshots clean
+.PHONY: format lock schema docs previews snapshots clean
 format: install ## Format the code and apply automatic fixes
 	ruff format
 	ruff check --fix
@@ -85,6 +88,9 @@ docs: install ## Regenerate docs from code: error examples, keys of the environm
 	python -m scripts.environment_doc
 	python -m scripts.metrics_doc
 	python -m scripts.architecture_svg
+
+previews: install ## Draw docs/dashboards from a made-up fleet; needs Prometheus
+	python -m scripts.observe --previews
 
 snapshots: install ## Save the current templates as the new snapshots
 	pytest tests/snapshots --snapshot-update

@@ -42,9 +42,24 @@ def main() -> None:
         print()  # noqa: T201
 
 
+_GALLERY = """# Dashboards
+
+For operators who want to see what they get before they deploy. The pictures show a day of a made-up fleet, in which
+a GPU overheats, another has ECC errors, a third falls off the bus, a job hangs and a file system fills. They are drawn
+from the dashboards that Grafana gets and from answers of a real Prometheus: `make previews`. Grafana itself looks
+slightly different. Dashed lines are limits, those of the alert rules where there is one; red marks are critical alerts
+that begin to fire. [observability.md](../observability.md) says how dashboards get into Grafana.
+"""
+
+
 def write_previews(made: Tour) -> None:
-    """Writes the picture of each dashboard."""
+    """Writes the picture of each dashboard, and a page with all of them."""
     PREVIEWS.mkdir(exist_ok=True)
+    parts = [_GALLERY]
+    for picture in made.pictures:
+        title, question = picture.dashboard["title"], picture.dashboard["description"]
+        parts.append(f"## {title}\n\n{question}\n\n[![{title}]({picture.slug}.svg)]({picture.slug}.svg)\n")
+    (PREVIEWS / "README.md").write_text("\n".join(parts), "utf-8")
     for picture in made.pictures:
         (PREVIEWS / f"{picture.slug}.svg").write_text(draw(picture.dashboard, picture.look), "utf-8")
 

@@ -275,7 +275,7 @@ def _axis(marks: Sequence[float], unit: str) -> list[str]:
             or all(abs(round(100 * mark, decimals) - 100 * mark) < 1e-9 for mark in marks)
         )
         if len(set(labels)) == len(labels) and exact and unit in ("percentunit", "percent", "celsius", "s"):
-            return labels
+            return [label.replace(".0 ", " ") for label in labels]
     return [format_value(mark, unit) for mark in marks]
 
 

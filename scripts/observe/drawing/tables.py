@@ -9,6 +9,8 @@ from scripts.observe.drawing.svg import colour, fit, rect, rule, text, width
 from scripts.observe.drawing.units import format_value
 
 ROW = 26
+NARROWEST = 64
+"""Pixels that a column of texts keeps."""
 
 
 def table(panel: Json, look: Look, box: Box) -> list[str]:
@@ -54,11 +56,11 @@ def _rows(panel: Json, rows: Sequence[Json], headings: Sequence[str], box: Box) 
     kept = len(rows) if len(rows) <= fitting else fitting - 1
     numbers = [any(isinstance(row[name], float) for row in rows) for name in headings]
     scale = (box.width - 12) / sum(wishes)
-    if scale < 1:  # texts give way, numbers do not
+    if scale < 1:  # texts give way, then all columns alike
         texts = sum(wish for wish, number in zip(wishes, numbers, strict=True) if not number)
-        left = box.width - 12 - (sum(wishes) - texts)
+        left = max(NARROWEST * numbers.count(False), box.width - 12 - (sum(wishes) - texts))
         wishes = [wish if number else wish * left / texts for wish, number in zip(wishes, numbers, strict=True)]
-        scale = 1
+        scale = min(1.0, (box.width - 12) / sum(wishes))
     widths = [wish * scale for wish in wishes]
     out = []
     x = box.x + 6

@@ -9,12 +9,12 @@ LINE_RATE = (
     " * on (instance_type) group_left () instance_type:efa_bits:line_rate)"
 )
 ERRORS = (
-    ("Retransmit timeouts", "retrans_timeout_events"),
-    ("Unresponsive remote", "unresponsive_remote_events"),
-    ("Impaired connections", "impaired_remote_conn_events"),
-    ("Received and dropped", "rx_drops"),
-    ("RDMA read errors", "rdma_read_wr_err"),
-    ("RDMA write errors", "rdma_write_wr_err"),
+    ("Timeouts", "retrans_timeout_events"),
+    ("Unresponsive", "unresponsive_remote_events"),
+    ("Impaired", "impaired_remote_conn_events"),
+    ("Dropped", "rx_drops"),
+    ("Read errors", "rdma_read_wr_err"),
+    ("Write errors", "rdma_write_wr_err"),
 )
 
 NOW = Row(
@@ -152,7 +152,9 @@ FAULTS = Row(
         ),
         Table(
             title="Errors in the last 24 hours, by node",
-            help="Growth of EFA's error counters. Nodes without errors are not listed.",
+            help="Growth of EFA's counters: retransmit timeouts, unresponsive and impaired remote nodes, packets"
+            " received and dropped,"
+            " failed RDMA reads and writes. Nodes without errors are not listed.",
             labels=(("node", "Node"),),
             columns=tuple(
                 Column(
@@ -164,7 +166,7 @@ FAULTS = Row(
                 )
                 for title, counter in ERRORS
             ),
-            sort="Retransmit timeouts",
+            sort="Timeouts",
             links=(("Node", TO_NODE),),
             width=12,
         ),

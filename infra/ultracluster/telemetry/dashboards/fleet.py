@@ -125,7 +125,8 @@ WORK = Row(
     (
         Matrix(
             title="Tensor-core activity of each GPU (%)",
-            help="Grey: idle. Dark red: held by a job that does not compute. Click a node for its details.",
+            help="Grey: no work. A dashed cell: a GPU that other nodes have and this one does not report. Click"
+            " a node for its details.",
             query=Query("100 * max by (node, gpu) (DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{groups})"),
             rows="node",
             columns="gpu",
