@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import pytest
 import yaml
@@ -141,22 +142,53 @@ def test_collectors_that_the_catalogue_needs_are_on(objects):
         assert f"--collector.{collector} " in f"{args} "
 
 
-def test_state_metrics_serves_what_is_stored_of_nodes_and_teams(objects):
-    container = pod(objects["kube-state-metrics"], "Deployment")["containers"][0]
-    args = dict(arg.removeprefix("--").split("=", 1) for arg in container["args"] if "=" in arg)
-    names = {series for each in job_metrics("kube-state-metrics") for series in each.series_names}
-    assert set(args["metric-allowlist"].split(",")) == names
-    assert args["namespaces"] == "research"
-    assert {"nodes", "pods"} <= set(args["resources"].split(","))
-    assert "topology.k8s.aws/network-node-layer-1" in args["metric-labels-allowlist"]
+STATES = ("kube-state-metrics", "kube-state-metrics-teams")
+
+
+def arguments(found):
+    container = pod(found, "Deployment")["containers"][0]
     assert container["ports"][0]["containerPort"] == METRICS_PORT
+    return dict(arg.removeprefix("--").split("=", 1) for arg in container["args"] if "=" in arg)
+
+
+def test_every_metric_of_objects_is_served_once(objects):
+    served = [name for state in STATES for name in arguments(objects[state])["metric-allowlist"].split(",")]
+    assert sorted(served) == sorted(name for each in job_metrics("kube-state-metrics") for name in each.series_names)
+
+
+def test_pods_and_jobs_are_those_of_teams(objects):
+    whole, teams = (arguments(objects[state]) for state in STATES)
+    assert "namespaces" not in whole
+    assert teams["namespaces"] == "research"
+    assert "kube_daemonset_status_number_ready" in whole["metric-allowlist"]
+    assert "kube_pod_info" in teams["metric-allowlist"]
+
+
+def test_every_label_of_the_catalogue_is_served(objects):
+    """A label that is not allowed is never on a series, and the rules that name it never fire."""
+    allowed = ",".join(arguments(objects[state])["metric-labels-allowlist"] for state in STATES)
+    known = {label_name(key) for key in re.findall(r"[\w./-]+(?=[,\]])", allowed)}
+    for each in job_metrics("kube-state-metrics"):
+        for label in each.labels:
+            if label.startswith("label_"):
+                assert label.removeprefix("label_") in known, f"{each.name}: {label}"
+
+
+def test_both_releases_have_the_label_by_which_they_are_found(objects):
+    for state in STATES:
+        labels = one(objects[state], "Deployment")["spec"]["template"]["metadata"]["labels"]
+        assert labels["app.kubernetes.io/name"] == "kube-state-metrics"
+    names = [each["metadata"]["name"] for state in STATES for each in objects[state] if each["kind"] == "ClusterRole"]
+    assert len(set(names)) == 2
 
 
 def test_every_stored_metric_has_a_collector():
-    values = made()["kube-state-metrics"].values
-    singular = {name.removesuffix("s").removesuffix("e") for name in values["collectors"]}
-    for each in job_metrics("kube-state-metrics"):
-        assert any(each.name.removeprefix("kube_").startswith(start) for start in singular), each.name
+    for state in STATES:
+        values = made()[state].values
+        for name in values["metricAllowlist"]:
+            assert any(name.startswith(f"kube_{collector.removesuffix('s')}") for collector in values["collectors"]), (
+                name
+            )
 
 
 def test_state_metrics_may_read_no_secrets(objects):

@@ -17,6 +17,7 @@ from tests.kubernetes.environments import SCHEDULERS, eks_environment
 from tests.telemetry.engines import Engines
 from tests.telemetry.fake_exporter import exposition
 from ultracluster.config.eks import Team
+from ultracluster.kubernetes.exporters import EVERYWHERE
 from ultracluster.kubernetes.labels import DEVICE_STACK, NODE_GROUP
 from ultracluster.kubernetes.relay import relay_configuration
 from ultracluster.kubernetes.scrape import MONITORING, SCRAPER_PORTS, relayed, scrape_configuration
@@ -25,8 +26,8 @@ from ultracluster.telemetry.scrape import job_metrics
 
 # a loopback network of its own for each process: ports of exporters are fixed
 NETWORK = f"127.{20 + os.getpid() % 200}.{os.getpid() // 200 % 250}"
-GPU_NODE, CPU_NODE, STATE, RELAY, KARPENTER, SCHEDULER, CONTROLLER, SERVING, OTHER = (
-    f"{NETWORK}.{number}" for number in range(1, 10)
+GPU_NODE, CPU_NODE, STATE, TEAMS, RELAY, KARPENTER, SCHEDULER, CONTROLLER, SERVING, OTHER = (
+    f"{NETWORK}.{number}" for number in range(1, 11)
 )
 POD = {"pod": "llm-node-0-0-x7k2p", "namespace": "research", "container": "node"}
 JOB = {"jobset_sigs_k8s_io_jobset_name": "llm", "batch_kubernetes_io_job_name": "llm-node-0"}
@@ -70,6 +71,7 @@ NODES = [
 ]
 PODS = [
     pod(MONITORING, "kube-state-metrics-1", STATE, 8080, **named("kube-state-metrics")),
+    pod(MONITORING, "kube-state-metrics-teams-1", TEAMS, 8080, **named("kube-state-metrics")),
     pod(MONITORING, "metrics-relay-1", RELAY, 9090, **named("metrics-relay")),
     pod(MONITORING, "fluent-bit-1", OTHER, 2020, **named("fluent-bit")),
     pod("kube-system", "karpenter-1", KARPENTER, 8080, 8081, **named("karpenter")),
@@ -178,12 +180,15 @@ def relay_text() -> str:
 @contextmanager
 def cluster() -> Iterator[int]:
     """The exporters of a cluster and its API server, whose port it yields."""
-    node_text, state = exposition(job_metrics("node")) + JUNK, exposition(job_metrics("kube-state-metrics")) + JUNK
+    node_text, states = exposition(job_metrics("node")) + JUNK, job_metrics("kube-state-metrics")
+    everywhere = exposition(tuple(each for each in states if each.name.startswith(EVERYWHERE)))
+    teams = exposition(tuple(each for each in states if not each.name.startswith(EVERYWHERE)))
     served = {
         (GPU_NODE, 9100): {"/metrics": node_text},
         (CPU_NODE, 9100): {"/metrics": node_text},
         (GPU_NODE, 9400): {"/metrics": gpu_text()},
-        (STATE, 8080): {"/metrics": state},
+        (STATE, 8080): {"/metrics": everywhere + JUNK},
+        (TEAMS, 8080): {"/metrics": teams + JUNK},
         (RELAY, 9090): {"/federate": relay_text()},
         (KARPENTER, 8080): {"/metrics": exposition(job_metrics("karpenter")) + JUNK},
         (SCHEDULER, 8080): {"/metrics": exposition((*job_metrics("volcano"), *job_metrics("kai"))) + JUNK},
@@ -208,9 +213,9 @@ def configured(environment: Any, port: int) -> str:
 
 
 TARGETS = {
-    "kueue": {"node": 2, "dcgm": 1, "kube-state-metrics": 1, "relay": 1, "karpenter": 1, "pods": 1},
-    "volcano": {"node": 2, "dcgm": 1, "kube-state-metrics": 1, "relay": 1, "volcano": 2, "pods": 1},
-    "kai": {"node": 2, "dcgm": 1, "kube-state-metrics": 1, "relay": 1, "kai": 2, "pods": 1},
+    "kueue": {"node": 2, "dcgm": 1, "kube-state-metrics": 2, "relay": 1, "karpenter": 1, "pods": 1},
+    "volcano": {"node": 2, "dcgm": 1, "kube-state-metrics": 2, "relay": 1, "volcano": 2, "pods": 1},
+    "kai": {"node": 2, "dcgm": 1, "kube-state-metrics": 2, "relay": 1, "kai": 2, "pods": 1},
 }
 
 

@@ -14,11 +14,13 @@ from typing import Any
 
 from ultracluster.catalog.software import charts, images
 from ultracluster.kubernetes.environment import EksEnvironment
+from ultracluster.kubernetes.kueue import QUEUE_LABEL
 from ultracluster.kubernetes.labels import (
     CLIQUE,
     DEVICE_STACK,
     GPU_TOLERATION,
     NODE_GROUP,
+    TEAM,
     network_layer,
     on_system_nodes,
 )
@@ -47,16 +49,33 @@ COLLECTORS = {
 """Collectors of kube-state-metrics by the start of the names of their metrics."""
 
 
+EVERYWHERE = (
+    *("kube_node_", "kube_namespace_", "kube_daemonset_", "kube_deployment_"),
+    *("kube_pod_container_status_waiting_reason", "kube_pod_status_unschedulable"),
+)
+"""Starts of the names of metrics about all namespaces. The last two have series for pods in trouble only."""
+
+LABELS = {
+    "nodes": [
+        *(NODE_GROUP, "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"),
+        *(network_layer(layer) for layer in (1, 2, 3)),
+        CLIQUE,
+    ],
+    "namespaces": [TEAM],
+    "pods": [*WORKLOAD_LABELS, QUEUE_LABEL],
+}
+"""Labels of objects that kube-state-metrics serves in kube_node_labels and its like."""
+
+
 def exporter_releases(environment: EksEnvironment) -> tuple[Release, ...]:
-    """Releases of the exporters."""
-    return tuple(
-        Release(name, charts[name], values, waits=False)
-        for name, values in (
-            ("dcgm-exporter", dcgm_exporter_values(environment)),
-            ("prometheus-node-exporter", node_exporter_values()),
-            ("kube-state-metrics", state_metrics_values(environment)),
-        )
+    """Releases of the exporters; kube-state-metrics has two."""
+    releases = (
+        ("dcgm-exporter", "dcgm-exporter", dcgm_exporter_values(environment)),
+        ("prometheus-node-exporter", "prometheus-node-exporter", node_exporter_values()),
+        ("kube-state-metrics", "kube-state-metrics", state_metrics_values(environment, teams=False)),
+        ("kube-state-metrics-teams", "kube-state-metrics", state_metrics_values(environment, teams=True)),
     )
+    return tuple(Release(name, charts[chart], values, waits=False) for name, chart, values in releases)
 
 
 def dcgm_exporter_values(environment: EksEnvironment) -> Values:
@@ -118,24 +137,20 @@ def node_exporter_values() -> Values:
     }
 
 
-def state_metrics_values(environment: EksEnvironment) -> Values:
-    """kube-state-metrics with the metrics that are stored, of nodes and of the teams' namespaces.
+def state_metrics_values(environment: EksEnvironment, *, teams: bool) -> Values:
+    """kube-state-metrics with the metrics that are stored: of the whole cluster, or of the pods and jobs of `teams`.
 
-    Without the limits its answer would be larger than the 50 MB that the scraper reads: each GPU node has a dozen pods
-    of the cluster's own software.
+    Pods of the cluster's own software are ten times as many as those of teams. All their series in one answer would be
+    larger than the 50 MB that the scraper reads, so that only containers which cannot start are told of all pods.
     """
-    names = stored_series("kube-state-metrics")
-    collectors = sorted(
-        {collector for start, collector in COLLECTORS.items() if any(n.startswith(start) for n in names)}
-    )
-    topology = [network_layer(layer) for layer in (1, 2, 3)]
-    node_labels = [NODE_GROUP, "node.kubernetes.io/instance-type", *topology, CLIQUE]
+    names = [name for name in stored_series("kube-state-metrics") if name.startswith(EVERYWHERE) is not teams]
+    collectors = {collector for start, collector in COLLECTORS.items() if any(n.startswith(start) for n in names)}
     return {
         **on_system_nodes(),
-        "collectors": collectors or ["nodes", "pods", "jobs"],
-        "metricAllowlist": list(names),
-        "metricLabelsAllowlist": [f"nodes=[{','.join(node_labels)}]"],
-        "namespaces": ",".join(team.name for team in environment.teams),
+        "collectors": sorted(collectors),
+        "metricAllowlist": names,
+        "metricLabelsAllowlist": [f"{kind}=[{','.join(keys)}]" for kind, keys in LABELS.items() if kind in collectors],
+        **({"namespaces": ",".join(team.name for team in environment.teams)} if teams else {}),
         "prometheusScrape": False,
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "4Gi"}},
     }

@@ -66,13 +66,13 @@ def scrape_jobs(environment: EksEnvironment) -> list[dict[str, Any]]:
             _address("pod_ip", METRICS_PORT),
             {**_address("pod_ip", VOLCANO_CONTROLLER_PORT, "volcano-controller;"), "source_labels": _APP_AND_IP},
         ]
-        jobs.append(_pod_job("volcano", "volcano-system", rules))
+        jobs.append(_pod_job("volcano", "volcano-system", rules, [_team("queue_name", teams)]))
     if "kai" in software:
         rules = [
             _keep("pod_label_app", "(kai-)?scheduler.*|queue-?controller|binder"),
             _address("pod_ip", METRICS_PORT),
         ]
-        jobs.append(_pod_job("kai", "kai-scheduler", rules))
+        jobs.append(_pod_job("kai", "kai-scheduler", rules, [_team("queue_name", teams)]))
     if environment.settings.karpenter:
         rules = [_keep("pod_label_app_kubernetes_io_name", "karpenter"), _address("pod_ip", METRICS_PORT)]
         jobs.append(_pod_job("karpenter", "kube-system", rules))
