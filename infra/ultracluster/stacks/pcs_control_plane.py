@@ -9,8 +9,10 @@ from ultracluster.constructs.log_groups import log_group
 from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.constructs.pcs_cluster import PcsCluster
 from ultracluster.constructs.pcs_role import PcsNodeRole
+from ultracluster.constructs.saved_queries import SavedQueries
 from ultracluster.nodes.pcs import job_settings, metrics_settings
 from ultracluster.stacks.base import EnvironmentStack
+from ultracluster.telemetry.log_queries import slurm_queries
 
 
 class PcsControlPlaneStack(EnvironmentStack):
@@ -24,6 +26,7 @@ class PcsControlPlaneStack(EnvironmentStack):
         key = DataKey(self, "Key", description=f"Scheduler logs of {environment.name}")
         slurm_settings = job_settings(settings.slurm_settings, environment.node_groups)
         slurm_settings = metrics_settings(slurm_settings, settings.slurm_version)
+        scheduler_logs = log_group(self, "Logs", name="/aws/vendedlogs/pcs/cluster", key=key)
         self.cluster = PcsCluster(
             self,
             "Cluster",
@@ -32,8 +35,15 @@ class PcsControlPlaneStack(EnvironmentStack):
             nodes=settings.managed_nodes(environment.nodes),
             subnet=network.control_plane_subnet_ids[0],
             security_group=network.cluster_security_group_id,
-            log_group=log_group(self, "Logs", name="/aws/vendedlogs/pcs/cluster", key=key),
+            log_group=scheduler_logs,
         )
         days = environment.observability.logs.retention_days
         self.node_logs = log_group(self, "NodeLogs", name="/ultracluster/nodes", key=key, retention_days=days)
+        SavedQueries(
+            self,
+            "Queries",
+            name=environment.name,
+            queries=slurm_queries(),
+            log_groups={"nodes": self.node_logs.log_group_name, "scheduler": scheduler_logs.log_group_name},
+        )
         self.node_role = PcsNodeRole(self, "Nodes")

@@ -15,6 +15,7 @@ from ultracluster.constructs.names import REGION
 from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.constructs.references import Role
 from ultracluster.constructs.roles import PODS, managed_policy, service_role
+from ultracluster.constructs.saved_queries import SavedQueries
 from ultracluster.kubernetes import labels
 from ultracluster.kubernetes.addons import ClusterAddon, cluster_addons
 from ultracluster.kubernetes.deployed import DeployedResources, FileSystem, KarpenterResources, LogGroups
@@ -26,6 +27,7 @@ from ultracluster.kubernetes.parts import JobEnd, Part, Release
 from ultracluster.stacks.base import EnvironmentStack, node_tags
 from ultracluster.stacks.eks_control_plane import EksControlPlaneStack
 from ultracluster.stacks.storage import StorageStack
+from ultracluster.telemetry.log_queries import kubernetes_queries
 
 DNS_ADDON = "coredns"
 FILE_SYSTEM_ADDON = "aws-fsx-csi-driver"
@@ -89,6 +91,13 @@ class PlatformStack(EnvironmentStack):
             cluster=self._cluster,
             retention_days=environment.observability.logs.retention_days,
             key=control_plane.key,
+        )
+        SavedQueries(
+            self,
+            "Queries",
+            name=environment.name,
+            queries=kubernetes_queries(),
+            log_groups={"pods": self.logs.pods.log_group_name, "nodes": self.logs.nodes.log_group_name},
         )
         made: dict[str, HelmRelease | KubernetesObjects | KubernetesJobEnd] = {}
         for part in ordered_parts(EksEnvironment.from_environment(environment), self._deployed()):
