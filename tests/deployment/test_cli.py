@@ -11,7 +11,8 @@ import pytest
 from tests.deployment.conftest import DEPLOY, assembly, changed
 from tests.synthesis import FILES, ROOT
 
-STACKS = ["dev-network", "dev-storage", "dev-control-plane", "dev-observability", "dev-compute", "dev-links"]
+PARTS = ("network", "storage", "control-plane", "observability", "alerts", "repair", "compute", "links")
+STACKS = [f"dev-{part}" for part in PARTS]
 TRAIN = "Grouptrain62C5C7B0"
 
 

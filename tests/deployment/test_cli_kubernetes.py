@@ -14,7 +14,10 @@ from ultracluster.config.loader import load
 from ultracluster.localaws import seeds
 
 NODES = ("compute-cpu", "compute-train")
-PARTS = ("network", "storage", "control-plane", "platform", "links", "observability", "grafana", *NODES)
+PARTS = (
+    *("network", "storage", "control-plane", "platform", "links", "observability", "alerts", "collection", "grafana"),
+    *NODES,
+)
 STACKS = [f"staging-{part}" for part in PARTS]
 NEW = ["staging-compute-more", "staging-compute-scarce", "staging-compute-spare"]
 TOGETHER = ("deploy", "staging-compute-*", "--exclusively", "--concurrency", "10", *DEPLOY[2:])
