@@ -93,4 +93,86 @@ if TYPE_CHECKING:
     from ultracluster.constructs.pcs_role import PcsNodeRole as PcsNodeRole
     from ultracluster.constructs.references import WrongReference as WrongReference
     from ultracluster.constructs.root_squash import RootSquash as RootSquash
+    from ultracluster.constructs.saved_queries import SavedQueries as SavedQueries
+    from ultracluster.constructs.scraper import ClusterScraper as ClusterScraper
+    from ultracluster.constructs.vpc import ClusterVpc as ClusterVpc
+    from ultracluster.errors import InvalidArgument as InvalidArgument
+    from ultracluster.errors import MissingExtra as MissingExtra
+    from ultracluster.errors import UltraclusterError as UltraclusterError
+    from ultracluster.kubernetes.environment import NotEks as NotEks
+    from ultracluster.kubernetes.jobs import JobRefused as JobRefused
+    from ultracluster.kubernetes.jobs import example_job as example_job
+    from ultracluster.nodes.steps import Step as Step
+    from ultracluster.stacks.app import build_app as build_app
+
+_MODULES = {
+    "errors": ("InvalidArgument", "MissingExtra", "UltraclusterError"),
+    "catalog.instance_types": ("UnknownInstanceType",),
+    "config.eks": ("DeviceStacks", "Eks", "EksControlPlane", "Team"),
+    "config.eks_nodes": ("CpuNodes", "NodeRepair", "SystemNodes"),
+    "config.environment": ("Environment",),
+    "config.findings": ("Finding", "Reading"),
+    "config.loader": ("RefusedEnvironment", "load", "validate"),
+    "config.network": ("CreateNetwork", "ExistingNetwork", "Network"),
+    "config.node_groups": ("NodeGroup", "Scale"),
+    "config.observability": ("Alerts", "ExistingMetrics", "Grafana", "Logs", "Observability", "PagerDuty"),
+    "config.pcs": ("Login", "Pcs", "PcsControlPlane", "Queue"),
+    "config.problems": ("InvalidSettings", "Problem"),
+    "config.purchase": ("ExistingPlacementGroup", "Purchase"),
+    "config.storage": ("Bucket", "Lifecycle", "Lustre", "S3Link", "Storage"),
+    "kubernetes.environment": ("NotEks",),
+    "kubernetes.jobs": ("JobRefused", "example_job"),
+    "nodes.steps": ("Step",),
+    "constructs.alarms": ("Alarms", "Watch"),
+    "constructs.alerts": ("AlertTopic", "RuleFiles"),
+    "constructs.bucket_access": ("BucketAccess",),
+    "constructs.buckets": ("TrainingBucket",),
+    "constructs.eks": ("EksAddon", "KubernetesCluster", "UnknownAddon"),
+    "constructs.eks_cluster": ("EksCluster",),
+    "constructs.eks_logs": ("ClusterLogs",),
+    "constructs.eks_nodes": ("CpuNodeGroup", "EksNodeGroup", "SystemNodeGroup"),
+    "constructs.eks_roles": ("EksNodeRole",),
+    "constructs.endpoints": ("InterfaceEndpoints", "S3Endpoint"),
+    "constructs.grafana": ("GrafanaWorkspace", "ManagedGrafana"),
+    "constructs.grafana_content": ("GrafanaContent", "GrafanaUsers"),
+    "constructs.karpenter": ("Karpenter",),
+    "constructs.keys": ("DataKey",),
+    "constructs.kubectl": ("HelmRelease", "KubectlProvider", "KubernetesJobEnd", "KubernetesObjects", "UnknownChart"),
+    "constructs.launch_templates": ("AcceleratedLaunchTemplate", "CpuLaunchTemplate", "NodeLaunchTemplate"),
+    "constructs.links": ("S3Links",),
+    "constructs.log_groups": ("LogGroup",),
+    "constructs.lustre": ("LustreFileSystem", "TrainingFileSystem"),
+    "constructs.metrics": ("MetricsWorkspace", "PrometheusWorkspace"),
+    "constructs.network": ("ClusterNetwork", "NodeNetwork"),
+    "constructs.node_role": ("NodeRole",),
+    "constructs.pcs": ("PcsNodeGroup", "PcsQueue", "SlurmCluster"),
+    "constructs.pcs_cluster": ("PcsCluster",),
+    "constructs.pcs_role": ("PcsNodeRole",),
+    "constructs.references": ("WrongReference",),
+    "constructs.root_squash": ("RootSquash",),
     "constructs.saved_queries": ("SavedQueries",),
+    "constructs.scraper": ("ClusterScraper",),
+    "constructs.vpc": ("ClusterVpc",),
+    "stacks.app": ("build_app",),
+}
+"""Public names by the module that defines them."""
+
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [*sorted(_HOMES)]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version(__name__)
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
