@@ -7,6 +7,7 @@ from constructs import Construct
 from ultracluster.config.environment import Environment
 from ultracluster.constructs.alarms import Alarms, file_system_watches, workspace_watches
 from ultracluster.constructs.alerts import RuleFiles
+from ultracluster.constructs.capacity_blocks import capacity_block_watch
 from ultracluster.constructs.metrics import PrometheusWorkspace
 from ultracluster.stacks.base import EnvironmentStack
 from ultracluster.stacks.storage import StorageStack
@@ -37,3 +38,7 @@ class AlertsStack(EnvironmentStack):
             found = file_system_watches(storage.file_system.file_system_id, links=bool(lustre.links))
             name = f"file system of {environment.name}"
             Alarms(self, "FileSystem", name=name, watches=[*found], topics=topics)
+        bought = (group.purchase for group in environment.node_groups if group.purchase.type == "capacity_block")
+        if blocks := [reservation for purchase in bought for reservation in purchase.reservations]:
+            ends = capacity_block_watch(self, name=environment.name, reservation_ids=blocks)
+            Alarms(self, "CapacityBlocks", name=environment.name, watches=[ends], topics=topics)
