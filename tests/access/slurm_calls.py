@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from tests.access.account import ACCOUNT, Account, Document, Found, Role, aws_role
-from tests.access.shared_calls import OURS, created_buckets, key_of, through_s3
+from tests.access.shared_calls import OURS, created_buckets, key_of, through_s3, writes_log
 from tests.access.table import ANYBODY, OTHER_ACCOUNT, TRUSTS_THE_ACCOUNT, Call, may, never
 from ultracluster.config.environment import Environment
 
@@ -21,6 +21,7 @@ def slurm_calls(account: Account, environment: Environment) -> list[Call]:
     """Rows for an environment on PCS; none for another."""
     nodes = {_node_role(account, group).arn: group for group in account.of_type("AWS::PCS::ComputeNodeGroup")}
     calls = [call for group in account.of_type("AWS::PCS::ComputeNodeGroup") for call in scripts(account, group)]
+    calls += drains(account, environment)
     calls += delivered_logs(account)
     for arn, group in nodes.items():
         role = account.roles[arn]
@@ -106,6 +107,32 @@ def session_manager(account: Account, role: Role) -> list[Call]:
         *never(role, ("ssm:SendCommand", "ssm:StartSession"), instance, OURS),
         *never(role, "ssm:GetParameter", f"arn:aws:ssm:{account.region}:{ACCOUNT}:parameter/secret", OURS),
     ]
+
+
+def drains(account: Account, environment: Environment) -> list[Call]:
+    """The function that has login nodes drain others: one document, on login nodes of the environment."""
+    calls: list[Call] = []
+    source = "Systems Manager User Guide, Restricting Run Command access based on tags"
+    instance = f"arn:aws:ec2:{account.region}:{ACCOUNT}:instance/i-0123456789abcdef0"
+    start = f"arn:aws:ssm:{account.region}:{ACCOUNT}:document/"
+    tag = "ssm:resourceTag/ultracluster:"
+    login = {f"{tag}environment": environment.name, f"{tag}node-group": "login"}
+    for function in account.of_type("AWS::Lambda::Function"):
+        variables = function.properties.get("Environment", {}).get("Variables", {})
+        if "DOCUMENT" not in variables:
+            continue
+        role = account.role_of(function.properties["Role"])
+        calls += may(role, "ssm:SendCommand", start + variables["DOCUMENT"], source)
+        calls += may(role, "ssm:SendCommand", instance, source, context=login)
+        calls += never(role, "ssm:SendCommand", instance, OURS)
+        for other in ({f"{tag}environment": "another"}, {f"{tag}node-group": "train"}):
+            calls += never(role, "ssm:SendCommand", instance, OURS, context={**login, **other})
+        calls += never(role, "ssm:SendCommand", f"{start}AWS-RunShellScript", OURS)
+        calls += never(role, ("ssm:StartSession", "ec2:TerminateInstances"), instance, OURS, context=login)
+        group = function.properties["LoggingConfig"]["LogGroup"]
+        calls += writes_log(account, role, group, "Lambda Developer Guide, Sending function logs to CloudWatch Logs")
+        calls += may("lambda.amazonaws.com", "sts:AssumeRole", role.arn, "Lambda Developer Guide, execution role")
+    return calls
 
 
 def telemetry(account: Account, role: Role) -> list[Call]:

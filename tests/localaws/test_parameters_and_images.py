@@ -157,4 +157,4 @@ def test_a_changed_document_gets_a_version_that_becomes_the_default(stacks: Any)
 def test_a_document_that_uses_an_undeclared_parameter_is_refused(stacks: Any) -> None:
     content = {**CONTENT, "parameters": {}}
     stacks.create(document(content))
-    assert "parameters node are not defined" in stacks.reason()
+    assert "parameters node are not defined" in stacks.event_reason("D", "CREATE_FAILED")

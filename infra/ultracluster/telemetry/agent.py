@@ -89,7 +89,11 @@ def _remote_write(name: str, rules: list[Rule]) -> dict[str, Any]:
         "sigv4": {"region": "@REGION@"},
         "queue_config": QUEUE,
         "metadata_config": {"send_interval": "1h"},
-        "write_relabel_configs": rules,
+        # of a target's own series, those that the budget does not count
+        "write_relabel_configs": [
+            {"source_labels": ["__name__"], "regex": "scrape_series_added", "action": "drop"},
+            *rules,
+        ],
     }
 
 
