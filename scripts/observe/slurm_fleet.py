@@ -411,9 +411,9 @@ class SlurmFleet:
         for network, share in (("efa", 0.03 if slow else 0.99), ("tcp", 0.97 if slow else 0.01)):
             net = {"job": "node", **node.labels, "network": network}
             for name, flow in (("receive", reads), ("send", writes)):
-                rate = lambda time, flow=flow, share=share: share * flow(time)
+                rate = lambda time, flow=flow, share=share: share * flow(time) / 1e6
                 yield from self._make(
-                    f"lustre_lnet_{name}_bytes_total",
+                    f"lustre_lnet_{name}_messages_total",
                     net,
                     lambda rate=rate, name=name, network=network: counter(
                         f"{node.name}{name}{network}", self.times, rate, spread=0.1

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from ultracluster.nodes.collectors import TEXTFILE_FOLDER, collector_steps
+from ultracluster.telemetry.metrics import metrics_of
 
 PORT_COUNTERS = """
 tx_bytes tx_pkts rx_bytes rx_pkts rx_drops send_bytes send_wrs recv_bytes recv_wrs rdma_read_wrs rdma_read_bytes
@@ -47,6 +48,8 @@ import:
     name: abcdefgh-OST0000-osc-ffff9c2a41b0e000
     target: abcdefgh-OST0000_UUID
     state: IDLE
+    connection:
+       current_connection: 10.0.1.3@tcp1
 osc.abcdefgh-OST0001-osc-ffff9c2a41b0e000.import=
 import:
     name: abcdefgh-OST0001-osc-ffff9c2a41b0e000
@@ -237,10 +240,24 @@ def test_a_connection_that_is_closed_while_unused_is_healthy(machine):
     }
 
 
-def test_the_network_of_a_connection_has_no_number(machine):
-    parameters = PARAMETERS.replace("10.0.1.2@tcp\nosc", "10.0.1.2@tcp1\nosc")
-    samples, _ = collect(machine, lustre_step(), **lustre(parameters))
-    assert samples['lustre_import_network{target="abcdefgh",server="MDT0000",network="tcp"}'] == "1"
+def network_of_data(machine, networks=NETWORKS):
+    samples, _ = collect(machine, lustre_step(), **lustre(networks=networks))
+    return {key.partition("{")[2] for key in samples if key.startswith("lustre_import_network")}
+
+
+def test_data_goes_over_efa_if_lnet_sends_over_it_though_connections_have_the_address_of_tcp(machine):
+    assert network_of_data(machine) == {'target="abcdefgh",server="OST0000",network="efa"}'}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("@efa\n          status: up", "@efa\n          status: down"), ("send_count: 1000", "send_count: 0"), None],
+)
+def test_a_client_that_sends_nothing_over_efa_uses_tcp(machine, change):
+    networks = NETWORKS.split("    - net type: efa")[0]
+    if change:
+        networks = NETWORKS.replace(*change).replace("send_count: 2000", "send_count: 0")
+    assert network_of_data(machine, networks) == {'target="abcdefgh",server="OST0000",network="tcp"}'}
 
 
 def test_messages_are_counted_by_network_over_all_interfaces(machine):
@@ -265,3 +282,24 @@ def test_a_node_says_whether_its_file_system_is_mounted(machine, mounts, mounted
 
 def test_without_a_client_nothing_is_written(machine):
     assert collect(machine, lustre_step(), lctl="exit 2", lnetctl="exit 2") == ({}, {})
+
+
+# the catalogue
+
+
+def written(samples):
+    return {key.partition("{")[0]: set(re.findall(r'(\w+)="', key)) for key in samples}
+
+
+def test_the_catalogue_has_every_metric_of_efa_with_its_labels_and_no_other(machine):
+    device(machine, "rdmap16s27")
+    samples, types = collect(machine, efa_step())
+    assert written(samples) == {each.name: set(each.labels) for each in metrics_of("efa")}
+    assert types == {each.name: each.kind for each in metrics_of("efa")}
+
+
+def test_the_catalogue_has_every_metric_of_lustre_with_its_labels_and_no_other(machine):
+    step = lustre_step(mount_path="/fsx", mount_name="abcdefgh")
+    samples, types = collect(machine, step, **lustre())
+    assert written(samples) == {each.name: set(each.labels) for each in metrics_of("lustre")}
+    assert types == {each.name: each.kind for each in metrics_of("lustre")}

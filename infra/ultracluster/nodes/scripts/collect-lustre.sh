@@ -59,12 +59,13 @@ mkdir -p "$folder"
   part == "parameters" && $1 == "state:" {
     sample("lustre_import_full", of(file_system) ",server=\"" server "\"", $2 == "FULL" || $2 == "IDLE")
   }
-  part == "parameters" && $1 == "current_connection:" {
+  part == "parameters" && $1 == "current_connection:" && server ~ /^OST/ {
     sub(/^.*@/, "", $2)
     sub(/[0-9]*$/, "", $2)
-    sample("lustre_import_network", of(file_system) ",server=\"" server "\",network=\"" $2 "\"", 1)
+    connection[of(file_system) ",server=\"" server "\""] = $2
   }
   part == "networks" && $2 == "net" && $3 == "type:" { network = $4 }
+  part == "networks" && $1 == "status:" && $2 == "up" { up[network] = 1 }
   part == "networks" && network != "lo" && /(send|recv|drop)_count:/ {
     sub(/_count:/, "", $1)
     messages[$1, network] += $2
@@ -72,6 +73,12 @@ mkdir -p "$folder"
   }
   END {
     if (path != "") sample("lustre_mounted", of(configured) ",mountpoint=\"" path "\"", mounted + 0)
+    # a connection has the primary address of its server, tcp, even where LNet sends over EFA: its messages tell. Metadata
+    # servers are always reached over TCP.
+    efa = up["efa"] && messages["send", "efa"] > 0 && messages["send", "efa"] >= messages["send", "tcp"] / 100
+    for (label in connection) {
+      sample("lustre_import_network", label ",network=\"" (efa ? "efa" : connection[label]) "\"", 1)
+    }
     for (network in networks) {
       label = "network=\"" network "\""
       sample("lustre_lnet_send_messages_total", label, messages["send", network])

@@ -53,7 +53,7 @@ NOW = Row(
         Value(
             title="Connections lost",
             query=Query("count(lustre_import_full{groups} == 0) or vector(0)"),
-            help="Connections of nodes to object or metadata servers that are not in state FULL.",
+            help="Connections of nodes to object or metadata servers that are neither FULL nor idle.",
             limits=ANY_IS_BAD,
         ),
     ),
@@ -119,19 +119,19 @@ SPACE = Row(
             unit="ops",
         ),
         Lines(
-            title="LNet traffic, by network",
-            help="Traffic on tcp beside efa is metadata; much of it means that clients fell back to TCP.",
+            title="LNet messages, by network",
+            help="Messages on tcp beside efa are metadata; many of them mean that clients fell back to TCP.",
             queries=(
                 Query(
-                    "8 * sum by (network) (rate(lustre_lnet_receive_bytes_total{groups}[$__rate_interval]))",
+                    "sum by (network) (rate(lustre_lnet_receive_messages_total{groups}[$__rate_interval]))",
                     "{{network}} received",
                 ),
                 Query(
-                    "8 * sum by (network) (rate(lustre_lnet_send_bytes_total{groups}[$__rate_interval]))",
+                    "sum by (network) (rate(lustre_lnet_send_messages_total{groups}[$__rate_interval]))",
                     "{{network}} sent",
                 ),
             ),
-            unit="bps",
+            unit="ops",
         ),
     ),
 )
