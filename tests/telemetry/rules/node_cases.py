@@ -165,14 +165,19 @@ VISIBILITY = (
         on_node(
             "node_textfile_mtime_seconds",
             then(rising(0, 60, 30), steady(1740, 60), rising(5400, 60, 60)),
-            file="efa.prom",
+            file="/textfile/efa.prom",
         ),
         fires=60,
         clears=100,
-        labels=({**NODE, "file": "efa.prom"},),
-        summary=f"efa.prom of {_N1} is old",
+        labels=({**NODE, "file": "/textfile/efa.prom"},),
+        summary=f"/textfile/efa.prom of {_N1} is old",
         look_alikes={
-            "written each minute": on_node("node_textfile_mtime_seconds", rising(0, 60, 120), file="efa.prom")
+            "a file that a job left": on_node(
+                "node_textfile_mtime_seconds", steady(60, 120), file="/textfile/training.prom"
+            ),
+            "written each minute": on_node(
+                "node_textfile_mtime_seconds", rising(0, 60, 120), file="/textfile/efa.prom"
+            ),
         },
     ),
 )

@@ -9,6 +9,8 @@ from ultracluster.telemetry.rules.site import Site
 from ultracluster.telemetry.thresholds import CLOCK_OFFSET, DISK_FULL
 
 _WHERE = "{{ $labels.node }} ({{ $labels.instance_type }})"
+_OURS = 'file=~"(.*/)?(efa|lustre)[.]prom"'
+"""Files of our collectors; those of a job stay when the job ends."""
 _UP = f'max by ({NODE}) (up{{job="node"}}) == 1'
 
 
@@ -98,7 +100,7 @@ def _visibility() -> Iterator[Alert]:
     )
     yield Alert(
         name="NodeCollectorStale",
-        expr=f"time() - max by ({NODE}, file) (node_textfile_mtime_seconds)\n> 600",
+        expr=f"time() - max by ({NODE}, file) (node_textfile_mtime_seconds{{{_OURS}}})\n> 600",
         severity="warning",
         component="telemetry",
         scope="node",
