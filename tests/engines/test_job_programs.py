@@ -10,6 +10,7 @@ from ultracluster.nodes.steps import Step
 
 OWN = '#!/bin/bash\necho "$SLURM_SCRIPT_CONTEXT ${0##*/} $SLURM_JOB_ID" >> /tmp/own.log\n'
 MAPPING = "/run/ultracluster/gpu-jobs"
+METRICS = "/var/lib/node_exporter/jobs"
 
 
 def run(debian, script, *, own=()):
@@ -37,6 +38,22 @@ echo "left $(ls {MAPPING}) state $(sinfo -h -o %T)"
 """,
     )
     assert said.splitlines() == ["0 1;train", "1 1;train", "2 1;train", "3 2;train", "left  state idle"], errors
+
+
+def test_metrics_that_a_job_wrote_end_with_it(debian):
+    said, errors = run(
+        debian,
+        f"""
+install -d -m 1777 {METRICS}; chmod 777 /tmp
+touch {METRICS}/others.prom
+setpriv --reuid=nobody --regid=nogroup --clear-groups \\
+  sbatch -N1 --output=/tmp/%j.log --wait --wrap 'echo "step 5" > {METRICS}/training-1-0.prom; ls {METRICS}' > /dev/null
+cat /tmp/1.log
+for _ in $(seq 40); do [ -e {METRICS}/training-1-0.prom ] || break; sleep 0.2; done
+echo "left $(ls {METRICS})"
+""",
+    )
+    assert said.splitlines() == ["others.prom", "training-1-0.prom", "left others.prom"], errors
 
 
 def test_the_end_of_a_job_is_recorded_once_with_its_output(debian):

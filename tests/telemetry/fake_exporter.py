@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
 
@@ -47,13 +47,16 @@ def exposition(
 def serving(paths: Mapping[str, str | Callable[[], str]]) -> Iterator[str]:
     """An HTTP server on loopback with texts by path, such as /metrics; yields its host:port. Other paths answer 404."""
 
+    answers = {path: text if callable(text) else text.encode() for path, text in paths.items()}
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            text = paths.get(self.path.partition("?")[0])
-            self.send_response(200 if text is not None else 404)
+            answer = answers.get(self.path.partition("?")[0])
+            self.send_response(404 if answer is None else 200)
             self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
             self.end_headers()
-            self.wfile.write((text() if callable(text) else text or "").encode())
+            with suppress(BrokenPipeError):  # a scrape that took too long
+                self.wfile.write(answer().encode() if callable(answer) else answer or b"")
 
         def log_message(self, *_: object) -> None:
             """Says nothing."""

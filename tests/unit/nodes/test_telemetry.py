@@ -9,6 +9,7 @@ import yaml
 from tests.unit.nodes.machine import Machine
 from tests.unit.nodes.test_eks import group
 from ultracluster.catalog.agents import DCGM_VERSION, IMAGES
+from ultracluster.nodes.collectors import TEXTFILE_FOLDER
 from ultracluster.nodes.lustre import LustreMount
 from ultracluster.nodes.pcs import compute_node_steps, login_node_steps
 from ultracluster.nodes.steps import script
@@ -175,6 +176,26 @@ def test_a_registry_of_ecr_gets_the_password_of_the_node(machine):
     assert machine._execute(str(machine.root / "usr/local/sbin/pull-image"), f"{registry}/mirror/x:1").returncode == 0
     assert machine.commands("aws") == ["aws ecr get-login-password --region us-east-2"]
     assert f"docker login --username AWS --password-stdin {registry}" in machine.commands("docker")
+
+
+def test_dcgm_exporter_reads_the_folder_that_the_prolog_writes(machine):
+    run(machine, "run-exporters")
+    command = service(machine, "dcgm-exporter.service")["ExecStart"].split()
+    (mount,) = [word for word in command if word.endswith(":/gpu-jobs:ro")]
+    folder = f"folder={mount.removesuffix(':/gpu-jobs:ro')}"
+    assert script("write-job-programs").text.count(f"\n{folder}\n") == 2
+
+
+def test_jobs_of_any_user_write_metrics_of_their_own(machine):
+    run(machine, "run-exporters")
+    folder = machine.root / "var/lib/node_exporter/jobs"
+    assert folder.stat().st_mode & 0o7777 == 0o1777
+    command = service(machine, "node-exporter.service")["ExecStart"].split()
+    folders = [word for word in command if word.startswith("--collector.textfile.directory=")]
+    assert [word.partition("=")[2].removeprefix("/host") for word in folders] == [
+        TEXTFILE_FOLDER,
+        "/var/lib/node_exporter/jobs",
+    ]
 
 
 def test_a_node_whose_image_has_no_docker_says_so(tmp_path):

@@ -48,14 +48,18 @@ UNIT
 }
 
 textfile=/var/lib/node_exporter/textfile
+jobs=/var/lib/node_exporter/jobs
 storage=/var/lib/ultracluster/metrics
-mkdir -p "$textfile" "$storage"
+mkdir -p "$textfile" "$storage" "$jobs"
+# jobs write their own metrics here, as any user
+chmod 1777 "$jobs"
 chown 65534:65534 "$storage"
 # its collector of systemd talks to the bus, which Docker's AppArmor profile denies
 write_unit node-exporter "Metrics of the node" "$node_exporter" \
   "--pid host --cpus 1 --memory 256m --security-opt apparmor=unconfined -v /:/host:ro,rslave \
 -v /run/dbus/system_bus_socket:/var/run/dbus/system_bus_socket:ro" \
   "--path.rootfs=/host --web.listen-address=127.0.0.1:9100 --collector.textfile.directory=/host$textfile \
+--collector.textfile.directory=/host$jobs \
 --collector.ethtool --collector.ethtool.metrics-include=^.*_allowance_exceeded\$\$ \
 --collector.systemd --collector.systemd.unit-include=.+[.](service|timer|mount) \
 --collector.netdev.device-exclude=^(veth|docker|lo).* \
@@ -70,12 +74,12 @@ units=(node-exporter metrics-agent)
 if [ -n "$dcgm_exporter" ]; then
   write_unit dcgm-exporter "Metrics of the GPUs" "$dcgm_exporter" \
     "--gpus all --cap-add SYS_ADMIN --cpus 2 --memory 2g -v $folder/dcgm-counters.csv:/etc/dcgm-exporter/counters.csv:ro \
--v /var/lib/ultracluster/gpu-jobs:/gpu-jobs:ro" \
+-v /run/ultracluster/gpu-jobs:/gpu-jobs:ro" \
     "--address 127.0.0.1:9400 --collectors /etc/dcgm-exporter/counters.csv --hpc-job-mapping-dir /gpu-jobs \
 --collect-interval 10000"
   units+=(dcgm-exporter)
 fi
-mkdir -p /var/lib/ultracluster/gpu-jobs
+mkdir -p /run/ultracluster/gpu-jobs
 systemctl daemon-reload
 for unit in "${units[@]}"; do
   systemctl enable "$unit.service"

@@ -40,7 +40,7 @@ exec /opt/ultracluster/run-own /opt/ultracluster/own-prolog
 SCRIPT
 cat > /opt/ultracluster/epilog <<'SCRIPT'
 #!/bin/bash
-# Slurm's epilog: removes the job from the files of its GPUs. On the first node of the job it records the job and the last
+# Slurm's epilog: removes the job from the files of its GPUs, and its metrics. On the first node of the job it records the job and the last
 # 1 MB of its output, before a restart of the job overwrites the file. It waits at most ten seconds for a file system that
 # does not answer, and fails, which drains the node, only if the user's own epilog does.
 folder=/run/ultracluster/gpu-jobs
@@ -52,6 +52,8 @@ folder=/run/ultracluster/gpu-jobs
     sed -i "/^$SLURM_JOB_ID;/d" "$file"
     [ -s "$file" ] || rm -f "$file"
   done
+  # metrics that the job wrote for node exporter; a job of the same user that still runs writes its own again
+  find /var/lib/node_exporter/jobs -maxdepth 1 -type f -uid "$SLURM_JOB_UID" -delete
 ) 2> /dev/null
 
 first=$SLURM_JOB_NODELIST
