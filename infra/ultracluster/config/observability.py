@@ -183,6 +183,11 @@ class Alerts(Settings):
     """The PagerDuty service that receives critical alerts, beside the other receivers."""
     sns_topic_arn: TopicArn | None = None
     """A standard SNS topic of yours that receives all alerts. Its policy must allow AMP and CloudWatch to publish."""
+    runbooks_url: (
+        Annotated[str, text(r"^https://\S*[^/\s]$", "an https:// URL without a slash at its end", max_length=500)]
+        | None
+    ) = None
+    """Where you publish docs/runbooks, for the links in messages. Without it, messages name the file."""
 
     @rule
     def _receivers(self) -> Iterator[Problem]:

@@ -14,6 +14,7 @@ from tests.telemetry.engines import Engines
 from tests.telemetry.rules.environments import PLANES, environment
 from ultracluster import load
 from ultracluster.config.environment import Environment
+from ultracluster.config.observability import Alerts
 from ultracluster.telemetry import labels, scrape
 from ultracluster.telemetry.metrics import METRICS, UnknownMetric, metric
 from ultracluster.telemetry.promql import reading
@@ -189,9 +190,13 @@ def test_disks_write_what_fsx_advertises():
     assert site(environment("pcs")).lustre_mb_per_s == 48000
 
 
-def test_runbook_links_start_with_what_the_caller_says():
-    text = rule_files(environment("pcs"), runbooks="https://wiki.example.com/alerts")["nodes"]
-    assert "https://wiki.example.com/alerts/gpu-missing.md" in text
+def test_runbook_links_start_with_the_url_of_the_file():
+    shipped = environment("pcs")
+    receivers = Alerts(email=("a@example.com",), runbooks_url="https://wiki.example.com/alerts")
+    observability = shipped.observability.model_copy(update={"alerts": receivers})
+    text = rule_files(shipped.model_copy(update={"observability": observability}))["nodes"]
+    assert "runbook_url: https://wiki.example.com/alerts/gpu-missing.md" in text
+    assert "runbook_url: docs/runbooks/gpu-missing.md" in rule_files(shipped)["nodes"]
 
 
 def test_one_fleet_alert_for_each_severity_and_duration():

@@ -24,11 +24,10 @@ RUNBOOKS = "docs/runbooks"
 __all__ = ["RUNBOOKS", "Alert", "Group", "Recording", "alerts", "groups", "rule_files"]
 
 
-def rule_files(environment: Environment, *, runbooks: str = RUNBOOKS) -> dict[str, str]:
-    """Rules files of `environment`: YAML by name of the rule groups namespace.
-
-    `runbooks` starts the links to runbooks: a folder, or the URL of yours.
-    """
+def rule_files(environment: Environment) -> dict[str, str]:
+    """Rules files of `environment`: YAML by name of the rule groups namespace."""
+    receivers = environment.observability.alerts
+    runbooks = receivers.runbooks_url if receivers and receivers.runbooks_url else RUNBOOKS
     labels = {"environment": environment.name}
     return {group.name: rule_file([group], runbooks=runbooks, labels=labels) for group in groups(environment)}
 
