@@ -1,0 +1,122 @@
+"""Alerts and Grafana, deployed in this process: existing workspaces, deletion, and receivers that change."""
+
+import json
+from contextlib import contextmanager
+
+from tests.deployment.in_process import change, client, create, deployed_as, failures, needed, prepare, status
+from tests.synthesis import FILES, synthesise, templates
+from ultracluster.config.environment import Environment
+from ultracluster.config.loader import load
+from ultracluster.localaws import accounts, local_aws
+from ultracluster.localaws.services import grafana as grafana_service
+from ultracluster.telemetry.dashboards import dashboards
+
+NAME = "prod"
+SECRET = "arn:aws:secretsmanager:us-east-2:111122223333:secret:pagerduty-a1b2c3"  # noqa: S105 - an ARN
+
+
+def with_settings(**settings):
+    """The shipped environment with other settings of observability."""
+    data = load(FILES[NAME]).model_dump(mode="json", exclude_unset=True)
+    return Environment.model_validate(data | {"observability": settings})
+
+
+def parts_of(environment, *parts):
+    """Templates of the parts, and of those that they import from."""
+    found = synthesise(environment) if environment != load(FILES[NAME]) else templates(NAME)
+    return {name: template for part in parts for name, template in needed(found, part).items()}
+
+
+def inside(environment, workspace_id):
+    """What is inside of a Grafana workspace."""
+    return grafana_service.activate()[accounts.DEFAULT][environment.region].inside[workspace_id]
+
+
+def test_the_stack_of_grafana_can_be_deleted():
+    environment = load(FILES[NAME])
+    with deployed_as(environment, parts_of(environment, "grafana")):
+        client(environment, "cloudformation").delete_stack(StackName="prod-grafana")
+        assert client(environment, "grafana").list_workspaces()["workspaces"] == []
+
+
+# existing workspaces
+
+
+@contextmanager
+def theirs(**settings):
+    """An account with workspaces of somebody else, and an environment that uses them."""
+    with local_aws(accounts.DEFAULT):
+        prod = load(FILES[NAME])
+        trust = json.dumps({"Version": "2012-10-17", "Statement": []})
+        role = client(prod, "iam").create_role(
+            Path="/service-role/", RoleName="Theirs", AssumeRolePolicyDocument=trust
+        )["Role"]["Arn"]
+        made = client(prod, "grafana").create_workspace(
+            accountAccessType="CURRENT_ACCOUNT",
+            permissionType="CUSTOMER_MANAGED",
+            workspaceRoleArn=role,
+            authenticationProviders=["SAML"],
+            configuration='{"plugins": {"pluginAdminEnabled": true}}',
+        )["workspace"]["id"]
+        metrics = client(prod, "amp").create_workspace(alias="theirs")["workspaceId"]
+        known = {"existing": made, "role_arn": role}
+        environment = with_settings(grafana=known, metrics={"existing": metrics}, **settings)
+        parts = parts_of(environment, "alerts", "grafana")
+        prepare(environment, parts)
+        for part in ("network", "storage", "alerts", "grafana"):
+            if part in parts:
+                assert create(environment, part, parts[part]) == "CREATE_COMPLETE", failures(environment, part)
+        yield environment, parts, made, metrics
+
+
+def test_existing_workspaces_get_rules_data_sources_and_dashboards_and_lose_them_again():
+    with theirs() as (environment, parts, made, metrics):
+        assert "observability" not in parts
+        amp, cloudformation = client(environment, "amp"), client(environment, "cloudformation")
+        assert len(amp.list_rule_groups_namespaces(workspaceId=metrics)["ruleGroupsNamespaces"]) > 5
+        found = inside(environment, made)
+        assert metrics in found["sources"]["prod-metrics"]["url"]
+        assert set(found["dashboards"]) == {dashboard.uid for dashboard in dashboards(environment)}
+        attached = client(environment, "iam").list_attached_role_policies(RoleName="Theirs")["AttachedPolicies"]
+        assert len(attached) == 1
+        for part in ("grafana", "alerts"):
+            cloudformation.delete_stack(StackName=f"prod-{part}")
+        found = inside(environment, made)
+        assert (found["sources"], found["dashboards"], found["folders"]) == ({}, {}, {})
+        assert amp.list_rule_groups_namespaces(workspaceId=metrics)["ruleGroupsNamespaces"] == []
+        assert client(environment, "iam").list_attached_role_policies(RoleName="Theirs")["AttachedPolicies"] == []
+
+
+def test_a_workspace_without_plugin_management_fails_the_stack_with_the_reason():
+    with theirs() as (environment, parts, made, _):
+        client(environment, "cloudformation").delete_stack(StackName="prod-grafana")
+        state = grafana_service.activate()[accounts.DEFAULT][environment.region]
+        state.configurations[made]["plugins"]["pluginAdminEnabled"] = False
+        state.inside[made].clear()
+        assert create(environment, "grafana", parts["grafana"]) == "ROLLBACK_COMPLETE"
+        assert any("Plugin management is not enabled" in why for why in failures(environment, "grafana").values())
+        assert status(environment, "alerts") == "CREATE_COMPLETE"
+        assert state.inside[made].get("accounts") == {}
+
+
+# changes
+
+
+def test_receivers_come_and_go():
+    environment = load(FILES[NAME])
+    parts = {"observability": templates(NAME)["observability"]}
+    with deployed_as(environment, parts):
+        without = synthesise(with_settings(retention_days=150))["observability"]
+        assert change(environment, "observability", without) == "UPDATE_COMPLETE", failures(
+            environment, "observability"
+        )
+        assert not client(environment, "sns").list_subscriptions()["Subscriptions"]
+        given = "arn:aws:sns:us-east-2:444455556666:oncall"
+        alerts = {"sns_topic_arn": given, "pagerduty": {"secret_arn": SECRET, "secret_key": "key"}}
+        other = synthesise(with_settings(alerts=alerts))["observability"]
+        assert change(environment, "observability", other) == "UPDATE_COMPLETE"
+        amp = client(environment, "amp")
+        (found,) = amp.list_workspaces()["workspaces"]
+        text = amp.describe_alert_manager_definition(workspaceId=found["workspaceId"])["alertManagerDefinition"]["data"]
+        assert given in text.decode()
+        assert SECRET in text.decode()
