@@ -45,9 +45,9 @@ class Cli:
         own = self.running.environment(self.region)
         self.variables = {**kept, **own, "CDK_VALIDATION": "false", "CI": "true"}
 
-    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
         command = [*CDK, *arguments]
-        return subprocess.run(command, env=self.variables, cwd=ROOT, capture_output=True, text=True, timeout=300)
+        return subprocess.run(command, env=self.variables, cwd=folder, capture_output=True, text=True, timeout=300)
 
     def client(self, service: str) -> Any:
         return boto3.client(service, region_name=self.region, **self.running.connection("123456789012"))
@@ -118,7 +118,8 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     running = server.start(region, folder=folder)
     cli = Cli(running, region)
     try:
-        bootstrapped = cli("bootstrap", f"aws://123456789012/{region}", "--output", str(folder / "cdk.out"))
+        # in the root folder, the CLI would synthesise the app of cdk.json first
+        bootstrapped = cli("bootstrap", f"aws://123456789012/{region}", folder=folder)
         assert bootstrapped.returncode == 0, bootstrapped.stderr
         yield cli
     finally:
