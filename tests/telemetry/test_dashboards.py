@@ -221,3 +221,19 @@ def test_low_values_are_bad_where_the_limits_say_so():
     panel = next(each for each in board["panels"] if each["title"] == "GPUs in use by jobs")
     colours = [step["color"] for step in panel["fieldConfig"]["defaults"]["thresholds"]["steps"]]
     assert colours == ["red", "orange", "green"]
+
+
+def test_the_menu_of_clusters_has_those_of_the_environment_only():
+    """Several environments may share a Prometheus workspace."""
+    for board in made(load(ROOT / "environments/prod.yaml")).values():
+        menu = next(each for each in board["templating"]["list"] if each["name"] == "cluster")
+        assert menu["query"]["query"] == 'label_values(up{environment="prod"}, cluster)'
+
+
+@pytest.mark.parametrize("slug", ["fleet", "idle"])
+def test_charts_of_the_whole_fleet_read_recorded_series(slug):
+    """A chart over a day of every GPU of 10,000 nodes would read more samples than AMP allows for a query."""
+    for panel in made(load(ROOT / "environments/prod.yaml"))[slug]["panels"]:
+        for target in panel.get("targets", ()):
+            if target.get("range"):
+                assert "DCGM_" not in target["expr"], panel["title"]

@@ -79,7 +79,7 @@ def ticks(low: float, high: float, count: int, unit: str, *, whole: bool = False
         return [number * step for number in range(math.ceil(low / step), math.floor(high / step + 1e-9) + 1)]
     size = 10 ** math.floor(math.log10(raw))
     step = scale * next(size * nice for nice in (1, 2, 2.5, 5, 10) if size * nice >= raw * 0.999)
-    if whole and scale == 1:
-        step = max(1.0, step)
+    if whole and step != int(step) and step < 100:
+        step = max(1.0, 2 * step)
     first = math.ceil(low / step - 1e-9)
     return [number * step for number in range(first, math.floor(high / step + 1e-9) + 1)]

@@ -51,6 +51,7 @@ def test_axes_have_round_marks(low, high, unit, expected):
 
 def test_axes_of_whole_numbers_have_whole_marks():
     assert ticks(0, 1.06, 5, "short", whole=True) == [0, 1]
+    assert ticks(0, 14.8, 7, "short", whole=True) == [0, 5, 10]
 
 
 def test_texts_fit_into_their_room():

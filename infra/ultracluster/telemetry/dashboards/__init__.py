@@ -33,8 +33,6 @@ def dashboards(environment: Environment) -> tuple[Dashboard, ...]:
     uids = {board.slug: f"{environment.name}-{board.slug}" for board in chosen}
     sources = Sources(metrics_source_uid(environment), cloudwatch_source_uid(environment))
     return tuple(
-        Dashboard(
-            uids[board.slug], board.title, dashboard_json(board, uids, sources, f"environment:{environment.name}")
-        )
+        Dashboard(uids[board.slug], board.title, dashboard_json(board, uids, sources, environment.name))
         for board in chosen
     )

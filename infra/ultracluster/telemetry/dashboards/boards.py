@@ -26,7 +26,7 @@ def boards(environment: Environment) -> tuple[Board, ...]:
         else (queues.board(plane.scheduler, karpenter=plane.karpenter), inference.BOARD)
     )
     return (
-        fleet.BOARD,
+        fleet.board(lustre=environment.storage.lustre is not None),
         gpu_cluster.BOARD,
         gpu_node.BOARD,
         training.BOARD,

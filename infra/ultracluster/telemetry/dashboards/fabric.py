@@ -22,16 +22,13 @@ NOW = Row(
     (
         Value(
             title="EFA traffic",
-            query=Query("8 * sum(rate(node_amazonefa_rx_bytes{groups}[$__rate_interval]))"),
+            query=Query("sum(node:efa_rx_bits:rate{groups})"),
             help="Received by all nodes.",
             unit="bps",
         ),
         Value(
             title="Busiest node against line rate",
-            query=Query(
-                f"max(8 * sum by (node) (rate(node_amazonefa_rx_bytes{{groups}}[$__rate_interval])) / on (node)"
-                f" {LINE_RATE})"
-            ),
+            query=Query(f"max(sum by (node) (node:efa_rx_bits:rate{{groups}}) / on (node) {LINE_RATE})"),
             help="Received by the node with most traffic, over the line rate of its instance type.",
             unit="percentunit",
             decimals=0,
@@ -74,11 +71,7 @@ TRAFFIC = Row(
         Lines(
             title="EFA received, eight busiest nodes",
             help="All EFA devices of a node together.",
-            queries=(
-                Query(
-                    "topk(8, 8 * sum by (node) (rate(node_amazonefa_rx_bytes{groups}[$__rate_interval])))", "{{node}}"
-                ),
-            ),
+            queries=(Query("topk(8, sum by (node) (node:efa_rx_bits:rate{groups}))", "{{node}}"),),
             unit="bps",
             link=TO_NODE,
             width=12,
@@ -88,20 +81,17 @@ TRAFFIC = Row(
             help="Nodes without traffic are left out. Nodes of one job lie close together; one far below is cut off.",
             queries=(
                 Query(
-                    f"max(8 * sum by (node) (rate(node_amazonefa_rx_bytes{{groups}}[$__rate_interval])) / on"
-                    f" (node) {LINE_RATE})",
+                    f"max(sum by (node) (node:efa_rx_bits:rate{{groups}}) / on (node) {LINE_RATE})",
                     "busiest",
                     "blue",
                 ),
                 Query(
-                    f"avg(8 * sum by (node) (rate(node_amazonefa_rx_bytes{{groups}}[$__rate_interval])) / on"
-                    f" (node) {LINE_RATE})",
+                    f"avg(sum by (node) (node:efa_rx_bits:rate{{groups}}) / on (node) {LINE_RATE})",
                     "mean",
                     "green",
                 ),
                 Query(
-                    f"min((8 * sum by (node) (rate(node_amazonefa_rx_bytes{{groups}}[$__rate_interval])) / on"
-                    f" (node) {LINE_RATE}) > 0.005)",
+                    f"min((sum by (node) (node:efa_rx_bits:rate{{groups}}) / on (node) {LINE_RATE}) > 0.005)",
                     "quietest",
                     "orange",
                 ),

@@ -1,6 +1,6 @@
 """The whole fleet on one screen."""
 
-from ultracluster.telemetry.dashboards.limits import ANY_IS_BAD, ANY_IS_WORTH_A_LOOK, FILL, GPU_TEMPERATURE
+from ultracluster.telemetry.dashboards.limits import ANY_IS_BAD, ANY_IS_WORTH_A_LOOK, FILL
 from ultracluster.telemetry.dashboards.panels import (
     Board,
     CloudWatch,
@@ -26,6 +26,8 @@ TENSOR_SCALE = (
 )
 TO_WORK = Link("training", ("workload",))
 
+GPUS = "sum(node:gpus:count{groups})"
+HELD = "(sum(job_node:gpus_allocated:count{groups}) or vector(0))"
 ALERT = "severity, alertname, node, gpu, team, workload"
 FIRING = 'ignoring (alertstate) ALERTS{fleet, alertstate="firing", severity=~"critical|warning"}'
 
@@ -34,7 +36,7 @@ NOW = Row(
     (
         Value(
             title="GPUs in use by jobs",
-            query=Query('count(DCGM_FI_DEV_GPU_TEMP{groups, workload!=""}) / count(DCGM_FI_DEV_GPU_TEMP{groups})'),
+            query=Query(f"{HELD} / {GPUS}"),
             help="Share of GPUs that a job holds.",
             unit="percentunit",
             decimals=0,
@@ -42,7 +44,7 @@ NOW = Row(
         ),
         Value(
             title="Tensor-core activity",
-            query=Query("avg(DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{groups})"),
+            query=Query("avg(node:tensor_active:avg{groups})"),
             help="Share of cycles in which tensor cores work, mean of all GPUs. 0.35 to 0.5 is good for large models.",
             unit="percentunit",
             decimals=0,
@@ -52,7 +54,7 @@ NOW = Row(
             title="GPUs missing",
             query=Query(
                 'sum(count by (instance_type) (up{groups, job="node"}) * on (instance_type) group_left ()'
-                " instance_type:gpus:expected) - count(DCGM_FI_DEV_GPU_TEMP{groups})"
+                " instance_type:gpus:expected) - sum(node:gpus:count{groups})"
             ),
             help="GPUs that the instance types have, less those that report.",
             limits=ANY_IS_BAD,
@@ -71,7 +73,7 @@ NOW = Row(
         ),
         Value(
             title="GPU power",
-            query=Query("sum(DCGM_FI_DEV_POWER_USAGE{groups})"),
+            query=Query("sum(node:power_watts:avg{groups} * node:gpus:count{groups})"),
             help="Power of all GPUs.",
             unit="watt",
         ),
@@ -100,7 +102,7 @@ BROKEN = Row(
             links=(("Node", TO_NODE), ("Job", TO_WORK)),
             colours=(("Severity", (("critical", "red"), ("warning", "orange"))),),
             width=14,
-            height=11,
+            height=13,
         ),
         Lines(
             title="Alerts that fire, by severity",
@@ -115,7 +117,7 @@ BROKEN = Row(
             stack=True,
             calculations=("max", "lastNotNull"),
             width=10,
-            height=11,
+            height=13,
         ),
     ),
 )
@@ -140,8 +142,8 @@ WORK = Row(
             title="GPUs by team",
             help="GPUs that the jobs of each team hold.",
             queries=(
-                Query('count by (team) (DCGM_FI_DEV_GPU_TEMP{groups, workload!=""})', "{{team}}"),
-                Query('count(DCGM_FI_DEV_GPU_TEMP{groups, workload=""}) or vector(0)', "idle", "#8e9299"),
+                Query("sum by (team) (job_node:gpus_allocated:count{groups})", "{{team}}"),
+                Query(f"{GPUS} - {HELD}", "idle", "#8e9299"),
             ),
             stack=True,
             decimals=0,
@@ -150,11 +152,7 @@ WORK = Row(
         Lines(
             title="Tensor-core activity, by job",
             help="Mean of the GPUs of each job. A job that drops to 0 and keeps its GPUs hangs.",
-            queries=(
-                Query(
-                    'topk(8, avg by (workload) (DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{groups, workload!=""}))', "{{workload}}"
-                ),
-            ),
+            queries=(Query("topk(8, avg by (workload) (job_node:tensor_active:avg{groups}))", "{{workload}}"),),
             unit="percentunit",
             link=TO_WORK,
             width=14,
@@ -162,91 +160,91 @@ WORK = Row(
     ),
 )
 
-RESOURCES = Row(
-    "Network, storage and heat",
-    (
-        Lines(
-            title="EFA traffic against line rate, by node group",
-            help="Bits per second received by all nodes, over the line rate of their instance types.",
-            queries=(
-                Query(
-                    "sum by (node_group) (8 * rate(node_amazonefa_rx_bytes{groups}[$__rate_interval])) / sum by"
-                    " (node_group)"
-                    ' (count by (node_group, instance_type) (up{groups, job="node"}) * on (instance_type) group_left ()'
-                    " instance_type:efa_bits:line_rate)",
-                    "{{node_group}}",
+EFA = Lines(
+    title="EFA traffic against line rate, by node group",
+    help="Bits per second received by all nodes, over the line rate of their instance types.",
+    queries=(
+        Query(
+            "sum by (node_group) (node:efa_rx_bits:rate{groups}) / sum by"
+            " (node_group)"
+            ' (count by (node_group, instance_type) (up{groups, job="node"}) * on (instance_type) group_left ()'
+            " instance_type:efa_bits:line_rate)",
+            "{{node_group}}",
+        ),
+    ),
+    unit="percentunit",
+)
+
+LUSTRE = (
+    Lines(
+        title="Lustre throughput of the nodes",
+        help="Reads and writes of all clients together.",
+        queries=(
+            Query("sum(node:lustre_read_bytes:rate{groups})", "read"),
+            Query("sum(node:lustre_write_bytes:rate{groups})", "written"),
+        ),
+        unit="Bps",
+    ),
+    Lines(
+        title="Lustre space in use",
+        help="Share of the file system that is full.",
+        queries=(Query("filesystem:lustre_used:ratio{fleet}", "{{target}}"),),
+        unit="percentunit",
+        maximum=1,
+        limits=FILL,
+    ),
+)
+
+OTHERS = (
+    Lines(
+        title="GPU power, by node group",
+        help="Power of all GPUs. It falls when GPUs have no work, and stays when a job hangs.",
+        queries=(
+            Query(
+                "sum by (node_group) (node:power_watts:avg{groups} * node:gpus:count{groups})",
+                "{{node_group}}",
+            ),
+        ),
+        unit="watt",
+    ),
+    Lines(
+        title="Scrape targets that do not answer, by job",
+        help="Exporters that are silent. Alerts that need them cannot fire.",
+        queries=(Query("count by (job) (up{fleet} == 0) or count by (job) (up{fleet}) * 0", "{{job}}"),),
+        decimals=0,
+        limits=ANY_IS_WORTH_A_LOOK,
+        calculations=("max", "lastNotNull"),
+    ),
+    Lines(
+        title="Active series in AMP",
+        help="Series of the account's workspaces in this Region, against the quota of 50 million a workspace.",
+        queries=(
+            CloudWatch(
+                "AWS/Usage",
+                "ResourceCount",
+                "Maximum",
+                (
+                    ("Service", "Prometheus"),
+                    ("Resource", "ActiveSeries"),
+                    ("Type", "Resource"),
+                    ("Class", "None"),
+                    ("ResourceId", "*"),
                 ),
-            ),
-            unit="percentunit",
-        ),
-        Lines(
-            title="Lustre throughput of the nodes",
-            help="Reads and writes of all clients together.",
-            queries=(
-                Query("sum(rate(lustre_read_bytes_total{groups}[$__rate_interval]))", "read"),
-                Query("sum(rate(lustre_write_bytes_total{groups}[$__rate_interval]))", "written"),
-            ),
-            unit="Bps",
-        ),
-        Lines(
-            title="Lustre space in use",
-            help="Share of the file system that is full.",
-            queries=(
-                Query(
-                    "1 - max by (target) (lustre_available_kibibytes{groups}) / max by (target)"
-                    " (lustre_capacity_kibibytes{groups})",
-                    "{{target}}",
-                ),
-            ),
-            unit="percentunit",
-            maximum=1,
-            limits=FILL,
-        ),
-        Lines(
-            title="GPU temperature",
-            help="Hottest GPU and mean of all.",
-            queries=(
-                Query("max(DCGM_FI_DEV_GPU_TEMP{groups})", "hottest", "orange"),
-                Query("avg(DCGM_FI_DEV_GPU_TEMP{groups})", "mean", "blue"),
-            ),
-            unit="celsius",
-            limits=GPU_TEMPERATURE,
-        ),
-        Lines(
-            title="Scrape targets that do not answer, by job",
-            help="Exporters that are silent. Alerts that need them cannot fire.",
-            queries=(Query("count by (job) (up{fleet} == 0) or count by (job) (up{fleet}) * 0", "{{job}}"),),
-            decimals=0,
-            limits=ANY_IS_WORTH_A_LOOK,
-            calculations=("max", "lastNotNull"),
-        ),
-        Lines(
-            title="Active series in AMP",
-            help="Series of the account's workspaces in this Region, against the quota of 50 million a workspace.",
-            queries=(
-                CloudWatch(
-                    "AWS/Usage",
-                    "ResourceCount",
-                    "Maximum",
-                    (
-                        ("Service", "Prometheus"),
-                        ("Resource", "ActiveSeries"),
-                        ("Type", "Resource"),
-                        ("Class", "None"),
-                        ("ResourceId", "*"),
-                    ),
-                    "${PROP('Dim.ResourceId')}",
-                ),
+                "${PROP('Dim.ResourceId')}",
             ),
         ),
     ),
 )
 
-BOARD = Board(
-    slug="fleet",
-    title="Fleet overview",
-    question="Do the GPUs work, and is anything broken?",
-    rows=(NOW, BROKEN, WORK, RESOURCES),
-    period="24h",
-    tags=("start",),
-)
+
+def board(*, lustre: bool) -> Board:
+    """The overview, with the file system if there is one."""
+    resources = Row("Network, storage and power", (EFA, *(LUSTRE if lustre else ()), *OTHERS))
+    return Board(
+        slug="fleet",
+        title="Fleet overview",
+        question="Do the GPUs work, and is anything broken?",
+        rows=(NOW, BROKEN, WORK, resources),
+        period="24h",
+        tags=("start",),
+    )

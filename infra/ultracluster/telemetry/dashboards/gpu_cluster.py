@@ -34,7 +34,7 @@ NOW = Row(
     (
         Value(
             title="GPUs reporting",
-            query=Query("count(DCGM_FI_DEV_GPU_TEMP{groups})"),
+            query=Query("sum(node:gpus:count{groups})"),
             help="GPUs that DCGM exporter reports on.",
             width=3,
         ),
@@ -42,7 +42,7 @@ NOW = Row(
             title="GPUs missing",
             query=Query(
                 'sum(count by (instance_type) (up{groups, job="node"}) * on (instance_type) group_left'
-                " instance_type:gpus:expected) - count(DCGM_FI_DEV_GPU_TEMP{groups})"
+                " instance_type:gpus:expected) - sum(node:gpus:count{groups})"
             ),
             help="GPUs that the instance types have, less those that report. Every node with a missing GPU needs"
             " replacing.",
@@ -64,6 +64,7 @@ NOW = Row(
             query=Query("count(max by (node, gpu) (DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{groups}) > 0) or vector(0)"),
             help="GPUs with uncorrected memory errors since their driver was loaded. One error ends the job.",
             limits=ANY_IS_BAD,
+            course=False,
             width=3,
         ),
         Value(
@@ -71,6 +72,7 @@ NOW = Row(
             query=Query("sum(DCGM_FI_DEV_ROW_REMAP_FAILURE{groups})"),
             help="GPUs without a spare row for a faulty one. Replace the node.",
             limits=ANY_IS_BAD,
+            course=False,
             width=3,
         ),
         Value(
@@ -78,6 +80,7 @@ NOW = Row(
             query=Query("sum(DCGM_FI_DEV_ROW_REMAP_PENDING{groups})"),
             help="GPUs that remap a row at their next reset. Reset them after the job.",
             limits=ANY_IS_WORTH_A_LOOK,
+            course=False,
             width=3,
         ),
         Value(
@@ -87,6 +90,7 @@ NOW = Row(
             unit="celsius",
             decimals=0,
             limits=GPU_TEMPERATURE,
+            course=False,
             width=3,
         ),
         Value(
@@ -94,6 +98,7 @@ NOW = Row(
             query=Query("count(rate(DCGM_FI_DEV_THERMAL_VIOLATION{groups}[15m]) / 1e9 > 0.05) or vector(0)"),
             help="GPUs that spent more than 5 % of the last 15 minutes below their clocks because of heat.",
             limits=ANY_IS_WORTH_A_LOOK,
+            course=False,
             width=3,
         ),
     ),

@@ -55,16 +55,17 @@ class Sources(NamedTuple):
     cloudwatch_type: str = "cloudwatch"
 
 
-def dashboard_json(board: Board, uids: dict[str, str], sources: Sources, tag: str) -> str:
-    """The JSON of a dashboard. `uids` are those of all dashboards by slug; `tag` is theirs alone."""
-    return _Writer(uids, sources, tag).text(board)
+def dashboard_json(board: Board, uids: dict[str, str], sources: Sources, environment: str) -> str:
+    """The JSON of a dashboard. `uids` are those of all dashboards of the environment by slug."""
+    return _Writer(uids, sources, environment).text(board)
 
 
 class _Writer:
     """Turns panels into Grafana's models."""
 
-    def __init__(self, uids: dict[str, str], sources: Sources, tag: str) -> None:
-        self._uids, self._sources, self._tag = uids, sources, tag
+    def __init__(self, uids: dict[str, str], sources: Sources, environment: str) -> None:
+        self._uids, self._sources, self._environment = uids, sources, environment
+        self._tag = f"environment:{environment}"
 
     def text(self, board: Board) -> str:
         made = dashboard.Dashboard(
@@ -139,7 +140,11 @@ class _Writer:
                 "refId": variable.name,
             }
         else:
-            query = {"query": variable.query, "refId": variable.name, "qryType": 1}
+            query = {
+                "query": variable.query.replace("ENVIRONMENT", self._environment),
+                "refId": variable.name,
+                "qryType": 1,
+            }
         return dashboard.VariableModel(
             type_val=dashboard.VariableType.QUERY,
             name=variable.name,

@@ -3,13 +3,13 @@
 from ultracluster.telemetry.dashboards.limits import IDLE as IDLE_BELOW
 from ultracluster.telemetry.dashboards.panels import Board, Column, Limits, Lines, Link, Query, Row, Table, Value
 
-ACTIVE = "DCGM_FI_PROF_SM_ACTIVE{groups}"
-HELD = 'DCGM_FI_PROF_SM_ACTIVE{groups, workload!=""}'
-IDLE = f"{ACTIVE} < {IDLE_BELOW}"
+HELD = 'DCGM_FI_PROF_SM_ACTIVE{fleet, workload!=""}'
 HELD_IDLE = f"{HELD} < {IDLE_BELOW}"
-FREE_COUNT = '(count(DCGM_FI_DEV_GPU_TEMP{groups, workload=""}) or vector(0))'
-HELD_COUNT = f"(count({HELD_IDLE}) or vector(0))"
-OF_TEAMS = "sum_over_time((count by (team) ({}))[$__range:5m]) / 12"
+ALL = "sum(cluster:gpus:count{fleet})"
+FREE_COUNT = f"({ALL} - (sum(cluster:gpus_allocated:count{{fleet}}) or vector(0)))"
+HELD_COUNT = "(sum(team:gpus_idle:count{fleet}) or vector(0))"
+HOURS = "sum by (team) (sum_over_time({}[$__range:5m])) / 12"
+IDLE_COUNT = f"({FREE_COUNT} + {HELD_COUNT})"
 WASTE = Limits(warning=0.1, critical=0.25)
 
 NOW = Row(
@@ -17,7 +17,7 @@ NOW = Row(
     (
         Value(
             title="Idle now",
-            query=Query(f"(count({IDLE}) or vector(0)) / count(DCGM_FI_PROF_SM_ACTIVE{{groups}})"),
+            query=Query(f"{IDLE_COUNT} / {ALL}"),
             help="Share of GPUs whose SMs are active less than 2 % of the time.",
             unit="percentunit",
             decimals=0,
@@ -38,21 +38,21 @@ NOW = Row(
         ),
         Value(
             title="Cost of idle GPUs per hour",
-            query=Query(f"(count({IDLE}) or vector(0)) * $gpu_hour"),
+            query=Query(f"{IDLE_COUNT} * $gpu_hour"),
             help="Idle GPUs times your price of a GPU hour, set at the top.",
             unit="currencyUSD",
             decimals=0,
         ),
         Value(
             title="Idle GPU hours, in this period",
-            query=Query(f"sum_over_time((count({IDLE}) or vector(0))[$__range:5m]) / 12"),
+            query=Query(f"sum_over_time({IDLE_COUNT}[$__range:5m]) / 12"),
             help="GPU hours idle within the chosen time.",
             decimals=0,
             course=False,
         ),
         Value(
             title="Cost of idle GPUs, in this period",
-            query=Query(f"sum_over_time((count({IDLE}) or vector(0))[$__range:5m]) / 12 * $gpu_hour"),
+            query=Query(f"sum_over_time({IDLE_COUNT}[$__range:5m]) / 12 * $gpu_hour"),
             help="GPU hours idle within the chosen time, times your price of a GPU hour.",
             unit="currencyUSD",
             decimals=0,
@@ -68,7 +68,7 @@ COURSE = Row(
             title="GPUs: working, held and idle, not allocated",
             help="All GPUs by what they do.",
             queries=(
-                Query(f"count({HELD} >= {IDLE_BELOW}) or vector(0)", "working", "green"),
+                Query(f"{ALL} - {IDLE_COUNT}", "working", "green"),
                 Query(HELD_COUNT, "held by a job, idle", "red"),
                 Query(FREE_COUNT, "not allocated", "#8e9299"),
             ),
@@ -129,16 +129,16 @@ WHO = Row(
             sort="USD per hour",
             links=(("Job", Link("training", ("workload",))),),
             width=12,
-            height=9,
+            height=8,
         ),
         Lines(
             title="SM activity of held GPUs, by team",
             help="Mean over the GPUs of a team's jobs.",
-            queries=(Query(f"avg by (team) ({HELD})", "{{team}}"),),
+            queries=(Query("team:sm_active:avg{fleet}", "{{team}}"),),
             unit="percentunit",
             maximum=1,
             width=12,
-            height=9,
+            height=8,
         ),
         Table(
             title="Teams, in this period",
@@ -147,17 +147,17 @@ WHO = Row(
             columns=(
                 Column(
                     "GPU hours held",
-                    OF_TEAMS.format(HELD),
+                    HOURS.format("team:gpus_allocated:count{fleet}"),
                     decimals=0,
                 ),
                 Column(
                     "GPU hours idle",
-                    f"sum_over_time((count by (team) ({HELD} < 0.02))[$__range:5m]) / 12",
+                    HOURS.format("team:gpus_idle:count{fleet}"),
                     decimals=0,
                 ),
                 Column(
                     "USD idle",
-                    f"sum_over_time((count by (team) ({HELD} < 0.02))[$__range:5m]) / 12 * $gpu_hour",
+                    HOURS.format("team:gpus_idle:count{fleet}") + " * $gpu_hour",
                     "currencyUSD",
                     decimals=0,
                 ),
@@ -167,10 +167,11 @@ WHO = Row(
             height=8,
         ),
         Lines(
-            title="Idle GPUs, by node group",
-            help="GPUs whose SMs are active less than 2 % of the time.",
-            queries=(Query(f"count by (node_group) ({IDLE})", "{{node_group}}"),),
-            decimals=0,
+            title="SM activity, by node group",
+            help="Mean of all GPUs, those without a job among them.",
+            queries=(Query("avg by (node_group) (node:sm_active:avg{fleet})", "{{node_group}}"),),
+            unit="percentunit",
+            maximum=1,
             width=12,
         ),
     ),
@@ -181,7 +182,7 @@ BOARD = Board(
     title="Cost of idle GPUs",
     question="What do GPUs cost that do nothing, and who holds them?",
     rows=(NOW, COURSE, WHO),
-    variables=("node_group", "gpu_hour"),
+    variables=("gpu_hour",),
     period="24h",
     tags=("cost",),
 )

@@ -30,13 +30,13 @@ NOW = Row(
         ),
         Value(
             title="Read by the nodes",
-            query=Query("sum(rate(lustre_read_bytes_total{groups}[$__rate_interval]))"),
+            query=Query("sum(node:lustre_read_bytes:rate{groups})"),
             help="All clients together.",
             unit="Bps",
         ),
         Value(
             title="Written by the nodes",
-            query=Query("sum(rate(lustre_write_bytes_total{groups}[$__rate_interval]))"),
+            query=Query("sum(node:lustre_write_bytes:rate{groups})"),
             help="All clients together.",
             unit="Bps",
         ),
@@ -80,8 +80,8 @@ SPACE = Row(
             title="Throughput of all nodes",
             help="Bytes per second as the clients see them. Steps in writes are checkpoints.",
             queries=(
-                Query("sum(rate(lustre_read_bytes_total{groups}[$__rate_interval]))", "read"),
-                Query("sum(rate(lustre_write_bytes_total{groups}[$__rate_interval]))", "written"),
+                Query("sum(node:lustre_read_bytes:rate{groups})", "read"),
+                Query("sum(node:lustre_write_bytes:rate{groups})", "written"),
             ),
             unit="Bps",
         ),
@@ -90,8 +90,8 @@ SPACE = Row(
             help="Reads and writes. One client gets at most 700 Gbps over EFA and 100 Gbps over TCP.",
             queries=(
                 Query(
-                    "topk(8, sum by (node) (rate(lustre_read_bytes_total{groups}[$__rate_interval]) +"
-                    " rate(lustre_write_bytes_total{groups}[$__rate_interval])))",
+                    "topk(8, sum by (node) (node:lustre_read_bytes:rate{groups} +"
+                    " node:lustre_write_bytes:rate{groups}))",
                     "{{node}}",
                 ),
             ),

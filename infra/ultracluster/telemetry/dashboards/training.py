@@ -16,8 +16,6 @@ from ultracluster.telemetry.dashboards.panels import (
 )
 
 TO_NODE = Link("gpu-node", ("node",))
-PRODUCTIVE = "rate(training_productive_seconds_total{work}[1h])"
-LOST = "sum without (reason) (rate(training_lost_seconds_total{work}[1h]))"
 RATIO_SCALE = (
     (0, "#b3263a"),
     (0.5, "#b5562a"),
@@ -31,7 +29,7 @@ NOW = Row(
     (
         Value(
             title="Goodput, last hour",
-            query=Query(f"min({PRODUCTIVE} / ({PRODUCTIVE} + {LOST}))"),
+            query=Query("min(job:training_goodput:ratio{work})"),
             help="Share of time in steps whose result was kept, of the job with least. Jobs report it: training_*.",
             unit="percentunit",
             limits=GOODPUT,
@@ -59,7 +57,7 @@ NOW = Row(
         ),
         Value(
             title="Oldest last checkpoint",
-            query=Query("max(time() - training_checkpoint_timestamp_seconds{work})"),
+            query=Query("max(job:training_checkpoint_age:seconds{work})"),
             help="Work that a failure would cost now.",
             unit="s",
             limits=Limits(3600, 3 * 3600),
@@ -108,9 +106,7 @@ PROGRESS = Row(
         Lines(
             title="Age of the last checkpoint, by job",
             help="A saw: it falls to 0 with each checkpoint. A line that only rises means that checkpoints fail.",
-            queries=(
-                Query("time() - max by (workload) (training_checkpoint_timestamp_seconds{work})", "{{workload}}"),
-            ),
+            queries=(Query("max by (workload) (job:training_checkpoint_age:seconds{work})", "{{workload}}"),),
             unit="s",
             calculations=("max", "lastNotNull"),
         ),

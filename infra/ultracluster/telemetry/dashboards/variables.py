@@ -12,7 +12,7 @@ class Variable:
     label: str
     kind: Literal["query", "cloudwatch", "number"]
     query: str
-    """PromQL function label_values, `namespace metric dimension`, or the number's default."""
+    """PromQL function label_values, `namespace metric dimension`, or the number's default. ENVIRONMENT is its name."""
     several: bool = True
     """Whether several values, and all, may be chosen."""
     help: str = ""
@@ -21,7 +21,7 @@ class Variable:
 VARIABLES = {
     variable.name: variable
     for variable in (
-        Variable("cluster", "Cluster", "query", "label_values(up, cluster)", several=False),
+        Variable("cluster", "Cluster", "query", 'label_values(up{environment="ENVIRONMENT"}, cluster)', several=False),
         Variable("node_group", "Node group", "query", 'label_values(up{cluster="$cluster"}, node_group)'),
         Variable("node", "Node", "query", 'label_values(up{cluster="$cluster"}, node)', several=False),
         Variable("team", "Team", "query", 'label_values(DCGM_FI_DEV_GPU_UTIL{cluster="$cluster"}, team)'),
