@@ -181,5 +181,8 @@ def _kubernetes(contents: dict[str, Any]) -> Iterator[Row]:
 def _workspaces(clients: Clients) -> Iterator[Row]:
     for workspace in clients["amp"].list_workspaces()["workspaces"]:
         yield "AMP workspace", workspace["workspaceId"], workspace.get("alias", "")
+    for scraper in clients["amp"].list_scrapers()["scrapers"]:
+        cluster = scraper["source"]["eksConfiguration"]["clusterArn"].rpartition("/")[2]
+        yield "AMP scraper", scraper["scraperId"], f"{scraper.get('alias', '')} of cluster {cluster}".strip()
     for workspace in clients["grafana"].list_workspaces()["workspaces"]:
         yield "Grafana workspace", workspace["id"], f"version {workspace['grafanaVersion']}"
