@@ -19,6 +19,9 @@ LIGHT = {
     "compute": ("#efe9fd", "#6a3fc8"),
     "platform": ("#f2f5d9", "#647700"),
     "observability": ("#fde9f0", "#b92c63"),
+    "alerts": ("#fbe6fb", "#a02ba3"),
+    "repair": ("#e9ecf8", "#4653a8"),
+    "collection": ("#e2f3ee", "#0c6f63"),
     "grafana": ("#fdeae3", "#b5471f"),
     "shared": ("#f3f4f6", "#6e7781"),
 }
@@ -32,6 +35,9 @@ DARK = {
     "compute": ("#261b47", "#b196f5"),
     "platform": ("#262b0b", "#b9cb4f"),
     "observability": ("#3a1525", "#f285ab"),
+    "alerts": ("#33123a", "#e08be6"),
+    "repair": ("#1a2040", "#98a5f2"),
+    "collection": ("#0b2e29", "#5ccbb9"),
     "grafana": ("#3a1c10", "#f0936b"),
     "shared": ("#1b2028", "#8b949e"),
 }

@@ -7,9 +7,11 @@ from typing import Any
 
 from scripts.architecture.drawing import TIMES, arrow, box, frame, label, svg
 from scripts.architecture.shared import WIDTH, Source, beside, header, nodes, storage
+from ultracluster.kubernetes.scrape import MONITORING
 
 NODES = ("compute-train", "compute-cpu")
-PARTS = ("network", "storage", "links", "control-plane", *NODES, "platform", "observability", "grafana")
+METRICS = ("observability", "collection", "alerts", "grafana")
+PARTS = ("network", "storage", "links", "control-plane", *NODES, "platform", *METRICS)
 SOURCE = Source("staging", PARTS)
 HEIGHT = 1140
 RELEASE, OBJECTS = "Custom::AWSCDK-EKS-HelmChart", "Custom::AWSCDK-EKS-KubernetesResource"
@@ -80,8 +82,10 @@ def in_the_cluster() -> Iterator[str]:
     addons = [found.properties["AddonName"] for found in SOURCE.found("AWS::EKS::Addon")]
     lines = textwrap.wrap(", ".join(addons), 39, break_on_hyphens=False)
     yield box("platform", 76, 512, 284, 172, f"{len(addons)} EKS add-ons", *lines, kind="AWS::EKS::Addon")
-    releases = [found.properties["Release"] for found in SOURCE.found(RELEASE, "platform")]
-    lines = textwrap.wrap(", ".join(releases), 27, break_on_hyphens=False)
+    releases = [found.properties for found in SOURCE.found(RELEASE, "platform")]
+    named = [release["Release"] for release in releases if release["Namespace"] != MONITORING]
+    text = f"{', '.join(named)}; {len(releases) - len(named)} for metrics and logs"
+    lines = textwrap.wrap(text, 27, break_on_hyphens=False)
     yield box("platform", 376, 512, 236, 172, f"{len(releases)} Helm releases", *lines, kind=RELEASE)
     for number, queue in enumerate(queues()):
         name = f"Team {queue['metadata']['name']}"
@@ -130,8 +134,14 @@ def access() -> Iterator[str]:
     admins = sum("AccessPolicies" in found.properties for found in entries)
     title = f"{len(entries)} access entries"
     lines = (f"{admins} administrators, kubectl role", f"included; {len(entries) - admins} for team members")
-    yield box("platform", 964, 598, 276, 92, title, *lines, kind="AWS::EKS::AccessEntry")
-    associations = SOURCE.found("AWS::EKS::PodIdentityAssociation", "platform")
+    yield box("platform", 964, 588, 276, 92, title, *lines, kind="AWS::EKS::AccessEntry")
+    every = f"Reads the cluster every {SOURCE.file.observability.scrape_interval_seconds} s"
+    yield box("collection", 964, 692, 276, 60, "AMP scraper", every, kind="AWS::APS::Scraper")
+    associations = [
+        found
+        for found in SOURCE.found("AWS::EKS::PodIdentityAssociation", "platform")
+        if found.properties["Namespace"] != MONITORING
+    ]
     lines = ("Pods of a team read the buckets", "and write below teams/TEAM/")
     title = f"{len(associations)} team roles"
     yield box("platform", 964, 764, 276, 92, title, *lines, kind="AWS::EKS::PodIdentityAssociation")

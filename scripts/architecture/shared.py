@@ -12,7 +12,7 @@ from ultracluster.config.environment import Environment
 from ultracluster.config.loader import load
 
 WIDTH = 1280
-COUNTS = {5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
+COUNTS = {7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve"}
 
 
 class Resource(NamedTuple):
@@ -68,9 +68,10 @@ def header(source: Source) -> Iterator[str]:
     yield label(40, 52, f"One environment file becomes {COUNTS[len(stacks)]} stacks", "head1")
     where = f"environments/{source.name}.yaml in {source.region}; stack names: {source.name}-network and so on"
     yield label(40, 80, where, "line")
-    step = (WIDTH - 80) // len(source.parts)
+    widths = [22 + max(8 * len(part), 72) for part in source.parts]
+    gap = (WIDTH - 80 - sum(widths)) / len(widths)
     for number, part in enumerate(source.parts):
-        x, count = 40 + number * step, len(stacks[part]["Resources"])
+        x, count = 40 + round(sum(widths[:number]) + number * gap), len(stacks[part]["Resources"])
         yield f'<g data-stack="{part}"><rect class="bar {part}" x="{x}" y="99" width="14" height="14" rx="3"/>'
         yield label(x + 22, 111, part, "legend") + label(x + 22, 129, f"{count} resources", "small") + "</g>"
 
@@ -131,6 +132,6 @@ def beside(source: Source, logged: str) -> Iterator[str]:
     days = f"Keeps metrics for {workspace['WorkspaceConfiguration']['RetentionPeriodInDays']} days"
     yield box("observability", 964, 284, 276, 72, "Managed Prometheus", days, kind="AWS::APS::Workspace")
     groups, keys = source.found("AWS::Logs::LogGroup"), source.found("AWS::KMS::Key")
-    yield box("shared", 964, 376, 276, 92, f"{len(groups)} log groups", logged, "encrypted, retention one year")
+    yield box("shared", 964, 376, 276, 92, f"{len(groups)} log groups", logged, "encrypted and retained")
     owners = [part for part in source.parts if part in {key.part for key in keys}]
     yield box("shared", 964, 488, 276, 84, f"{len(keys)} KMS keys", *textwrap.wrap(", ".join(owners), 32))

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from scripts.architecture.drawing import TIMES, arrow, box, frame, label, svg
 from scripts.architecture.shared import WIDTH, Source, beside, header, nodes, storage
 
-SOURCE = Source("prod", ("network", "storage", "links", "control-plane", "compute", "observability", "grafana"))
+METRICS = ("observability", "alerts", "repair", "grafana")
+SOURCE = Source("prod", ("network", "storage", "links", "control-plane", "compute", *METRICS))
 HEIGHT = 790
 
 
