@@ -27,7 +27,7 @@ def main() -> None:
     arguments.add_argument("--port", type=int, default=0, help="port of the page; any free one by default")
     chosen = arguments.parse_args()
     day = PREVIEW_DAY if chosen.previews else Day(int(time.time()) // 300 * 300)
-    print("Filling Prometheus with a day of samples; takes about a minute", flush=True)  # noqa: T201
+    print("Filling Prometheus with a day of samples; takes a minute or two", flush=True)  # noqa: T201
     try:
         with tour(day) as made:
             if chosen.previews:

@@ -10,6 +10,7 @@ from scripts.observe.replay import Firing
 from scripts.observe.tour import Picture
 
 STORY = (
+    (24.0, "Filling file system", "Checkpoints fill FSx for Lustre from 64 % to over 93 %.", "storage"),
     (
         6.0,
         "ECC storm",
@@ -25,7 +26,6 @@ STORY = (
     ),
     (1.5, "Hung job", "Job 4720 holds 32 GPUs at full utilisation and computes nothing.", "training"),
     (1.2, "Lost GPU", "GPU 6 of train-14 falls off the bus: XID 79.", "fleet"),
-    (24.0, "Filling file system", "Checkpoints fill FSx for Lustre from 64 % to over 93 %.", "storage"),
 )
 """What happens in the day: hours before its end, name, text, and the dashboard that shows it best."""
 
@@ -57,7 +57,7 @@ th { font-size: 13px; color: var(--soft); }
 .critical { color: var(--critical); } .warning { color: var(--warning); } .info { color: var(--info); }
 .story { display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); gap: 12px; }
 .story div { background: var(--panel); border: 1px solid var(--edge); border-radius: 8px; padding: 12px 16px; }
-section { scroll-margin-top: 60px; }
+section { scroll-margin-top: 60px; margin-block: 26px; }
 img { width: 100%; height: auto; display: block; border: 1px solid var(--edge); border-radius: 8px; }
 """
 
@@ -92,9 +92,8 @@ addEventListener("load", () => {{
 
 def _section(picture: Picture) -> str:
     title, address = escape(picture.dashboard["title"]), f"/dashboards/{picture.slug}.svg"
-    question = escape(picture.dashboard["description"])
     image = f'<a href="{address}"><img src="{address}" alt="{title}"></a>'
-    return f'<section id="{picture.slug}"><h2>{title}</h2><p>{question}</p>{image}</section>'
+    return f'<section id="{picture.slug}" aria-label="{title}">{image}</section>'
 
 
 def _count(firing: Sequence[Firing]) -> str:
@@ -108,11 +107,11 @@ def _row(alert: Firing, day: Day) -> str:
         f'<td class="{alert.severity}">{alert.severity}</td>',
         f"<td>{escape(alert.name)}</td><td>{escape(alert.summary)}</td><td>{escape(alert.action)}</td>",
         f'<td class="when">{format_value(day.end - alert.since, "s")}</td>',
-        f'<td><a href="/runbooks/{escape(slug)}">{escape(slug.removesuffix(".md"))}</a></td>',
+        f'<td class="when"><a href="/runbooks/{escape(slug)}">{escape(slug.removesuffix(".md"))}</a></td>',
     )
     return f'<tr data-alert="{escape(alert.name)}">{"".join(cells)}</tr>'
 
 
 def _told(day: Day, hours: float, name: str, text: str, slug: str) -> str:
-    when = time.strftime("%H:%M", time.gmtime(day.ago(hours)))
+    when = "All day:" if hours >= day.hours else time.strftime("%H:%M", time.gmtime(day.ago(hours)))
     return f'<div><strong>{when} {escape(name)}</strong><p>{escape(text)} <a href="#{slug}">See it</a></p></div>'
