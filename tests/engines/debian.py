@@ -15,7 +15,8 @@ mount --bind /dev "$2/root/dev"
 root=$2/root
 shift 2
 # without exec: as process 1, systemd-analyze writes to the kernel's log in place of stderr
-chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin HOME=/root LANG=C "$@" || exit $?
+path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
+chroot "$root" /usr/bin/env -i PATH="$path" HOME=/root LANG=C PCS_NODE_ID=train-1 "$@" || exit $?
 """
 
 _CLOUD_CONFIG = """
@@ -48,6 +49,7 @@ WORKING = {
     "dnf": "",
     "apt-mark": "",
     "systemd-tmpfiles": "",
+    "docker": "",
 }
 """Stubs of commands that need hardware, a network or a running systemd, when nothing fails."""
 

@@ -4,6 +4,7 @@ import pytest
 
 from tests.engines.debian import WORKING
 from tests.unit.nodes.test_eks import group
+from tests.unit.nodes.test_telemetry import TELEMETRY
 from ultracluster.catalog import catalog, lustre
 from ultracluster.nodes.collectors import collector_steps
 from ultracluster.nodes.lustre import LustreMount, prepare_client_steps
@@ -19,6 +20,11 @@ NODES = {
     "compute": compute_node_steps(group(), MOUNT),
     "login": login_node_steps(MOUNT),
     "eks": prepare_client_steps(P5EN, efa=True),
+    "telemetry": [
+        step
+        for step in compute_node_steps(group(), MOUNT, telemetry=TELEMETRY)
+        if step.name in ("run-exporters", "ship-logs")
+    ],
     "collectors": collector_steps(efa=True, lustre=True, seconds=15, mount_path="/fsx", mount_name="abcdefgh"),
 }
 
@@ -37,7 +43,8 @@ def test_systemd_finds_nothing_wrong_in_the_units_of_a_node(debian, node, dlami)
     mounted = "" if dlami else 'case "$2" in /opt/dlami/nvme) exit 1;; esac'
     debian.stub(WORKING | {"mountpoint": mounted})
     debian.write("/usr/sbin/lctl", "#!/bin/sh\n", mode=0o755)
-    for unit in (lustre.EFA_CLIENT_UNIT, "dlami-nvme.service"):
+    debian.write("/usr/bin/docker", "#!/bin/sh\n", mode=0o755)
+    for unit in (lustre.EFA_CLIENT_UNIT, "dlami-nvme.service", "docker.service"):
         debian.write(f"{UNITS}/{unit}", ONESHOT)
     debian.boot(NODES[node])
     assert verify(debian) == (0, "")
