@@ -64,8 +64,8 @@ def test_every_script_is_valid_bash(name):
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_user_data_fits(name):
-    """EC2 takes 16 KiB; EKS adds parts of its own."""
-    assert all(len(document.encode()) < (8 if name in EKS else 16) * 1024 for document in DOCUMENTS[name])
+    """EC2 takes 16 KiB; EKS adds parts of its own, which take about 2 KiB."""
+    assert all(len(document.encode()) < (12 if name in EKS else 16) * 1024 for document in DOCUMENTS[name])
 
 
 DISTINCT = list(dict.fromkeys(steps for found in PCS.values() for steps in pcs_steps(found)))
