@@ -1,7 +1,7 @@
 """What a PromQL expression reads: names of metrics, and labels that it groups, matches and joins by."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -30,18 +30,33 @@ class Reading:
 @cache
 def reading(expr: str) -> Reading:
     """Metrics and labels that `expr` reads. Metric names must be bare words, as in all our expressions."""
-    tokens = [(str(match.lastgroup), match.group()) for match in _TOKEN.finditer(expr)]
-    words = list(_words(tokens))
+    words = list(_words(list(_TOKEN.finditer(expr))))
     return Reading(
-        frozenset(word for kind, word in words if kind == "metric"),
-        frozenset(word for kind, word in words if kind == "label"),
+        frozenset(word.group() for kind, word in words if kind == "metric"),
+        frozenset(word.group() for kind, word in words if kind == "label"),
     )
 
 
-def _words(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def matching(expr: str, matcher: str, of: Callable[[str], bool]) -> str:
+    """`expr` with `matcher`, such as `a="b"`, in the selector of every metric for whose name `of` is true."""
+    parts, at = [], 0
+    for kind, word in _words(list(_TOKEN.finditer(expr))):
+        if kind == "metric" and of(word.group()):
+            parts.append(expr[at : word.end()])
+            at = word.end()
+            if expr[at : at + 1] == "{":
+                at += 1
+                parts.append("{" + matcher + ("" if expr[at : at + 1] == "}" else ", "))
+            else:
+                parts.append("{" + matcher + "}")
+    return "".join((*parts, expr[at:]))
+
+
+def _words(tokens: list[re.Match[str]]) -> Iterator[tuple[str, re.Match[str]]]:
     braces, grouping, grouped_at, depth = False, False, -1, 0
-    for position, (kind, text) in enumerate(tokens):
-        following = tokens[position + 1][1] if position + 1 < len(tokens) else ""
+    for position, token in enumerate(tokens):
+        kind, text = token.lastgroup, token.group()
+        following = tokens[position + 1].group() if position + 1 < len(tokens) else ""
         match text:
             case "{" | "}":
                 braces = text == "{"
@@ -53,17 +68,14 @@ def _words(tokens: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
                 grouped_at = -1 if depth == grouped_at else grouped_at
                 depth -= 1
             case _ if kind == "name" and (braces or depth == grouped_at):
-                yield "label", text
+                yield "label", token
             case _ if kind == "name" and text.lower() in _WORDS:
                 grouping = text.lower() in _GROUPING and following == "("
             case _ if kind == "name" and following != "(" and not _aggregation(tokens, position):
-                yield "metric", text
+                yield "metric", token
 
 
-def _aggregation(tokens: list[tuple[str, str]], position: int) -> bool:
+def _aggregation(tokens: list[re.Match[str]], position: int) -> bool:
     """Whether the word is an aggregation written with its grouping first, as in `sum by (node) (...)`."""
-    return (
-        position + 1 < len(tokens)
-        and tokens[position + 1][1].lower() in {"by", "without"}
-        and (position + 2 < len(tokens) and tokens[position + 2][1] == "(")
-    )
+    following = [token.group().lower() for token in tokens[position + 1 : position + 3]]
+    return len(following) == 2 and following[0] in {"by", "without"} and following[1] == "("

@@ -428,6 +428,9 @@ META = (
         labels=({**CLUSTER, "job": "dcgm"},),
         summary="20% of the targets dcgm of test are down",
         look_alikes={
+            "pods of teams": {
+                series("up", {**CLUSTER, "pod": f"p{number}"}, job="pods"): steady(0, 100) for number in range(20)
+            },
             "one of two": {
                 series("up", {**NODE, "node": "n1"}, job="slurm"): steady(1, 100),
                 series("up", {**NODE, "node": "n2"}, job="slurm"): steady(0, 100),

@@ -12,14 +12,15 @@ import yaml
 from tests.synthesis import FILES
 from tests.telemetry.engines import Engines
 from tests.telemetry.rules.environments import PLANES, environment
+from tests.telemetry.rules.promtool import unit_tests
 from ultracluster import load
 from ultracluster.config.environment import Environment
-from ultracluster.config.observability import Alerts
+from ultracluster.config.observability import Alerts, ExistingMetrics
 from ultracluster.telemetry import labels, scrape
 from ultracluster.telemetry.metrics import METRICS, UnknownMetric, metric
-from ultracluster.telemetry.promql import reading
+from ultracluster.telemetry.promql import matching, reading
 from ultracluster.telemetry.rules import Alert, Recording, alerts, groups, rule_files
-from ultracluster.telemetry.rules.model import CLUSTER, FAULT, GPU, MANY, NODE, fleet_alerts, rule_file
+from ultracluster.telemetry.rules.model import CLUSTER, FAULT, GPU, MANY, NODE, Style, fleet_alerts, rule_file
 from ultracluster.telemetry.rules.site import site
 from ultracluster.telemetry.xids import XIDS
 
@@ -206,5 +207,56 @@ def test_one_fleet_alert_for_each_severity_and_duration():
 
 
 def test_a_file_is_the_same_every_time():
-    first, second = (rule_file(groups(environment("eks")), runbooks="x", labels={}) for _ in range(2))
+    first, second = (rule_file(groups(environment("eks")), Style("x", {})) for _ in range(2))
     assert first == second
+
+
+def _in_a_shared_workspace(plane: str) -> Environment:
+    shipped = environment(plane)
+    existing = ExistingMetrics(existing="ws-01234567-89ab-cdef-0123-456789abcdef")
+    observability = shipped.observability.model_copy(update={"metrics": existing, "alerts": None})
+    return shipped.model_copy(update={"observability": observability})
+
+
+@pytest.mark.parametrize("plane", PLANES)
+def test_in_an_existing_workspace_every_selector_names_the_environment(plane: str, engines: Engines, tmp_path: Path):
+    files = rule_files(_in_a_shared_workspace(plane))
+    for text in files.values():
+        for rule in yaml.safe_load(text)["groups"][0]["rules"]:
+            read = {name for name in reading(rule["expr"]).metrics if not name.startswith("instance_type:")}
+            uses = [use for name in read for use in re.findall(rf"(?<![\w:]){name}(?![\w:])(.{{0,25}})", rule["expr"])]
+            assert all(use.startswith('{environment="test"') for use in uses), rule["expr"]
+    ran = engines.check_rules(tmp_path, {f"{name}.yml": text for name, text in files.items()})
+    assert ran.ok, ran.said
+
+
+def test_in_an_existing_workspace_another_environment_raises_no_alert(engines: Engines, tmp_path: Path):
+    text = rule_files(_in_a_shared_workspace("pcs"))["gpu-health"]
+    (tmp_path / "rules.yml").write_text(text)
+    labels = (
+        'cluster="other", environment="{}", node="n1", node_group="g", instance_type="p5.48xlarge", gpu="0", UUID="G"'
+    )
+    failed = [f"DCGM_FI_DEV_ROW_REMAP_FAILURE{{{labels.format(name)}}}" for name in ("test", "other")]
+    firing = 'count by (cluster, environment) (ALERTS{alertname="GpuRowRemapFailed"})'
+    expected = [{"labels": '{cluster="other", environment="test"}', "value": 1}]
+    check = {"expr": firing, "eval_time": "5m", "exp_samples": expected}
+    inputs = [{"series": each, "values": "1x10"} for each in failed]
+    test = {"name": "shared", "interval": "1m", "input_series": inputs, "promql_expr_test": [check]}
+    ran = unit_tests(engines, tmp_path, [tmp_path / "rules.yml"], [test])
+    assert ran.ok, ran.said
+
+
+@pytest.mark.parametrize(
+    ("expr", "restricted"),
+    [
+        ("a", 'a{e="1"}'),
+        ('a{b="c"} offset 5m', 'a{e="1", b="c"} offset 5m'),
+        ("a{}", 'a{e="1"}'),
+        ("rate(a_total[5m])", 'rate(a_total{e="1"}[5m])'),
+        ("sum by (a) (a) > on (b) group_left (c) d", 'sum by (a) (a{e="1"}) > on (b) group_left (c) d{e="1"}'),
+        ("vector(1)", "vector(1)"),
+        ("skipped:x:y * a", 'skipped:x:y * a{e="1"}'),
+    ],
+)
+def test_matchers_go_into_every_selector(expr: str, restricted: str):
+    assert matching(expr, 'e="1"', lambda name: not name.startswith("skipped:")) == restricted

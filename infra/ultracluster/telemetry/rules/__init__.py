@@ -1,6 +1,9 @@
 """Recording and alert rules of an environment, as files for Amazon Managed Service for Prometheus."""
 
+from collections.abc import Callable
+
 from ultracluster.config.environment import Environment
+from ultracluster.telemetry.promql import matching
 from ultracluster.telemetry.rules import (
     catalogue,
     efa,
@@ -15,7 +18,7 @@ from ultracluster.telemetry.rules import (
     training,
     usage,
 )
-from ultracluster.telemetry.rules.model import Alert, Group, Recording, rule_file
+from ultracluster.telemetry.rules.model import Alert, Group, Recording, Style, rule_file
 from ultracluster.telemetry.rules.site import Site, site
 
 RUNBOOKS = "docs/runbooks"
@@ -25,11 +28,15 @@ __all__ = ["RUNBOOKS", "Alert", "Group", "Recording", "alerts", "groups", "rule_
 
 
 def rule_files(environment: Environment) -> dict[str, str]:
-    """Rules files of `environment`: YAML by name of the rule groups namespace."""
+    """Rules files of `environment`: YAML by name of the rule groups namespace.
+
+    In an existing workspace, which may have series of other environments, rules read those of `environment` only.
+    """
     receivers = environment.observability.alerts
     runbooks = receivers.runbooks_url if receivers and receivers.runbooks_url else RUNBOOKS
-    labels = {"environment": environment.name}
-    return {group.name: rule_file([group], runbooks=runbooks, labels=labels) for group in groups(environment)}
+    own = _own_series(environment.name) if environment.observability.metrics else str
+    style = Style(runbooks, {"environment": environment.name}, own)
+    return {group.name: rule_file([group], style) for group in groups(environment)}
 
 
 def groups(environment: Environment) -> tuple[Group, ...]:
@@ -63,3 +70,12 @@ def _groups(facts: Site) -> list[Group]:
 
 def _alerts(found: tuple[Group, ...]) -> tuple[Alert, ...]:
     return tuple(rule for group in found for rule in group.rules if isinstance(rule, Alert))
+
+
+def _own_series(environment: str) -> Callable[[str], str]:
+    """Restricts an expression to series of one environment. Figures of the catalogue are those of all."""
+
+    def restricted(expr: str) -> str:
+        return matching(expr, f'environment="{environment}"', lambda name: not name.startswith("instance_type:"))
+
+    return restricted

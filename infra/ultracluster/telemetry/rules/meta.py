@@ -9,6 +9,9 @@ from ultracluster.telemetry.thresholds import TARGETS_DOWN
 _CLUSTER_JOBS = ("kube-state-metrics", "kueue", "volcano", "kai", "jobset", "karpenter")
 """Scrape jobs with one target or few, which tell about the cluster and not about a node."""
 
+_TARGETS = 'up{job!="pods"}'
+"""Targets of the platform: pods of teams may come and go."""
+
 
 def group(site: Site, alerts: Iterable[Alert]) -> Group:
     """The watchdog, alerts on silence, and those that replace `alerts` on many GPUs or nodes."""
@@ -41,7 +44,8 @@ def _alerts(site: Site) -> Iterator[Alert]:
     )
     yield Alert(
         name="TargetsDown",
-        expr=f"avg by ({CLUSTER}, job) (1 - up)\n> {TARGETS_DOWN.value}\nand\ncount by ({CLUSTER}, job) (up) >= 10",
+        expr=f"avg by ({CLUSTER}, job) (1 - {_TARGETS})\n> {TARGETS_DOWN.value}\n"
+        f"and\ncount by ({CLUSTER}, job) ({_TARGETS}) >= 10",
         severity="warning",
         component="telemetry",
         scope="cluster",

@@ -1,7 +1,7 @@
 """Recording and alert rules, and their YAML."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -90,15 +90,24 @@ class Group:
     rules: tuple[Recording | Alert, ...]
 
 
+@dataclass(frozen=True)
+class Style:
+    """How rules are written: the start of runbook links, labels of every alert, and a change of every expression."""
+
+    runbooks: str
+    labels: Mapping[str, str]
+    rewrite: Callable[[str], str] = str
+
+
 def fleet_alerts(alerts: Iterable[Alert]) -> tuple[Alert, ...]:
     """The alerts that replace alerts on GPUs, nodes and jobs when many have the same fault."""
     kinds = sorted({(alert.severity, alert.sustained) for alert in alerts if alert.limited})
     return tuple(_fleet_alert(severity, sustained) for severity, sustained in kinds)
 
 
-def rule_file(groups: Iterable[Group], *, runbooks: str, labels: Mapping[str, str]) -> str:
-    """YAML of a rules file. Runbook links start with `runbooks`; every alert gets `labels`."""
-    document = {"groups": [_group(group, runbooks, labels) for group in groups]}
+def rule_file(groups: Iterable[Group], style: Style) -> str:
+    """YAML of a rules file."""
+    document = {"groups": [_group(group, style) for group in groups]}
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True)
 
 
@@ -119,38 +128,40 @@ def _fleet_alert(severity: Severity, sustained: str) -> Alert:
     )
 
 
-def _group(group: Group, runbooks: str, labels: Mapping[str, str]) -> dict[str, Any]:
-    rules = [each for rule in group.rules for each in _rules(rule, runbooks, labels)]
+def _group(group: Group, style: Style) -> dict[str, Any]:
+    rules = [each for rule in group.rules for each in _rules(rule, style)]
     return {"name": group.name, "interval": f"{EVALUATION_SECONDS}s", "rules": rules}
 
 
-def _rules(rule: Recording | Alert, runbooks: str, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+def _rules(rule: Recording | Alert, style: Style) -> list[dict[str, Any]]:
     if isinstance(rule, Recording):
-        return [_recording(rule)]
+        return [_recording(rule, style)]
     if not rule.limited:
-        return [_alert(rule, rule.expr, runbooks, labels)]
+        return [_alert(rule, rule.expr, style)]
     fault = {"fault": rule.name, "sustained": rule.sustained}
     condition = f'{FAULT}{{fault="{rule.name}"}}'
     few = f"{condition}\nunless on ({CLUSTER})\n(count by ({CLUSTER}) ({condition}) > {MANY})"
-    return [_recording(Recording(FAULT, rule.expr, {**fault, **rule.labels})), _alert(rule, few, runbooks, labels)]
+    recorded = Recording(FAULT, rule.expr, {**fault, **rule.labels})
+    return [_recording(recorded, style), _alert(rule, few, style)]
 
 
-def _recording(rule: Recording) -> dict[str, Any]:
-    return {"record": rule.name, "expr": rule.expr, **({"labels": dict(rule.labels)} if rule.labels else {})}
+def _recording(rule: Recording, style: Style) -> dict[str, Any]:
+    labels = {"labels": dict(rule.labels)} if rule.labels else {}
+    return {"record": rule.name, "expr": style.rewrite(rule.expr), **labels}
 
 
-def _alert(rule: Alert, expr: str, runbooks: str, labels: Mapping[str, str]) -> dict[str, Any]:
+def _alert(rule: Alert, expr: str, style: Style) -> dict[str, Any]:
     return {
         "alert": rule.name,
-        "expr": expr,
+        "expr": style.rewrite(expr),
         **({"for": rule.sustained} if rule.sustained != "0m" else {}),
         **({"keep_firing_for": rule.keep} if rule.keep != "0m" else {}),
-        "labels": {**labels, **rule.labels},
+        "labels": {**style.labels, **rule.labels},
         "annotations": {
             "summary": rule.summary,
             "description": rule.description,
             "action": rule.action,
-            "runbook_url": f"{runbooks}/{rule.runbook}",
+            "runbook_url": f"{style.runbooks}/{rule.runbook}",
         },
     }
 
