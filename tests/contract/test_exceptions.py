@@ -43,6 +43,7 @@ def test_every_exception_has_the_one_base(name):
         ("JobRefused", ValueError),
         ("MissingExtra", ImportError),
         ("UnknownInstanceType", KeyError),
+        ("UnknownMetric", LookupError),
     ],
 )
 def test_an_exception_keeps_its_built_in_base(name, base):

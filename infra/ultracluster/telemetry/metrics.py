@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from ultracluster.errors import UltraclusterError
 from ultracluster.telemetry.labels import ScrapeJob
 from ultracluster.telemetry.records import records
 
@@ -87,7 +88,7 @@ class Metric:
         return tuple(self.name + suffix for suffix in HISTOGRAM_SUFFIXES) if self.kind == "histogram" else (self.name,)
 
 
-class UnknownMetric(LookupError):
+class UnknownMetric(UltraclusterError, LookupError):
     """A metric that is not in the catalogue. Its message names the nearest."""
 
 

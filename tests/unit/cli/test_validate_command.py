@@ -18,7 +18,9 @@ VALID = FOLDER / "minimal.yaml"
 def ultracluster(*arguments, **options):
     """Runs the command in a process of its own."""
     command = [sys.executable, "-c", "from ultracluster.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, **{"cwd": FOLDER, **options})
+    # readline, which pytest imports, exports COLUMNS=80 to child processes, past os.environ
+    variables = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    return subprocess.run(command, capture_output=True, text=True, **{"cwd": FOLDER, "env": variables, **options})
 
 
 def test_a_valid_file_is_fine():
