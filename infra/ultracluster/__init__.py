@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ultracluster.constructs.alerts import RuleFiles as RuleFiles
     from ultracluster.constructs.bucket_access import BucketAccess as BucketAccess
     from ultracluster.constructs.buckets import TrainingBucket as TrainingBucket
+    from ultracluster.constructs.drain import NodeDrain as NodeDrain
     from ultracluster.constructs.eks import EksAddon as EksAddon
     from ultracluster.constructs.eks import KubernetesCluster as KubernetesCluster
     from ultracluster.constructs.eks import UnknownAddon as UnknownAddon
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
     from ultracluster.constructs.network import ClusterNetwork as ClusterNetwork
     from ultracluster.constructs.network import NodeNetwork as NodeNetwork
     from ultracluster.constructs.node_role import NodeRole as NodeRole
+    from ultracluster.constructs.node_telemetry import NodeTelemetry as NodeTelemetry
     from ultracluster.constructs.pcs import PcsNodeGroup as PcsNodeGroup
     from ultracluster.constructs.pcs import PcsQueue as PcsQueue
     from ultracluster.constructs.pcs import SlurmCluster as SlurmCluster
@@ -127,6 +129,7 @@ _MODULES = {
     "constructs.alerts": ("AlertTopic", "RuleFiles"),
     "constructs.bucket_access": ("BucketAccess",),
     "constructs.buckets": ("TrainingBucket",),
+    "constructs.drain": ("NodeDrain",),
     "constructs.eks": ("EksAddon", "KubernetesCluster", "UnknownAddon"),
     "constructs.eks_cluster": ("EksCluster",),
     "constructs.eks_logs": ("ClusterLogs",),
@@ -145,6 +148,7 @@ _MODULES = {
     "constructs.metrics": ("MetricsWorkspace", "PrometheusWorkspace"),
     "constructs.network": ("ClusterNetwork", "NodeNetwork"),
     "constructs.node_role": ("NodeRole",),
+    "constructs.node_telemetry": ("NodeTelemetry",),
     "constructs.pcs": ("PcsNodeGroup", "PcsQueue", "SlurmCluster"),
     "constructs.pcs_cluster": ("PcsCluster",),
     "constructs.pcs_role": ("PcsNodeRole",),

@@ -25,6 +25,7 @@ ROLES = {
     "Fluent Bit": "Fluent Bit",
     "AMP scraper": "AMP scraper of a cluster",
     "role with which the AMP scraper writes metrics": "Metrics of an AMP scraper",
+    "function that drains Slurm nodes on alerts": "Drains Slurm nodes on alerts",
     "Managed Grafana": "Grafana queries the metrics of the cluster",
 }
 """Descriptions of the actors' roles."""
