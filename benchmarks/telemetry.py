@@ -37,6 +37,7 @@ def main() -> None:
     print(f"{nodes} x p5.48xlarge, scraped every {interval} s")
     print(f"series {found.series:,} (budget {series(fleet):,}), {found.samples_per_second:,.0f} samples/s")
     print(f"failed scrapes {found.scrapes_failed}, slowest scrape {found.slowest_scrape:.2f} s")
+    print(f"CPU {found.cpu_per_minute:.1f} s a minute, scrapes and rules together")
     print(f"memory {found.bytes / 1e9:.1f} GB, {found.bytes / found.series:,.0f} bytes a series")
     print(
         f"recorded series {found.recorded:,}, firing alerts {found.firing}, rule errors {found.rule_errors or 'none'}"

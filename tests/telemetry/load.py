@@ -4,6 +4,7 @@ All nodes serve the same text, so that a fleet of 1,000 costs no more memory her
 tells them apart.
 """
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -84,7 +85,11 @@ NOTHING = ("bool", "code", "mask", "events", "errors", "nanoseconds", "rows", "p
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run took. Times in seconds; `rules` is the evaluation time of each group, `bytes` of the process."""
+    """What a run took.
+
+    Times in seconds; `rules` is the wall time of each group's last evaluation. `bytes` is the memory of the process and
+    `cpu_per_minute` its CPU seconds, scrapes and rules together, which other work on the machine does not change.
+    """
 
     series: int
     scrapes_failed: int
@@ -95,6 +100,7 @@ class Measured:
     firing: int
     recorded: int
     bytes: int
+    cpu_per_minute: float
 
     @property
     def rules_total(self) -> float:
@@ -115,9 +121,17 @@ def measure(
         engines.prometheus(folder, config=yaml.safe_dump(_config(fleet, address, interval)), rules=names) as server,
     ):
         _wait(server, f"count(up == 1) == {2 * fleet.nodes + 1}", FIRST_SCRAPES)
+        before = _cpu_seconds(server)
         time.sleep(seconds)
+        cpu = 60 * (_cpu_seconds(server) - before) / seconds
         assert all(_evaluated(group) for group in server.get("rules")["groups"]), "a rule group was not evaluated"
-        return _measured(server, interval)
+        return _measured(server, interval, cpu)
+
+
+def _cpu_seconds(server: Prometheus) -> float:
+    """CPU time of the process so far; fields 14 and 15 of proc(5)'s stat, whose second may hold blanks."""
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _evaluated(group: Mapping[str, Any]) -> bool:
@@ -133,7 +147,7 @@ def node_texts(fleet: Fleet) -> dict[ScrapeJob, str]:
     }
 
 
-def _measured(server: Prometheus, interval: int) -> Measured:
+def _measured(server: Prometheus, interval: int, cpu: float) -> Measured:
     groups: list[dict[str, Any]] = server.get("rules")["groups"]
     rules = [rule for group in groups for rule in group["rules"]]
     recorded = {rule["name"] for rule in rules if rule["type"] == "recording"}
@@ -150,6 +164,7 @@ def _measured(server: Prometheus, interval: int) -> Measured:
         firing=int(sum(server.values('count(ALERTS{alertstate="firing"})'))),
         recorded=int(own),
         bytes=1024 * int(status.partition("VmRSS:")[2].split()[0]),
+        cpu_per_minute=cpu,
     )
 
 
