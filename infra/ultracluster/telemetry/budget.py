@@ -69,13 +69,12 @@ class Drop:
 
 DROP_FIRST = (
     Drop("nccl", "p2p", "bandwidth of pipeline parallelism; collectives stay"),
-    Drop("nccl", "collective", "NCCL bandwidth by collective; EFA bytes per device stay"),
     Drop("efa", "commands", "failed admin commands of EFA devices, which the driver also logs"),
     Drop("node", "cpu", "idle time by CPU; load and pressure stay"),
     Drop("dcgm", "pipes", "activity of the FP64, FP32 and FP16 pipes; that of Tensor Cores stays"),
     Drop("dcgm", "pcie_traffic", "PCIe bandwidth; replays and link width stay"),
     Drop("lustre", "metadata", "metadata operations by node; those of the file system stay in CloudWatch"),
-    Drop("kube-state-metrics", "pod", "pods and their restarts; jobs and queues stay"),
+    Drop("kube-state-metrics", "pod", "phase, labels and requests of pods; restarts, jobs and queues stay"),
 )
 """What to give up when a quota is near, cheapest loss first. No rule needs any of them."""
 
