@@ -7,7 +7,7 @@ of a chat model fills in the afternoon, so its requests wait.
 from collections.abc import Callable, Iterator
 
 from scripts.observe.course import Day, counter, gauge, ramp, steps, tide
-from scripts.observe.slurm_fleet import Labels, Series, noise_at
+from scripts.observe.fleet import Labels, Series, noise_at
 
 CLUSTER = {"cluster": "staging", "environment": "staging"}
 NODES = 16
@@ -49,6 +49,8 @@ class KubernetesFleet:
             yield {"__name__": "up", "job": job, **CLUSTER}, [1.0] * len(self.times)
         yield from self._cluster()
         yield from self._kueue()
+        yield from self._other_schedulers()
+        yield from self._karpenter()
         yield from self._vllm()
         yield from self._sglang()
 
@@ -194,6 +196,32 @@ class KubernetesFleet:
                 evicted,
                 lambda time, q=queue: 4 / 600 if q == "research" and begin <= time < begin + 600 else 0.0,
             )
+
+    def _other_schedulers(self) -> Iterator[Series]:
+        """What Volcano or KAI would report of the same teams."""
+        for index, queue in enumerate(("pretrain", "research")):
+            used = lambda time, index=index: self._used(time)[index]
+            volcano = {"job": "volcano", "queue_name": queue}
+            thousandths = lambda time, used=used: 1000 * used(time)
+            gpus = {**volcano, "resource": "nvidia.com/gpu"}
+            yield from self._make("volcano_queue_allocated_scalar_resources", gpus, thousandths)
+            yield from self._make("volcano_queue_pod_group_pending_count", volcano, lambda _: 2.0)
+            yield from self._make("volcano_queue_pod_group_running_count", volcano, lambda time: used(time) // 16)
+            kai = {"job": "kai", "queue_name": queue}
+            yield from self._make("kai_queue_allocated_gpus", kai, used)
+            yield from self._make("kai_queue_fair_share_gpu", kai, lambda _: 64.0)
+        sessions = lambda _: 1.0
+        yield from self._histogram(
+            "volcano_e2e_scheduling_latency_milliseconds", {"job": "volcano"}, sessions, lambda _: 40.0
+        )
+        yield from self._make("kai_e2e_scheduling_latency_milliseconds", {"job": "kai"}, lambda _: 55.0, 0.2)
+
+    def _karpenter(self) -> Iterator[Series]:
+        pool = {"job": "karpenter", "nodepool": "elastic", "resource_type": "nvidia.com/gpu"}
+        yield from self._make("karpenter_nodepools_limit", pool, lambda _: 64.0)
+        yield from self._make("karpenter_nodepools_usage", pool, steps((self.day.ago(5), 32.0), before=16.0))
+        errors = {"job": "karpenter", "error": "InsufficientCapacityError", "controller": "nodeclaim.lifecycle"}
+        yield from self._count("karpenter_cloudprovider_errors_total", errors, lambda _: 2 / 3600)
 
     # --- inference
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 import yaml
 
+from scripts.observe import slurm_fleet
 from scripts.observe.course import Day
 from scripts.observe.drawing.queries import Json, Look
+from scripts.observe.fleet import CLUSTER as ON_SLURM
+from scripts.observe.fleet import FILE_SYSTEM
 from scripts.observe.kubernetes_fleet import CLUSTER as ON_KUBERNETES
 from scripts.observe.kubernetes_fleet import KubernetesFleet
 from scripts.observe.replay import Firing, replay
 from scripts.observe.server import Prometheus, prometheus
-from scripts.observe.slurm_fleet import CLUSTER as ON_SLURM
-from scripts.observe.slurm_fleet import FILE_SYSTEM, SlurmFleet
 from tests.synthesis import ROOT
 from ultracluster import load
 from ultracluster.config.environment import Environment
@@ -77,15 +78,26 @@ def pictures(server: Prometheus, day: Day) -> tuple[Picture, ...]:
     return tuple(found)
 
 
+def queues(server: Prometheus, day: Day, environment: Environment) -> Picture:
+    """The dashboard for the queues of an EKS environment."""
+    made = next(each for each in dashboards(environment) if each.uid.endswith("-queues"))
+    values = {**SHOWN, "cluster": ON_KUBERNETES["cluster"]}
+    return Picture(f"queues-{environment.name}", json.loads(made.text), Look(server, day, values, values))
+
+
 @contextmanager
-def tour(day: Day, program: Sequence[str] | None = None) -> Iterator[Tour]:
-    """Fills a Prometheus with the day, and stops it afterwards. `program` starts Prometheus; found if not given."""
+def tour(day: Day, program: Sequence[str] | None = None, also: Sequence[Environment] = ()) -> Iterator[Tour]:
+    """Fills a Prometheus with the day, and stops it afterwards.
+
+    `program` starts Prometheus; it is searched if not given. Queues of the environments in `also` are added to the
+    dashboards, on the data of the EKS cluster.
+    """
     files = rules(day)
     with prometheus(day.step, program) as server:
-        shown = pictures(server, day)
+        shown = (*pictures(server, day), *(queues(server, day, environment) for environment in also))
         names = _read(shown, files)
-        for fleet in (SlurmFleet(day, names), KubernetesFleet(day, names)):
-            server.write(list(fleet.series()), day.times)
+        for fleet in (slurm_fleet.series(day, names), KubernetesFleet(day, names).series()):
+            server.write(list(fleet), day.times)
         firing = replay(server, files, day, ON_SLURM)
         order = ("critical", "warning", "info")
         yield Tour(server, day, shown, tuple(sorted(firing, key=lambda each: (order.index(each.severity), each.name))))

@@ -13,6 +13,8 @@ from scripts.observe.page import STORY
 from scripts.observe.tour import tour
 from scripts.observe.website import contents, website
 from tests.engines.folder import missing
+from tests.synthesis import ROOT
+from ultracluster import load
 
 DAY = Day(1795270200, hours=8)
 EXPECTED = {
@@ -31,7 +33,8 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def made(engines):
-    with tour(DAY, [str(engines.programs / "prometheus")]) as running:
+    also = [load(ROOT / f"examples/{name}.yaml") for name in ("eks-volcano", "eks-kai")]  # Volcano with Karpenter
+    with tour(DAY, [str(engines.programs / "prometheus")], also) as running:
         yield running
 
 
@@ -99,6 +102,11 @@ def test_pictures_are_svg_with_every_panel_and_data_in_it(site, made):
 def test_a_picture_is_the_same_each_time(made):
     picture = made.pictures[0]
     assert draw(picture.dashboard, picture.look) == draw(picture.dashboard, picture.look)
+
+
+def test_the_dashboards_of_all_schedulers_are_asked(made):
+    rows = {panel["title"] for picture in made.pictures for panel in picture.dashboard["panels"]}
+    assert {"Queues (Kueue)", "Queues (Volcano)", "Queues (KAI)", "Karpenter"} <= rows
 
 
 def test_the_story_leads_to_dashboards_of_the_page(made):

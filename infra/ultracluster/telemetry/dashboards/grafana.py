@@ -1,6 +1,6 @@
 """Grafana's JSON of dashboards (schema 42, Grafana 10 to 12), through the models of the Grafana Foundation SDK.
 
-The only module that imports the SDK.
+This module and `grafana_fields` are the only ones that import the SDK.
 """
 
 import json
@@ -8,11 +8,22 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ultracluster.telemetry.dashboards.grafana_fields import (
+    CELLS,
+    CRITICAL,
+    bar_panel,
+    defaults_of,
+    known_to_grafana,
+    mapping_of,
+    override_of,
+    panel_of,
+    stat_panel,
+    thresholds_of,
+)
 from ultracluster.telemetry.dashboards.panels import (
     Bars,
     Board,
     CloudWatch,
-    Limits,
     Lines,
     Link,
     Matrix,
@@ -30,20 +41,16 @@ with warnings.catch_warnings():  # the SDK advertises a newer schema, which AMG 
     warnings.simplefilter("ignore", DeprecationWarning)
     from grafana_foundation_sdk.cog.encoder import JSONEncoder
     from grafana_foundation_sdk.models import (
-        bargauge,
         cloudwatch,
         common,
         dashboard,
         prometheus,
-        stat,
         table,
         timeseries,
     )
 
 COLUMNS = 24
 HEADING_HEIGHT = 1
-
-GOOD, WARNING, CRITICAL = "green", "orange", "red"
 
 
 class Sources(NamedTuple):
@@ -94,7 +101,7 @@ class _Writer:
                 )
             ],
         )
-        return json.dumps(_known(json.loads(JSONEncoder().encode(made))), indent=1, sort_keys=True) + "\n"
+        return json.dumps(known_to_grafana(json.loads(JSONEncoder().encode(made))), indent=1, sort_keys=True) + "\n"
 
     @property
     def _metrics(self) -> common.DataSourceRef:
@@ -182,11 +189,11 @@ class _Writer:
     def _panel(self, panel: Panel) -> dashboard.Panel:
         match panel:
             case Value():
-                made = _value(panel)
+                made = stat_panel(panel)
             case Lines():
                 made = self._lines(panel)
             case Bars():
-                made = _bars(panel)
+                made = bar_panel(panel)
             case Table():
                 made = self._table(panel)
             case Matrix():
@@ -251,14 +258,14 @@ class _Writer:
                 mode=common.StackingMode.NORMAL if panel.stack else common.StackingMode.NONE, group="A"
             ),
         )
-        defaults = _defaults(panel, custom=custom)
+        defaults = defaults_of(panel, custom=custom)
         defaults.max_val = panel.maximum
         defaults.min_val = panel.minimum
         defaults.color = dashboard.FieldColor(mode=dashboard.FieldColorModeId.PALETTE_CLASSIC)
         if panel.link:
             defaults.links = [self._link(panel.link, "__field.labels")]
         overrides = [
-            _override("byFrameRefID", ref, color={"mode": "fixed", "fixedColor": query.colour})
+            override_of("byFrameRefID", ref, color={"mode": "fixed", "fixedColor": query.colour})
             for ref, query in zip("ABCDEFGHIJKL", panel.queries, strict=False)
             if isinstance(query, Query) and query.colour
         ]
@@ -271,7 +278,7 @@ class _Writer:
             ),
             tooltip=common.VizTooltipOptions(mode=common.TooltipDisplayMode.MULTI, sort=common.SortOrder.DESCENDING),
         )
-        return _made("timeseries", options, defaults, overrides)
+        return panel_of("timeseries", options, defaults, overrides)
 
     def _table(self, panel: Table) -> dashboard.Panel:
         values = [f"Value #{ref}" for ref, _ in zip("ABCDEFGHIJKL", panel.columns, strict=False)]
@@ -286,38 +293,38 @@ class _Writer:
         }
         overrides = []
         for column in panel.columns:
-            properties: dict[str, object] = {"unit": column.unit, "thresholds": _thresholds(column.limits)}
+            properties: dict[str, object] = {"unit": column.unit, "thresholds": thresholds_of(column.limits)}
             if column.decimals is not None:
                 properties["decimals"] = column.decimals
             if column.maximum is not None:
                 properties |= {"min": 0, "max": column.maximum}
             if column.names:
-                properties["mappings"] = [_mapping(column.names)]
+                properties["mappings"] = [mapping_of(column.names)]
             if column.display != "text":
-                properties["custom.cellOptions"] = _CELLS[column.display]
-            overrides.append(_override("byName", column.title, **properties))
+                properties["custom.cellOptions"] = CELLS[column.display]
+            overrides.append(override_of("byName", column.title, **properties))
         looks: dict[str, dict[str, object]] = {}
         for heading, names in panel.names:
-            looks.setdefault(heading, {})["mappings"] = [_mapping(names)]
+            looks.setdefault(heading, {})["mappings"] = [mapping_of(names)]
         for heading, colours in panel.colours:
             looks.setdefault(heading, {}).update(
                 {
-                    "mappings": [_mapping([(value, value) for value, _ in colours], dict(colours))],
+                    "mappings": [mapping_of([(value, value) for value, _ in colours], dict(colours))],
                     "custom.cellOptions": {"type": "color-text"},
                 }
             )
         for heading, link in panel.links:
             label = next(label for label, name in panel.labels if name == heading)
             looks.setdefault(heading, {})["links"] = [self._link(link, "__data.fields", {label: heading})]
-        overrides += [_override("byName", heading, **properties) for heading, properties in looks.items()]
-        made = _made(
+        overrides += [override_of("byName", heading, **properties) for heading, properties in looks.items()]
+        made = panel_of(
             "table",
             table.Options(
                 show_header=True,
                 cell_height=common.TableCellHeight.SM,
                 sort_by=[common.TableSortByFieldState(panel.sort, desc=panel.descending)],
             ),
-            _defaults(
+            defaults_of(
                 panel,
                 custom=table.FieldConfig(
                     align=common.FieldTextAlignment.AUTO, cell_options=common.TableAutoCellOptions()
@@ -336,7 +343,7 @@ class _Writer:
         properties: dict[str, object] = {"custom.cellOptions": {"type": "auto"}, "custom.width": 150}
         if panel.link:
             properties["links"] = [self._link(panel.link, "__data.fields", {panel.rows: corner})]
-        defaults = _defaults(
+        defaults = defaults_of(
             panel,
             custom=table.FieldConfig(
                 align=common.FieldTextAlignment.CENTER,
@@ -351,7 +358,7 @@ class _Writer:
                     for number, (start, colour) in enumerate(panel.scale)
                 ],
             )
-        made = _made(
+        made = panel_of(
             "table",
             table.Options(
                 show_header=True,
@@ -359,7 +366,7 @@ class _Writer:
                 sort_by=[common.TableSortByFieldState(corner, desc=False)],
             ),
             defaults,
-            [_override("byName", corner, **properties)],
+            [override_of("byName", corner, **properties)],
         )
         matrix = {"rowField": panel.rows, "columnField": panel.columns, "valueField": "Value"}
         made.transformations = [
@@ -375,98 +382,3 @@ class _Writer:
         address = f"/d/{self._uids[link.dashboard]}?${{cluster:queryparam}}{carried}&${{__url_time_range}}"
         title = f"Open: {link.dashboard.replace('-', ' ')}"
         return {"title": title, "url": address, "targetBlank": False}
-
-
-_CELLS: dict[str, dict[str, str]] = {
-    "colour": {"type": "color-background", "mode": "basic"},
-    "gauge": {"type": "gauge", "mode": "basic", "valueDisplayMode": "text"},
-}
-
-
-def _known(made: dict[str, Any]) -> dict[str, Any]:
-    """A dashboard without what the SDK writes and Grafana 12 does not know."""
-    for variable in made["templating"]["list"]:
-        for name in ("auto", "auto_min", "auto_count"):
-            variable.pop(name, None)
-    for panel in made["panels"]:
-        if panel["type"] == "table":
-            panel["options"].pop("footer", None)
-    return made
-
-
-def _value(panel: Value) -> dashboard.Panel:
-    options = stat.Options(
-        graph_mode=common.BigValueGraphMode.AREA if panel.course else common.BigValueGraphMode.NONE,
-        color_mode=common.BigValueColorMode.VALUE,
-        justify_mode=common.BigValueJustifyMode.AUTO,
-        text_mode=common.BigValueTextMode.VALUE,
-        reduce_options=common.ReduceDataOptions(values=False, calcs=["lastNotNull"], fields=""),
-        orientation=common.VizOrientation.AUTO,
-    )
-    defaults = _defaults(panel)
-    defaults.color = dashboard.FieldColor(mode=dashboard.FieldColorModeId.THRESHOLDS)
-    if panel.names:
-        defaults.mappings = [_mapping(panel.names)]
-    return _made("stat", options, defaults)
-
-
-def _bars(panel: Bars) -> dashboard.Panel:
-    options = bargauge.Options(
-        display_mode=common.BarGaugeDisplayMode.BASIC,
-        value_mode=common.BarGaugeValueMode.COLOR,
-        name_placement=common.BarGaugeNamePlacement.LEFT,
-        sizing=common.BarGaugeSizing.AUTO,
-        reduce_options=common.ReduceDataOptions(values=False, calcs=["lastNotNull"], fields=""),
-        orientation=common.VizOrientation.HORIZONTAL,
-    )
-    defaults = _defaults(panel)
-    defaults.min_val, defaults.max_val = 0, panel.maximum
-    defaults.color = dashboard.FieldColor(mode=dashboard.FieldColorModeId.THRESHOLDS)
-    return _made("bargauge", options, defaults)
-
-
-def _made(
-    kind: str,
-    options: object,
-    defaults: dashboard.FieldConfig,
-    overrides: list[dashboard.DashboardFieldConfigSourceOverrides] | None = None,
-) -> dashboard.Panel:
-    config = dashboard.FieldConfigSource(defaults, overrides or [])
-    return dashboard.Panel(type_val=kind, options=options, field_config=config)
-
-
-def _defaults(panel: Panel, custom: object = None) -> dashboard.FieldConfig:
-    return dashboard.FieldConfig(
-        unit=panel.unit, decimals=panel.decimals, thresholds=_thresholds(panel.limits), custom=custom
-    )
-
-
-def _thresholds(limits: Limits) -> dashboard.ThresholdsConfig:
-    """Steps from low to high. Where low values are bad, the lowest step is the critical one."""
-    marks = ((limits.warning, WARNING), (limits.critical, CRITICAL))
-    given = [(value, colour) for value, colour in marks if value is not None]
-    if limits.above:
-        steps = [(None, GOOD), *given]
-    else:
-        colours = [colour for _, colour in reversed(given)] + [GOOD]
-        steps = list(zip([None, *sorted(value for value, _ in given)], colours, strict=True))
-    return dashboard.ThresholdsConfig(
-        dashboard.ThresholdsMode.ABSOLUTE, [dashboard.Threshold(value, colour) for value, colour in steps]
-    )
-
-
-def _mapping(names: Sequence[tuple[str, str]], colours: dict[str, str] | None = None) -> dashboard.ValueMap:
-    colours = colours or {}
-    return dashboard.ValueMap(
-        {
-            value: dashboard.ValueMappingResult(text=text, color=colours.get(value), index=index)
-            for index, (value, text) in enumerate(names)
-        }
-    )
-
-
-def _override(matcher: str, what: str, **properties: object) -> dashboard.DashboardFieldConfigSourceOverrides:
-    return dashboard.DashboardFieldConfigSourceOverrides(
-        matcher=dashboard.MatcherConfig(matcher, what),
-        properties=[dashboard.DynamicConfigValue(id_val=name, value=value) for name, value in properties.items()],
-    )
