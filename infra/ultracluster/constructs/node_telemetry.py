@@ -24,6 +24,9 @@ class NodeTelemetry(Construct):
     `slurm_metrics` the cluster's controller serves metrics, which login nodes read.
     """
 
+    agents: Telemetry
+    """What the agents of nodes are told."""
+
     def __init__(
         self,
         scope: Construct,
