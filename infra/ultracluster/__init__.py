@@ -147,7 +147,6 @@ _MODULES = {
     "constructs.lustre": ("LustreFileSystem", "TrainingFileSystem"),
     "constructs.metrics": ("MetricsWorkspace", "PrometheusWorkspace"),
     "constructs.network": ("ClusterNetwork", "NodeNetwork"),
-    "constructs.drain": ("NodeDrain",),
     "constructs.node_role": ("NodeRole",),
     "constructs.node_telemetry": ("NodeTelemetry",),
     "constructs.pcs": ("PcsNodeGroup", "PcsQueue", "SlurmCluster"),

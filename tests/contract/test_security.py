@@ -22,7 +22,6 @@ ROLES = {
     "EBS CSI driver": "EBS CSI driver",
     "kubectl provider": "Helm and kubectl of a cluster",
     "jobs and login sessions, with the role of their node": "Nodes of a PCS cluster",
-    "function that drains nodes on alerts": "Drains Slurm nodes on alerts",
     "Fluent Bit": "Fluent Bit",
     "AMP scraper": "AMP scraper of a cluster",
     "role with which the AMP scraper writes metrics": "Metrics of an AMP scraper",
