@@ -93,7 +93,7 @@ def _budget() -> str:
                 fleet = Fleet(nodes, catalog[name], control_plane)
                 interval = max(30, shortest_interval(fleet))
                 requests = remote_write_requests(fleet, interval) if control_plane == "pcs" else None
-                shards = kube_state_metrics_shards(fleet) if control_plane == "eks" else None
+                shards = kube_state_metrics_shards(nodes) if control_plane == "eks" else None
                 rows.append(
                     (
                         f"{nodes:,} {name} on {control_plane.upper()}",

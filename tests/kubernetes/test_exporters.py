@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -232,3 +233,13 @@ def test_rendered_images_come_from_the_mirror(name):
     images_of = {part.partition('"')[0] for part in text.split('"image": "')[1:]}
     assert images_of
     assert all(image.startswith("mirror.example/copies/") for image in images_of), images_of
+
+
+def test_a_large_cluster_has_shards_of_kube_state_metrics_that_find_their_part_themselves():
+    """The managed scraper reads at most 50 MB of a target."""
+    small = eks_environment()
+    large = replace(small, node_groups=tuple(each.model_copy(update={"count": 3000}) for each in small.node_groups))
+    found = rendered({release.name: release for release in exporter_releases(large)}["kube-state-metrics"])
+    assert one(found, "StatefulSet")["spec"]["replicas"] > 1
+    assert any("--pod-namespace" in argument for argument in pod(found, "StatefulSet")["containers"][0]["args"])
+    assert [each["kind"] for each in rendered(made()["kube-state-metrics"])].count("StatefulSet") == 0

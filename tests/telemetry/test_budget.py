@@ -81,11 +81,9 @@ def test_a_gpu_without_nvlink_5_has_no_series_of_nvlink_5():
     assert blackwell - hopper == 8 * len(of_nvlink_5)
 
 
-def test_the_managed_scraper_reads_kube_state_metrics_of_large_clusters_in_shards():
-    shards = [kube_state_metrics_shards(fleet(nodes, control_plane="eks")) for nodes in SIZES]
-    assert shards[:2] == [1, 1]
-    assert shards[2] < shards[3]
-    assert kube_state_metrics_shards(fleet(10_000)) == 1
+@pytest.mark.parametrize(("nodes", "shards"), [(4, 1), (1_000, 1), (1_500, 2), (10_000, 7)])
+def test_the_managed_scraper_reads_kube_state_metrics_of_large_clusters_in_shards(nodes, shards):
+    assert kube_state_metrics_shards(nodes) == shards
 
 
 def test_one_scraper_has_room_for_the_targets_of_ten_thousand_nodes():

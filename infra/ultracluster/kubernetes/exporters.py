@@ -28,6 +28,7 @@ from ultracluster.kubernetes.parts import Release
 from ultracluster.kubernetes.scrape import DCGM_PORT, stored_series
 from ultracluster.kubernetes.workloads import WORKLOAD_LABELS
 from ultracluster.nodes.collectors import TEXTFILE_FOLDER
+from ultracluster.telemetry.budget import kube_state_metrics_shards
 from ultracluster.telemetry.dcgm import counters_csv, exporter_dcgm
 
 Values = dict[str, Any]
@@ -141,8 +142,10 @@ def state_metrics_values(environment: EksEnvironment, *, teams: bool) -> Values:
     """kube-state-metrics with the metrics that are stored: of the whole cluster, or of the pods and jobs of `teams`.
 
     Pods of the cluster's own software are ten times as many as those of teams. All their series in one answer would be
-    larger than the 50 MB that the scraper reads, so that only containers which cannot start are told of all pods.
+    larger than the 50 MB that the scraper reads, so that only containers which cannot start are told of all pods. A
+    large cluster has shards, each with a part of the objects.
     """
+    shards = kube_state_metrics_shards(sum(group.max_count for group in environment.node_groups))
     names = [name for name in stored_series("kube-state-metrics") if name.startswith(EVERYWHERE) is not teams]
     collectors = {collector for start, collector in COLLECTORS.items() if any(n.startswith(start) for n in names)}
     return {
@@ -151,6 +154,7 @@ def state_metrics_values(environment: EksEnvironment, *, teams: bool) -> Values:
         "metricAllowlist": names,
         "metricLabelsAllowlist": [f"{kind}=[{','.join(keys)}]" for kind, keys in LABELS.items() if kind in collectors],
         **({"namespaces": ",".join(team.name for team in environment.teams)} if teams else {}),
+        **({"autosharding": {"enabled": True}, "replicas": shards} if shards > 1 else {}),
         "prometheusScrape": False,
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "4Gi"}},
     }

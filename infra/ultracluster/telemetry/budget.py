@@ -8,7 +8,7 @@ from typing import Literal
 
 from ultracluster.catalog import InstanceType
 from ultracluster.telemetry.agent import BATCH_SEND_DEADLINE_SECONDS, MAX_SAMPLES_PER_SEND
-from ultracluster.telemetry.metrics import METRICS, ExporterName, Metric
+from ultracluster.telemetry.metrics import METRICS, ExporterName, Metric, metrics_of
 from ultracluster.telemetry.records import records
 
 AMP: Mapping[str, int] = {name: quota for name, quota in records("amp").items() if isinstance(quota, int)}
@@ -116,15 +116,19 @@ def series_dropped(fleet: Fleet, drop: Drop) -> int:
     return series(fleet) - series(smaller)
 
 
-def kube_state_metrics_shards(fleet: Fleet) -> int:
-    """Shards of kube-state-metrics, so that no answer passes the managed scraper's limit; half of it, to have room."""
-    lines = series_by_exporter(fleet).get("kube-state-metrics", 0)
+def kube_state_metrics_shards(nodes: int, *, pods_per_node: int = 2) -> int:
+    """Shards of kube-state-metrics for `nodes`, so that no answer is larger than the managed scraper reads.
+
+    An answer has half of that size at most, to have room.
+    """
+    per = {"node": nodes, "pod": nodes * pods_per_node}
+    lines = sum(per.get(each.per, 0) * each.times for each in metrics_of("kube-state-metrics"))
     return max(1, ceil(lines * LINE_BYTES / (AMP["scraper_response_bytes"] / 2)))
 
 
 def scrapers(fleet: Fleet) -> int:
     """Managed scrapers for the targets of an EKS fleet: two exporters a node, and a pod a workload and engine."""
-    targets = 2 * fleet.nodes + kube_state_metrics_shards(fleet) + fleet.workloads + fleet.engines
+    targets = 2 * fleet.nodes + kube_state_metrics_shards(fleet.nodes) + fleet.workloads + fleet.engines
     return ceil(targets / AMP["scraper_targets"])
 
 
