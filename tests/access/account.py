@@ -26,6 +26,7 @@ NAMES = {
     "AWS::Lambda::Function": "FunctionName",
     "AWS::Logs::LogGroup": "LogGroupName",
     "AWS::S3::Bucket": "BucketName",
+    "AWS::SNS::Topic": "TopicName",
     "AWS::SQS::Queue": "QueueName",
 }
 """Property with the name that Ref returns; without it, a name is generated."""

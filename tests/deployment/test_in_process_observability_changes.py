@@ -103,20 +103,33 @@ def test_a_workspace_without_plugin_management_fails_the_stack_with_the_reason()
 
 
 def test_receivers_come_and_go():
+    """Stacks in the order in which the CDK CLI updates them: the one with the topic first."""
     environment = load(FILES[NAME])
-    parts = {"observability": templates(NAME)["observability"]}
-    with deployed_as(environment, parts):
-        without = synthesise(with_settings(retention_days=150))["observability"]
-        assert change(environment, "observability", without) == "UPDATE_COMPLETE", failures(
-            environment, "observability"
-        )
-        assert not client(environment, "sns").list_subscriptions()["Subscriptions"]
-        given = "arn:aws:sns:us-east-2:444455556666:oncall"
-        alerts = {"sns_topic_arn": given, "pagerduty": {"secret_arn": SECRET, "secret_key": "key"}}
-        other = synthesise(with_settings(alerts=alerts))["observability"]
-        assert change(environment, "observability", other) == "UPDATE_COMPLETE"
-        amp = client(environment, "amp")
-        (found,) = amp.list_workspaces()["workspaces"]
-        text = amp.describe_alert_manager_definition(workspaceId=found["workspaceId"])["alertManagerDefinition"]["data"]
-        assert given in text.decode()
-        assert SECRET in text.decode()
+    given = "arn:aws:sns:us-east-2:444455556666:oncall"
+    alerts = {"sns_topic_arn": given, "pagerduty": {"secret_arn": SECRET, "secret_key": "key"}}
+    without, other = (synthesise(with_settings(**each)) for each in ({"auto_repair": False}, {"alerts": alerts}))
+    with deployed_as(environment, needed(templates(NAME), "alerts")):
+        for parts in (without, other, templates(NAME)):
+            for part in ("observability", "alerts"):
+                assert change(environment, part, parts[part]) == "UPDATE_COMPLETE", failures(environment, part)
+            names = {each["TopicArn"].rsplit(":", 1)[1] for each in client(environment, "sns").list_topics()["Topics"]}
+            alarms = client(environment, "cloudwatch").describe_alarms(AlarmNamePrefix="prod-alerts-")["MetricAlarms"]
+            actions = {arn for alarm in alarms for arn in alarm["AlarmActions"]}
+            text = definition(environment)
+            if parts is without:
+                assert (names, actions) == (set(), set())
+                assert "sns_configs" not in text
+            elif parts is other:
+                assert (names, actions) == ({"prod-repairs"}, {given})
+                assert given in text
+                assert SECRET in text
+            else:
+                assert names == {"prod-alerts", "prod-repairs"}
+                assert {arn.rsplit(":", 1)[1] for arn in actions} == {"prod-alerts"}
+
+
+def definition(environment):
+    amp = client(environment, "amp")
+    (found,) = amp.list_workspaces()["workspaces"]
+    described = amp.describe_alert_manager_definition(workspaceId=found["workspaceId"])
+    return described["alertManagerDefinition"]["data"].decode()

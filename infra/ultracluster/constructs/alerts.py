@@ -32,10 +32,13 @@ class AlertTopic(Construct):
     """A standard SNS topic, encrypted with `key`, that CloudWatch alarms of the account may publish to.
 
     SNS asks each address in `email` to confirm its subscription; until then it gets nothing. AMP may publish after
-    `grant_publish_alerts`. A key that this app does not manage needs the statements that a warning shows at synth.
+    `grant_publish_alerts`. Without a `name`, CloudFormation chooses one. A key that this app does not manage needs the
+    statements that a warning shows at synth.
     """
 
-    def __init__(self, scope: Construct, id: str, *, key: IKeyRef, email: Sequence[str] = ()) -> None:
+    def __init__(
+        self, scope: Construct, id: str, *, key: IKeyRef, email: Sequence[str] = (), name: str | None = None
+    ) -> None:
         super().__init__(scope, id)
         expect_list(email, "email")
         self._aps = aps_principal(Stack.of(self).region)
@@ -52,7 +55,9 @@ class AlertTopic(Construct):
                     "Condition": _from_source(sources[service]),
                 },
             )
-        self._topic = sns.CfnTopic(self, "Topic", kms_master_key_id=key_arn(key), display_name="UltraCluster alerts")
+        self._topic = sns.CfnTopic(
+            self, "Topic", topic_name=name, kms_master_key_id=key_arn(key), display_name="UltraCluster alerts"
+        )
         self._arn = self._topic.ref
         self._statements: list[Mapping[str, Any]] = [
             {

@@ -7,28 +7,34 @@ from constructs import Construct
 from ultracluster.config.environment import Environment
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.metrics import MetricsWorkspace
-from ultracluster.constructs.names import REGION
+from ultracluster.constructs.names import REGION, own_arn
 from ultracluster.stacks.base import EnvironmentStack
 from ultracluster.telemetry.alertmanager import definition
 
 if TYPE_CHECKING:
     from ultracluster.constructs.alerts import AlertTopic
 
+ALERTS, REPAIRS = "alerts", "repairs"
+"""Names of the topics, after that of the environment."""
+
 
 class ObservabilityStack(EnvironmentStack):
     """A Prometheus workspace with its alert manager and, where the file asks for alerts, an SNS topic.
 
     `topics` are the ARNs of all topics that get alerts: the new one, and that of the file. `repair_topic_arn` is the
-    ARN of the topic of alerts that have nodes drained, None where none are.
+    ARN of the topic of alerts that have nodes drained, None where none are. They are made of the topics' names: other
+    stacks that imported them would keep this one from deleting a topic that the file no longer asks for.
     """
 
     def __init__(self, scope: Construct, environment: Environment) -> None:
         super().__init__(scope, "observability", environment, stateful=True)
         settings = environment.observability
+        self._name = environment.name
         self._key = DataKey(self, "Key", description=f"Metrics of {environment.name}")
         topic = self._topic(environment)
         given = settings.alerts.sns_topic_arn if settings.alerts else None
-        self.topics = tuple(arn for arn in (topic.topic_arn if topic else None, given) if arn)
+        self.topics = tuple(arn for arn in (self._arn(ALERTS) if topic else None, given) if arn)
+        own = tuple(arn for arn in (topic.topic_arn if topic else None, given) if arn)
         repairs = self._repairs(environment)
         self.metrics = MetricsWorkspace(
             self,
@@ -38,16 +44,19 @@ class ObservabilityStack(EnvironmentStack):
             environment=environment.name,
             alert_manager=definition(
                 environment,
-                topics=self.topics,
+                topics=own,
                 region=REGION,
                 repair_topic=repairs.topic_arn if repairs else None,
             ),
         )
         if repairs:
             repairs.grant_publish_alerts(self.metrics)
-        self.repair_topic_arn = repairs.topic_arn if repairs else None
+        self.repair_topic_arn = self._arn(REPAIRS) if repairs else None
         if topic:
             topic.grant_publish_alerts(self.metrics)
+
+    def _arn(self, topic: str) -> str:
+        return own_arn("sns", f"{self._name}-{topic}")
 
     def _repairs(self, environment: Environment) -> "AlertTopic | None":
         """The topic of alerts that have nodes drained. EKS repairs nodes itself."""
@@ -55,7 +64,7 @@ class ObservabilityStack(EnvironmentStack):
             return None
         from ultracluster.constructs.alerts import AlertTopic
 
-        return AlertTopic(self, "Repairs", key=self._key)
+        return AlertTopic(self, "Repairs", key=self._key, name=f"{environment.name}-{REPAIRS}")
 
     def _topic(self, environment: Environment) -> "AlertTopic | None":
         """The new topic: for e-mail, and for alarms of CloudWatch where no topic is given."""
@@ -65,4 +74,4 @@ class ObservabilityStack(EnvironmentStack):
         # imported here: most environments have no topic
         from ultracluster.constructs.alerts import AlertTopic
 
-        return AlertTopic(self, "Alerts", key=self._key, email=alerts.email)
+        return AlertTopic(self, "Alerts", key=self._key, email=alerts.email, name=f"{environment.name}-{ALERTS}")
