@@ -128,7 +128,7 @@ def drains(account: Account, environment: Environment) -> list[Call]:
         for other in ({f"{tag}environment": "another"}, {f"{tag}node-group": "train"}):
             calls += never(role, "ssm:SendCommand", instance, OURS, context={**login, **other})
         calls += never(role, "ssm:SendCommand", f"{start}AWS-RunShellScript", OURS)
-        calls += never(role, ("ssm:StartSession", "ec2:TerminateInstances"), instance, OURS, context=login)
+        calls += never(role, ("ssm:StartSession", "ec2:TerminateInstances"), instance, OURS)
         group = function.properties["LoggingConfig"]["LogGroup"]
         calls += writes_log(account, role, group, "Lambda Developer Guide, Sending function logs to CloudWatch Logs")
         calls += may("lambda.amazonaws.com", "sts:AssumeRole", role.arn, "Lambda Developer Guide, execution role")
