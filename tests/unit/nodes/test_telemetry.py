@@ -159,6 +159,17 @@ def test_containers_start_without_anybody_waiting_and_only_on_loopback(machine):
     assert " --agent " in service(machine, "metrics-agent.service")["ExecStart"]
 
 
+def test_dcgm_exporter_reads_the_folder_that_the_prolog_writes_which_a_reboot_empties(machine):
+    run(machine, "run-exporters")
+    run(machine, "write-job-programs")
+    prolog = machine.read("opt/ultracluster/prolog").replace(str(machine.root), "")
+    folder = re.search(r"^folder=(\S+)$", prolog, re.M)[1]
+    command = service(machine, "dcgm-exporter.service")["ExecStart"]
+    assert f" -v {folder}:/gpu-jobs:ro " in command
+    assert "--hpc-job-mapping-dir /gpu-jobs" in command
+    assert folder.startswith("/run/")
+
+
 def test_an_image_that_the_node_has_is_not_pulled(machine):
     run(machine, "run-exporters")
     pull = str(machine.root / "usr/local/sbin/pull-image")

@@ -73,7 +73,7 @@ write_unit metrics-agent "Writes metrics to Amazon Managed Service for Prometheu
 units=(node-exporter metrics-agent)
 if [ -n "$dcgm_exporter" ]; then
   write_unit dcgm-exporter "Metrics of the GPUs" "$dcgm_exporter" \
-    "--gpus all --cap-add SYS_ADMIN --cpus 2 --memory 2g -v $folder/dcgm-counters.csv:/etc/dcgm-exporter/counters.csv:ro \
+    "--gpus all --user 0 --cap-add SYS_ADMIN --cpus 2 --memory 2g -v $folder/dcgm-counters.csv:/etc/dcgm-exporter/counters.csv:ro \
 -v /run/ultracluster/gpu-jobs:/gpu-jobs:ro" \
     "--address 127.0.0.1:9400 --collectors /etc/dcgm-exporter/counters.csv --hpc-job-mapping-dir /gpu-jobs \
 --collect-interval 10000"
