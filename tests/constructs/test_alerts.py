@@ -5,6 +5,7 @@ import json
 import pytest
 from aws_cdk.assertions import Match
 
+from tests.synthesis import resources
 from ultracluster.config.observability import Observability
 from ultracluster.constructs.alarms import Alarms, Watch, file_system_watches, workspace_watches
 from ultracluster.constructs.alerts import AlertTopic, RuleFiles, aps_principal
@@ -158,3 +159,12 @@ def test_alarms_without_topics_only_show_their_state(synth):
     (alarm,) = template.find_resources("AWS::CloudWatch::Alarm").values()
     assert alarm["Properties"].keys().isdisjoint({"AlarmActions", "OKActions"})
     assert "It is full (disk)" in json.dumps(alarm)
+
+
+@pytest.mark.parametrize(("name", "told"), [("prod", True), ("staging", True), ("dev", False)])
+def test_every_alarm_of_an_environment_tells_its_receivers(name, told):
+    alarms = resources(name, "AWS::CloudWatch::Alarm")
+    assert {place.partition("/")[0].partition("-")[0] for place in alarms} == {"alerts", "compute"}
+    for alarm in alarms.values():
+        text = json.dumps(alarm["Properties"].get("AlarmActions", []))
+        assert (f":{name}-alerts" in text) == told

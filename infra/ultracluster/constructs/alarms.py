@@ -73,6 +73,13 @@ def file_system_watches(file_system_id: str, *, links: bool) -> Iterator[Watch]:
         yield Watch("LinkQueue", age, "Changes wait for an hour to be imported from or exported to S3", 3600, 3)
 
 
+def notify(alarm: CfnResource | None, topics: Sequence[str]) -> None:
+    """Has an alarm notify topics, when it goes off and when it ends."""
+    if alarm and topics:
+        alarm.add_property_override("AlarmActions", list(topics))
+        alarm.add_property_override("OKActions", list(topics))
+
+
 class Alarms(Construct):
     """CloudWatch alarms that notify the SNS topics in `topics`, when they go off and when they end.
 

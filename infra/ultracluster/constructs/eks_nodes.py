@@ -13,6 +13,7 @@ from ultracluster.catalog.eks import KUBERNETES_VERSIONS, REPAIRS, image_type
 from ultracluster.config.eks_nodes import CpuNodes, NodeRepair, SystemNodes
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.purchase import PurchaseType
+from ultracluster.constructs.alarms import notify
 from ultracluster.constructs.boot_alarm import replacement_alarm
 from ultracluster.constructs.launch_templates import NodeLaunchTemplate, cpu_architecture, group_name
 from ultracluster.constructs.references import Role, Subnet, role_arn, subnet_id
@@ -118,9 +119,13 @@ class EksNodeGroup(_ManagedNodeGroup):
             taints=[{"key": GPU_TAINT["key"], "value": GPU_TAINT["value"], "effect": "NO_SCHEDULE"}],
             update_config={"maxUnavailablePercentage": UPDATED_AT_ONCE_PERCENT, "updateStrategy": "MINIMAL"},
         )
-        replacement_alarm(self, nodegroup_name=name, subnet_id=subnet_id(subnet))
+        self._alarm = replacement_alarm(self, nodegroup_name=name, subnet_id=subnet_id(subnet))
         if settings.purchase.starts:
             self._start_at(settings, cluster, name)
+
+    def notify(self, topics: Sequence[str]) -> None:
+        """Has the alarm for nodes that stop again and again notify SNS topics."""
+        notify(self._alarm, topics)
 
     def _start_at(self, settings: NodeGroup, cluster: NodeCluster, name: str) -> None:
         """Scales the group up when the block starts: before that, EC2 would refuse each launch."""

@@ -17,6 +17,7 @@ from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Login, Queue
 from ultracluster.config.purchase import PurchaseType
 from ultracluster.config.slurm_settings import SlurmSettings
+from ultracluster.constructs.alarms import notify
 from ultracluster.constructs.boot_alarm import boot_alarm
 from ultracluster.constructs.launch_templates import (
     AcceleratedLaunchTemplate,
@@ -277,13 +278,20 @@ class PcsNodeGroup(Construct):
         if scripts and isinstance(role, NodeRole):
             group.add_resource_dependency(scripts.grant_read(role))
         cluster._follow(self)
-        if steps and on_failed_step == "TERMINATE" and cluster.counts_failed_boots:
+        self._alarm = (
             boot_alarm(self, name=name, compute_node_group_id=group.attr_id)
+            if steps and on_failed_step == "TERMINATE" and cluster.counts_failed_boots
+            else None
+        )
 
     @property
     def script_arns(self) -> list[str]:
         """ARNs of the scripts that the nodes download at boot."""
         return self._scripts.object_arns if self._scripts else []
+
+    def notify(self, topics: Sequence[str]) -> None:
+        """Has the alarm for nodes that fail to boot, if there is one, notify SNS topics."""
+        notify(self._alarm, topics)
 
     @property
     def compute_node_group_id(self) -> str:

@@ -1,5 +1,7 @@
 """The CDK app of one environment."""
 
+from collections.abc import Sequence
+
 import aws_cdk as cdk
 from aws_cdk import Annotations
 
@@ -36,9 +38,9 @@ def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.Ap
 
         GrafanaStack(app, environment, metrics=metrics)
     if isinstance(environment.control_plane, Pcs):
-        _slurm(app, environment, environment.control_plane, network, storage, metrics)
+        _slurm(app, environment, environment.control_plane, network, storage, metrics, topics)
     else:
-        _kubernetes(app, environment, environment.control_plane, network, storage, metrics)
+        _kubernetes(app, environment, environment.control_plane, network, storage, metrics, topics)
     if not environment.protect:
         Annotations.of(storage).add_info_v2("ultracluster:protect", UNPROTECTED)
     return app
@@ -65,6 +67,7 @@ def _slurm(
     network: NetworkStack,
     storage: StorageStack,
     metrics: PrometheusWorkspace,
+    topics: Sequence[str],
 ) -> None:
     # imported here: the modules of the other control plane take a second to load
     from ultracluster.stacks.pcs_compute import PcsComputeStack
@@ -79,6 +82,7 @@ def _slurm(
         storage=storage,
         control_plane=control_plane,
         metrics=metrics,
+        topics=topics,
     )
 
 
@@ -89,6 +93,7 @@ def _kubernetes(
     network: NetworkStack,
     storage: StorageStack,
     metrics: PrometheusWorkspace,
+    topics: Sequence[str],
 ) -> None:
     from ultracluster.stacks.collection import CollectionStack
     from ultracluster.stacks.eks_compute import EksNodeGroupStack
@@ -113,4 +118,5 @@ def _kubernetes(
                 settings=settings,
                 network=network.network,
                 control_plane=control_plane,
+                topics=topics,
             )

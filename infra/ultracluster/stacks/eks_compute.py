@@ -1,5 +1,7 @@
 """`<env>-compute-<group>` with Kubernetes: the accelerated nodes of one managed node group."""
 
+from collections.abc import Sequence
+
 from constructs import Construct
 
 from ultracluster.config.eks import Eks
@@ -29,10 +31,11 @@ class EksNodeGroupStack(EnvironmentStack):
         settings: Eks,
         network: ClusterNetwork,
         control_plane: EksControlPlaneStack,
+        topics: Sequence[str],
     ) -> None:
         super().__init__(scope, f"compute-{block.name}", environment, holds=f"Node group {block.name}", nodes=True)
         acts = environment.observability.auto_repair
-        control_plane.cluster.add_node_group(
+        nodes = control_plane.cluster.add_node_group(
             block,
             role=control_plane.node_role,
             subnet=network.node_subnet_id,
@@ -44,3 +47,4 @@ class EksNodeGroupStack(EnvironmentStack):
             tags=node_tags(environment, block.name),
             scope=self,
         )
+        nodes.notify(topics)

@@ -1,5 +1,7 @@
 """`<env>-compute` with Slurm: login nodes, node groups and queues."""
 
+from collections.abc import Sequence
+
 from constructs import Construct
 
 from ultracluster.config.environment import Environment
@@ -27,6 +29,7 @@ class PcsComputeStack(EnvironmentStack):
         storage: StorageStack,
         control_plane: PcsControlPlaneStack,
         metrics: PrometheusWorkspace,
+        topics: Sequence[str],
     ) -> None:
         super().__init__(scope, "compute", environment, nodes=True)
         cluster, role = control_plane.cluster, control_plane.node_role
@@ -77,6 +80,8 @@ class PcsComputeStack(EnvironmentStack):
             )
             for group in environment.launched_groups
         }
+        for group in (login, *groups.values()):
+            group.notify(topics)
         parts = {group.name: [groups[part.name] for part in group.blocks()] for group in environment.node_groups}
         for queue in settings.queues:
             node_groups = [part for name in queue.node_groups for part in parts[name]]

@@ -5,7 +5,6 @@ import re
 from typing import Any
 
 from ultracluster.localaws.handlers.common import as_list
-from ultracluster.localaws.handlers.sns import require_topic
 from ultracluster.localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, tag_map
 
 _PARAMETERS = (
@@ -135,10 +134,14 @@ class Dashboard(Handler):
 
 
 def _check_actions(context: Context, properties: Properties) -> None:
-    """Topics that an alarm notifies exist, and are in its Region."""
+    """Actions are in the Region of the alarm. CloudWatch does not test whether they exist.
+
+    Source: CloudWatch User Guide, "Using Amazon CloudWatch alarms", "Common features of CloudWatch alarms" (2026).
+    """
     for arn in (arn for name in _ACTIONS for arn in properties.get(name, ())):
-        if arn.split(":")[2] == "sns":
-            require_topic(context, arn)
+        if arn.split(":")[3] not in (context.region, ""):
+            region = arn.split(":")[3]
+            raise HandlerError(f"Invalid region {region} specified. Only {context.region} is supported.")
 
 
 def _check_metrics(properties: Properties) -> None:
