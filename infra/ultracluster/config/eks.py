@@ -36,7 +36,7 @@ POD_ADDRESSES = 30
 """IPv4 addresses that the VPC CNI keeps warm on each node for pods, in addition to those of the interfaces."""
 
 SUBNET_ADDRESSES = 32
-"""IPv4 addresses that EKS's network interfaces (six) and VPC endpoints take in a control-plane subnet, rounded up.
+"""IPv4 addresses that EKS (six), VPC endpoints and the AMP scraper take in a control-plane subnet, rounded up.
 
 Source: EKS User Guide, "VPC and subnet requirements" (2026).
 """
