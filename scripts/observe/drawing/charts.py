@@ -33,7 +33,7 @@ def value(panel: Json, series: Sequence[Series], box: Box) -> list[str]:
     out = []
     if panel["options"]["graphMode"] == "area" and len(found.values) > 2:
         low, high = min(v for _, v in found.values), max(v for _, v in found.values)
-        strip = box.height * 0.42
+        strip = box.height * 0.34
         base = box.y + box.height
         span = (found.values[-1][0] - found.values[0][0]) or 1
         points = [
@@ -50,7 +50,7 @@ def value(panel: Json, series: Sequence[Series], box: Box) -> list[str]:
         found.last, defaults.get("unit", ""), defaults.get("decimals")
     )
     size = min(38.0, 38 * (box.width - 24) / max(1.0, width(shown, 38)))
-    middle = box.y + box.height * 0.45 + size * 0.2
+    middle = box.y + box.height * 0.38 + size * 0.2
     out.append(
         f'<text x="{box.x + box.width / 2:.1f}" y="{middle:.1f}" text-anchor="middle" '
         f'style="font-size:{size:.0f}px;font-weight:700;fill:{colour(paint)}">{shown}</text>'

@@ -112,11 +112,13 @@ TRAFFIC = Row(
             width=12,
         ),
         Lines(
-            title="EFA devices with an active port, by node, ten lowest",
-            help="A node below the others has lost a device.",
-            queries=(Query("bottomk(10, count by (node) (node_amazonefa_port_state{groups} == 4))", "{{node}}"),),
+            title="Active EFA devices of a node: fewest and most",
+            help="Of the chosen node groups. Where the lines part, a node has lost a device, or instance types differ.",
+            queries=(
+                Query("min(count by (node) (node_amazonefa_port_state{groups} == 4))", "fewest", "orange"),
+                Query("max(count by (node) (node_amazonefa_port_state{groups} == 4))", "most", "blue"),
+            ),
             decimals=0,
-            link=TO_NODE,
             calculations=("min", "lastNotNull"),
             width=12,
         ),
