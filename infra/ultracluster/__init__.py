@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from ultracluster.constructs.root_squash import RootSquash as RootSquash
     from ultracluster.constructs.saved_queries import SavedQueries as SavedQueries
     from ultracluster.constructs.scraper import ClusterScraper as ClusterScraper
+    from ultracluster.constructs.scraper import ScraperRoles as ScraperRoles
     from ultracluster.constructs.vpc import ClusterVpc as ClusterVpc
     from ultracluster.errors import InvalidArgument as InvalidArgument
     from ultracluster.errors import MissingExtra as MissingExtra
@@ -155,7 +156,7 @@ _MODULES = {
     "constructs.references": ("WrongReference",),
     "constructs.root_squash": ("RootSquash",),
     "constructs.saved_queries": ("SavedQueries",),
-    "constructs.scraper": ("ClusterScraper",),
+    "constructs.scraper": ("ClusterScraper", "ScraperRoles"),
     "constructs.vpc": ("ClusterVpc",),
     "stacks.app": ("build_app",),
 }

@@ -7,6 +7,7 @@ import yaml
 from aws_cdk import aws_ec2 as ec2
 
 from tests.constructs.conftest import US_EAST_2
+from tests.synthesis import templates
 from ultracluster.constructs.eks_cluster import EksCluster
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.metrics import MetricsWorkspace
@@ -136,3 +137,13 @@ def test_what_the_scraper_logs_is_kept(template):
 )
 def test_adjacent_ports_are_one_rule(ports, ranges):
     assert port_ranges(ports) == ranges
+
+
+@pytest.mark.parametrize("name", ["staging", "eks-volcano"])
+def test_roles_are_created_while_eks_creates_the_cluster(name):
+    """A role is ready for use about 20 seconds after its creation: two of them would delay the scraper."""
+    types = {
+        part: [resource["Type"] for resource in found["Resources"].values()] for part, found in templates(name).items()
+    }
+    assert "AWS::IAM::Role" not in types["collection"]
+    assert types["observability"].count("AWS::IAM::Role") == 2

@@ -33,6 +33,47 @@ COMPONENTS = ("SERVICE_DISCOVERY", "COLLECTOR", "EXPORTER")
 """Parts of the scraper that log (AMP API reference, ScraperComponent, 2026)."""
 
 
+class ScraperRoles(Construct):
+    """The role that AMP assumes for a scraper, and the one that this role assumes to write to `workspace`.
+
+    They need no cluster: in a stack that is deployed beside it, they cost the scraper no time.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, workspace: PrometheusWorkspace) -> None:
+        super().__init__(scope, id)
+        expect(workspace, PrometheusWorkspace, "workspace")
+        # a scraper's ARN is not known before its roles exist: the conditions cover the scrapers of this account
+        scrapers = own_arn("aps", "scraper/*")
+        conditions = {"ArnLike": {"aws:SourceArn": scrapers}, "StringEquals": {"aws:SourceAccount": ACCOUNT}}
+        self._source = service_role(
+            self, "SourceRole", service=SERVICE, description="AMP scraper of a cluster", conditions=conditions
+        )
+        trust = {
+            "Principal": {"AWS": self._source.attr_arn},
+            "Action": ["sts:AssumeRole"],
+            "Condition": {"StringLike": {"sts:ExternalId": scrapers}},
+        }
+        self._target = iam.CfnRole(
+            self,
+            "TargetRole",
+            assume_role_policy_document=policy_document([trust]),
+            description="Metrics of an AMP scraper",
+        )
+        # in one account, a trust policy that names a role needs no policy of that role
+        write = {"Action": "aps:RemoteWrite", "Resource": workspace.workspace_arn}
+        managed_policy(self, "TargetPolicy", roles=[self._target], statements=[write])
+
+    @property
+    def source_role_arn(self) -> str:
+        """ARN of the role that AMP assumes for the scraper."""
+        return self._source.attr_arn
+
+    @property
+    def target_role_arn(self) -> str:
+        """ARN of the role that writes to the workspace."""
+        return self._target.attr_arn
+
+
 class ClusterScraper(Construct):
     """A managed scraper: it finds pods and nodes through the cluster's API server, and writes to `workspace`.
 
@@ -42,7 +83,8 @@ class ClusterScraper(Construct):
     nothing else. `configuration` is YAML: see `ultracluster.kubernetes.scrape`. AMP creates a scraper in about 20
     minutes. An account has ten of them in a Region by default.
 
-    A workspace with a customer managed key takes metrics of a scraper only through roles, which are created here.
+    A workspace with a customer managed key takes metrics of a scraper only through `roles`, which are created here
+    unless you pass some.
 
     Source: AMP User Guide, "Set up managed collectors for Amazon EKS" (2026).
     """
@@ -60,12 +102,14 @@ class ClusterScraper(Construct):
         configuration: str,
         ports: Sequence[int],
         key: IKeyRef,
+        roles: ScraperRoles | None = None,
     ) -> None:
         super().__init__(scope, id)
         expect(cluster, KubernetesCluster, "cluster")
         expect(workspace, PrometheusWorkspace, "workspace")
         expect_list(subnets, "subnets")
-        source, target = self._roles(workspace)
+        roles = roles or ScraperRoles(self, "Roles", workspace=workspace)
+        expect(roles, ScraperRoles, "roles")
         group, rules = self._network(vpc, security_group_id(nodes), ports)
         logs = log_group(self, "Logs", name="/aws/vendedlogs/prometheus-scraper", key=key)
         self.key_policy_statements = logs.key_policy_statements
@@ -81,14 +125,14 @@ class ClusterScraper(Construct):
                 }
             },
             destination={"ampConfiguration": {"workspaceArn": workspace.workspace_arn}},
-            role_configuration={"sourceRoleArn": source.attr_arn, "targetRoleArn": target.attr_arn},
+            role_configuration={"sourceRoleArn": roles.source_role_arn, "targetRoleArn": roles.target_role_arn},
             scrape_configuration={"configurationBlob": Fn.base64(configuration)},
             scraper_logging_configuration={
                 "loggingDestination": {"cloudWatchLogs": {"logGroupArn": logs.log_group_arn}},
                 "scraperComponents": [{"type": name} for name in COMPONENTS],
             },
         )
-        self._scraper.node.add_dependency(self._policy, *rules)
+        self._scraper.node.add_dependency(roles, *rules)
 
     key_policy_statements: tuple[iam.PolicyStatement, ...]
     """What the owner of `key` must add to the key policy; empty for a key that this app manages."""
@@ -102,32 +146,6 @@ class ClusterScraper(Construct):
     def scraper_id(self) -> str:
         """Id of the scraper, s-..."""
         return self._scraper.attr_scraper_id
-
-    def _roles(self, workspace: PrometheusWorkspace) -> tuple[iam.CfnRole, iam.CfnRole]:
-        """The role that AMP assumes for the scraper, and the one that this role assumes to write.
-
-        A scraper's ARN is not known before its roles exist, so the conditions cover the scrapers of this account.
-        """
-        scrapers = own_arn("aps", "scraper/*")
-        conditions = {"ArnLike": {"aws:SourceArn": scrapers}, "StringEquals": {"aws:SourceAccount": ACCOUNT}}
-        source = service_role(
-            self, "SourceRole", service=SERVICE, description="AMP scraper of a cluster", conditions=conditions
-        )
-        trust = {
-            "Principal": {"AWS": source.attr_arn},
-            "Action": ["sts:AssumeRole"],
-            "Condition": {"StringLike": {"sts:ExternalId": scrapers}},
-        }
-        target = iam.CfnRole(
-            self,
-            "TargetRole",
-            assume_role_policy_document=policy_document([trust]),
-            description="Metrics of an AMP scraper",
-        )
-        # in one account, a trust policy that names a role needs no policy of that role
-        write = {"Action": "aps:RemoteWrite", "Resource": workspace.workspace_arn}
-        self._policy = managed_policy(self, "TargetPolicy", roles=[target], statements=[write])
-        return source, target
 
     def _network(self, vpc: Vpc, nodes: str, ports: Sequence[int]) -> tuple[str, list[Construct]]:
         """The scraper's security group, and the rules between it and that of the nodes."""

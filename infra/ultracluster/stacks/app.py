@@ -1,6 +1,6 @@
 """The CDK app of one environment."""
 
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import aws_cdk as cdk
 from aws_cdk import Annotations
@@ -9,6 +9,7 @@ from ultracluster.config.eks import Eks
 from ultracluster.config.environment import Environment
 from ultracluster.config.pcs import Pcs
 from ultracluster.constructs.metrics import MetricsWorkspace, PrometheusWorkspace
+from ultracluster.constructs.scraper import ScraperRoles
 from ultracluster.stacks.alerts import AlertsStack
 from ultracluster.stacks.links import LinksStack
 from ultracluster.stacks.network import NetworkStack
@@ -30,34 +31,40 @@ def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.Ap
     storage = StorageStack(app, environment, network=network.network)
     if environment.storage.lustre and environment.storage.lustre.links:
         LinksStack(app, environment, storage=storage)
-    metrics, topics = _metrics(app, environment, network)
-    AlertsStack(app, environment, metrics=metrics, storage=storage, topics=topics)
+    metrics = _metrics(app, environment, network)
+    AlertsStack(app, environment, metrics=metrics.workspace, storage=storage, topics=metrics.topics)
     if environment.observability.grafana.wanted:
         # imported here: most environments have no Grafana, and its module takes a while to load
         from ultracluster.stacks.grafana import GrafanaStack
 
-        GrafanaStack(app, environment, metrics=metrics)
+        GrafanaStack(app, environment, metrics=metrics.workspace)
     if isinstance(environment.control_plane, Pcs):
-        _slurm(app, environment, environment.control_plane, network, storage, metrics, topics)
+        _slurm(app, environment, environment.control_plane, network, storage, metrics)
     else:
-        _kubernetes(app, environment, environment.control_plane, network, storage, metrics, topics)
+        _kubernetes(app, environment, environment.control_plane, network, storage, metrics)
     if not environment.protect:
         Annotations.of(storage).add_info_v2("ultracluster:protect", UNPROTECTED)
     return app
 
 
-def _metrics(
-    app: cdk.App, environment: Environment, network: NetworkStack
-) -> tuple[PrometheusWorkspace, tuple[str, ...]]:
-    """The Prometheus workspace, and the topics that alerts go to. An existing workspace takes no stack."""
+class _Metrics(NamedTuple):
+    """The Prometheus workspace, the topics that alerts go to, and the roles of its scraper where they exist."""
+
+    workspace: PrometheusWorkspace
+    topics: tuple[str, ...] = ()
+    scraper_roles: ScraperRoles | None = None
+
+
+def _metrics(app: cdk.App, environment: Environment, network: NetworkStack) -> _Metrics:
+    """An existing workspace takes no stack."""
     if existing := environment.observability.metrics:
-        return MetricsWorkspace.from_workspace_id(network, "Metrics", existing.existing), ()
+        return _Metrics(MetricsWorkspace.from_workspace_id(network, "Metrics", existing.existing))
     observability = ObservabilityStack(app, environment)
     if observability.repair_topic_arn:
         from ultracluster.stacks.repair import RepairStack
 
         RepairStack(app, environment, topic_arn=observability.repair_topic_arn)
-    return observability.metrics, observability.topics
+    return _Metrics(observability.metrics, observability.topics, observability.scraper_roles)
 
 
 def _slurm(
@@ -66,8 +73,7 @@ def _slurm(
     settings: Pcs,
     network: NetworkStack,
     storage: StorageStack,
-    metrics: PrometheusWorkspace,
-    topics: Sequence[str],
+    metrics: _Metrics,
 ) -> None:
     # imported here: the modules of the other control plane take a second to load
     from ultracluster.stacks.pcs_compute import PcsComputeStack
@@ -81,8 +87,8 @@ def _slurm(
         network=network.network,
         storage=storage,
         control_plane=control_plane,
-        metrics=metrics,
-        topics=topics,
+        metrics=metrics.workspace,
+        topics=metrics.topics,
     )
 
 
@@ -92,8 +98,7 @@ def _kubernetes(
     settings: Eks,
     network: NetworkStack,
     storage: StorageStack,
-    metrics: PrometheusWorkspace,
-    topics: Sequence[str],
+    metrics: _Metrics,
 ) -> None:
     from ultracluster.stacks.collection import CollectionStack
     from ultracluster.stacks.eks_compute import EksNodeGroupStack
@@ -104,7 +109,14 @@ def _kubernetes(
     control_plane = EksControlPlaneStack(app, environment, settings=settings, network=network.network)
     if settings.cpu_nodes.count:
         EksCpuNodesStack(app, environment, settings=settings, network=network.network, control_plane=control_plane)
-    CollectionStack(app, environment, network=network.network, control_plane=control_plane, metrics=metrics)
+    CollectionStack(
+        app,
+        environment,
+        network=network.network,
+        control_plane=control_plane,
+        metrics=metrics.workspace,
+        roles=metrics.scraper_roles,
+    )
     PlatformStack(
         app, environment, settings=settings, network=network.network, storage=storage, control_plane=control_plane
     )
@@ -118,5 +130,5 @@ def _kubernetes(
                 settings=settings,
                 network=network.network,
                 control_plane=control_plane,
-                topics=topics,
+                topics=metrics.topics,
             )

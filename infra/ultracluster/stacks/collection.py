@@ -5,7 +5,7 @@ from constructs import Construct
 from ultracluster.config.environment import Environment
 from ultracluster.constructs.metrics import PrometheusWorkspace
 from ultracluster.constructs.network import ClusterNetwork
-from ultracluster.constructs.scraper import ClusterScraper
+from ultracluster.constructs.scraper import ClusterScraper, ScraperRoles
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.scrape import SCRAPER_PORTS, scrape_configuration
 from ultracluster.stacks.base import EnvironmentStack
@@ -15,7 +15,8 @@ from ultracluster.stacks.eks_control_plane import EksControlPlaneStack
 class CollectionStack(EnvironmentStack):
     """The scraper that writes the cluster's metrics to the Prometheus workspace.
 
-    It waits for the control plane only: exporters are found once they run. Never protected: it keeps no data.
+    It waits for the control plane and for the workspace: exporters are found once they run. `roles` exist before the
+    cluster, with a new workspace. Never protected: it keeps no data.
     """
 
     def __init__(
@@ -26,6 +27,7 @@ class CollectionStack(EnvironmentStack):
         network: ClusterNetwork,
         control_plane: EksControlPlaneStack,
         metrics: PrometheusWorkspace,
+        roles: ScraperRoles | None = None,
     ) -> None:
         super().__init__(scope, "collection", environment, holds="Collection of metrics")
         cluster = control_plane.cluster
@@ -42,4 +44,5 @@ class CollectionStack(EnvironmentStack):
             ),
             ports=SCRAPER_PORTS,
             key=control_plane.key,
+            roles=roles,
         )

@@ -13,6 +13,7 @@ from ultracluster.telemetry.alertmanager import definition
 
 if TYPE_CHECKING:
     from ultracluster.constructs.alerts import AlertTopic
+    from ultracluster.constructs.scraper import ScraperRoles
 
 ALERTS, REPAIRS = "alerts", "repairs"
 """Names of the topics, after that of the environment."""
@@ -54,6 +55,15 @@ class ObservabilityStack(EnvironmentStack):
         self.repair_topic_arn = self._arn(REPAIRS) if repairs else None
         if topic:
             topic.grant_publish_alerts(self.metrics)
+        self.scraper_roles = self._scraper_roles(environment)
+
+    def _scraper_roles(self, environment: Environment) -> "ScraperRoles | None":
+        """The roles of the scraper, which are created while EKS creates the cluster."""
+        if environment.control_plane.type != "eks":
+            return None
+        from ultracluster.constructs.scraper import ScraperRoles
+
+        return ScraperRoles(self, "Scraper", workspace=self.metrics)
 
     def _arn(self, topic: str) -> str:
         return own_arn("sns", f"{self._name}-{topic}")
