@@ -30,7 +30,8 @@ PUBLIC = [
     "NotEks", "Observability",
     "PagerDuty", "Pcs", "PcsCluster", "PcsControlPlane", "PcsNodeGroup", "PcsNodeRole", "PcsQueue", "Problem",
     "PrometheusWorkspace", "Purchase", "Queue", "Reading", "RefusedEnvironment", "RootSquash", "RuleFiles",
-    "S3Endpoint", "S3Link", "S3Links", "SavedQueries", "Scale", "ScraperRoles", "SlurmCluster", "Step", "Storage", "SystemNodeGroup",
+    "S3Endpoint", "S3Link", "S3Links", "SavedQueries", "Scale", "ScraperRoles", "SlurmCluster", "Step", "Storage",
+    "SystemNodeGroup",
     "SystemNodes", "Team", "TrainingBucket", "TrainingFileSystem", "UltraclusterError", "UnknownAddon",
     "UnknownChart", "UnknownInstanceType", "Watch", "WrongReference", "build_app", "example_job", "load", "validate",
 ]  # fmt: skip
