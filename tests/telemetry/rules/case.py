@@ -28,8 +28,8 @@ class Case:
     also: tuple[str, ...] = ()
     """Further rules files that the test needs."""
 
-    def tests(self, added: Mapping[str, str]) -> list[dict[str, Any]]:
-        """The tests for promtool. `added` are labels that the rule adds."""
+    def tests(self, added: Mapping[str, str], sustained: str) -> list[dict[str, Any]]:
+        """The tests for promtool. `added` are labels that the rule adds, `sustained` is its `for`."""
         firing = f'ALERTS{{alertname="{self.alert}", alertstate="firing", severity="{added["severity"]}"}}'
         expected = [
             {
@@ -44,12 +44,20 @@ class Case:
             {"expr": firing, "eval_time": "4m", "exp_samples": []},
             {"expr": firing, "eval_time": f"{self.fires}m", "exp_samples": expected},
             {"expr": firing, "eval_time": f"{self.clears}m", "exp_samples": []},
+            *self._pending(firing, int(sustained[:-1]) * {"m": 1, "h": 60}[sustained[-1]]),
         ]
         never = [{"expr": f"count_over_time({firing}[3d])", "eval_time": f"{self.clears}m", "exp_samples": []}]
         return [
             _test(f"{self.alert} fires and clears", self.faulty, during),
             *(_test(f"{self.alert}: {name}", each, never) for name, each in self.look_alikes.items()),
         ]
+
+    def _pending(self, firing: str, minutes: int) -> list[dict[str, Any]]:
+        """Before it fires, the alert is pending for as long as its rule says, a sample each minute."""
+        pending = firing.replace('"firing"', '"pending"')
+        waited = f"count(count_over_time({pending}[{self.fires + 1}m]) >= {minutes})"
+        sample = {"labels": "{}", "value": len(self.labels)}
+        return [{"expr": waited, "eval_time": f"{self.fires}m", "exp_samples": [sample]}] if minutes else []
 
     def report(self) -> dict[str, Any]:
         """A test that fails, so that promtool prints the firing alerts with their texts."""

@@ -67,7 +67,7 @@ def _added(rule: Alert) -> dict[str, str]:
 @pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case.alert}" for number, case in enumerate(CASES)])
 def test_alert(case: Case, files: Files, engines: Engines, tmp_path: Path):
     plane, group, rule = _rule(case)
-    ran = unit_tests(engines, tmp_path, files(plane, *case.also, group), case.tests(_added(rule)))
+    ran = unit_tests(engines, tmp_path, files(plane, *case.also, group), case.tests(_added(rule), rule.sustained))
     assert ran.ok, ran.said
 
 

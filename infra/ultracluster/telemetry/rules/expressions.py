@@ -23,11 +23,6 @@ def grown(metric: str, minutes: int, *, until: int = 0, by: str = GPU) -> str:
     return f"{now}\n- {worst(f'{metric} offset {until + minutes}m', by)}"
 
 
-def bit(metric: str, position: int) -> str:
-    """Whether a bit is set: the series whose bit `position` is 1."""
-    return f"floor({metric} / {2**position}) % 2 == 1"
-
-
 def either(*conditions: str) -> str:
     """Any of the conditions, joined by `or`."""
     return "\nor\n".join(conditions)
