@@ -47,6 +47,8 @@ class ManagedGrafana(Construct):
     """Id of the workspace, g-..."""
     workspace_endpoint: str
     """Host name of the workspace, without https://."""
+    read_policy: iam.CfnManagedPolicy
+    """Policy of the workspace's role, with which data sources read metrics."""
 
     @property
     def workspace_arn(self) -> str:
@@ -63,11 +65,12 @@ class ManagedGrafana(Construct):
         """Account and Region of the workspace."""
         return Stack.of(self).env
 
-    def _read_access(self, metrics: PrometheusWorkspace, roles: Sequence[IRoleRef]) -> iam.CfnManagedPolicy:
+    def _read_access(self, metrics: PrometheusWorkspace, roles: Sequence[IRoleRef]) -> None:
         own = {"Action": [*QUERY_ACTIONS, "aps:DescribeWorkspace"], "Resource": metrics.workspace_arn}
         every = {"Action": ["aps:ListWorkspaces", *CLOUDWATCH_ACTIONS], "Resource": "*"}
         accepted = {"AwsSolutions-IAM5[Resource::*]": "they only read, and most of them take no resource"}
-        return managed_policy(self, "Policy", roles=roles, statements=[own, every], accepted=accepted)
+        statements = [own, every]
+        self.read_policy = managed_policy(self, "Policy", roles=roles, statements=statements, accepted=accepted)
 
 
 class GrafanaWorkspace(ManagedGrafana):
@@ -109,8 +112,8 @@ class GrafanaWorkspace(ManagedGrafana):
         found = ManagedGrafana(scope, id)
         found.workspace_id = workspace_id
         found.workspace_endpoint = f"{workspace_id}.grafana-workspace.{REGION}.amazonaws.com"
-        policy = found._read_access(metrics, [])
-        policy.roles = [role_arn.rsplit("/", 1)[-1]]
+        found._read_access(metrics, [])
+        found.read_policy.roles = [role_arn.rsplit("/", 1)[-1]]
         return found
 
     def _role(self, metrics: PrometheusWorkspace) -> IRoleRef:

@@ -32,7 +32,7 @@ class GrafanaStack(EnvironmentStack):
             key=key,
         )
         # data sources query with the workspace's role, so its policy comes first and goes last
-        content.resource.node.add_dependency(self.grafana)
+        content.resource.add_resource_dependency(self.grafana.read_policy)
         if settings.auth == "identity_center" and (settings.admins or settings.editors):
             GrafanaUsers(
                 self, "Users", workspace=self.grafana, admins=settings.admins, editors=settings.editors, key=key
