@@ -55,8 +55,8 @@ _BUSY = steady(99, 300)
 
 _HANGS = {
     **_util(_BUSY, _BUSY),
-    **_tensor(fault(0.4, 0.0, after=60, minutes=60), fault(0.4, 0.0, after=60, minutes=60)),
-    **_sent(50e9, 0, 60, 60),
+    **_tensor(fault(0.4, 0.0, after=60, minutes=180), fault(0.4, 0.0, after=60, minutes=180)),
+    **_sent(50e9, 0, 60, 180),
 }
 
 GPU_JOBS = (
@@ -109,8 +109,8 @@ GPU_JOBS = (
     Case(
         "JobHung",
         _HANGS,
-        fires=90,
-        clears=140,
+        fires=230,
+        clears=260,
         labels=(_JOB,),
         summary="job 42 of vision hangs",
         look_alikes={

@@ -40,8 +40,7 @@ def _missing(site: Site) -> Alert:
         repair="replace",
         summary=f"Only {{{{ $value }}}} active EFA devices on {_WHERE}",
         description="The node has fewer EFA devices with an active port than its instance type has. NCCL runs at the "
-        "speed of "
-        "the node with the fewest devices, or fails.",
+        "speed of the node with the fewest devices, or fails.",
         action="Drain the node and look for the device with `fi_info -p efa` and `lspci`.",
     )
 

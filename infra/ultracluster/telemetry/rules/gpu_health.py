@@ -101,8 +101,7 @@ def _memory() -> Iterator[Alert]:
         repair="reset",
         summary=f"{{{{ $value }}}} double-bit ECC errors on {_WHERE}",
         description="The GPU's memory had errors that ECC cannot correct within the last ten minutes. The process that "
-        "used "
-        "the memory was ended.",
+        "used the memory was ended.",
         action="Drain the node, reset its GPUs, and check that no row remapping failed.",
     )
     hour = "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"
@@ -128,8 +127,7 @@ def _memory() -> Iterator[Alert]:
         sustained="15m",
         summary=f"Single-bit ECC errors accelerate on {_WHERE}",
         description=f"{{{{ $value }}}} errors in the last hour, at least {SINGLE_BIT_ACCELERATION.value} times those "
-        "of the "
-        "hour before. Memory that is about to fail does this.",
+        "of the hour before. Memory that is about to fail does this.",
         action="Test the node with DCGM diagnostics when its job has ended.",
     )
     yield Alert(
@@ -180,8 +178,7 @@ def _fabric() -> Iterator[Alert]:
         repair="reset",
         summary=f"Fabric manager failed (status {{{{ $value }}}}) on {_WHERE}",
         description="The GPU did not join the NVLink fabric of its node or UltraServer. 4: failure, 5: state not "
-        "recognised, "
-        "6: the driver is too old. CUDA programs with several GPUs fail at their start.",
+        "recognised, 6: the driver is too old. CUDA programs with several GPUs fail at their start.",
         action="Drain the node and restart nvidia-fabricmanager, or reboot the node.",
     )
     mask = worst("DCGM_FI_DEV_FABRIC_HEALTH_MASK")

@@ -39,8 +39,7 @@ def _throttling() -> Iterator[Alert]:
         "DCGM_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN_NS",
         "The power brake reduced the clocks of",
         "The power supply of the server asserted the power brake, so the hardware halved the clocks or worse. The "
-        "power limit "
-        "of the GPU, which a training job reaches all the time, does not count.",
+        "power limit of the GPU, which a training job reaches all the time, does not count.",
     )
     yield Alert(
         name="GpuReliabilityThrottled",
@@ -119,7 +118,6 @@ def _links() -> Iterator[Alert]:
         sustained="15m",
         summary=f"PCIe link below its maximum at {_WHERE}",
         description="The link to the GPU has fewer lanes than it should, or a lower generation while the GPU is busy. "
-        "An idle "
-        "GPU may lower the generation to save power.",
+        "An idle GPU may lower the generation to save power.",
         action="Reboot the node when its job has ended, and replace the instance if that does not help.",
     )

@@ -41,8 +41,7 @@ def _stragglers() -> Iterator[Alert]:
         (
             f"{{{{ $labels.node }}}} slows {_OF}",
             "Tensor Cores of the node are {{ $value | humanizePercentage }} as active as those of the job's median "
-            "node, so the "
-            "other nodes wait for it.",
+            "node, so the other nodes wait for it.",
             "Compare clocks, CPU and the data loader of the node with others; exclude the node if it stays slow.",
         ),
     )
@@ -68,7 +67,7 @@ def _hung() -> Alert:
     return _alert(
         "JobHung",
         f"{busy}\n>= 90\nand\n{tensor}\n< {HUNG_TENSOR.value}\nand\n"
-        f"max_over_time(job:tensor_active:median[2h])\n> {BUSY.value}\nunless\n{quiet}",
+        f"max_over_time(job:tensor_active:median[1d])\n> {BUSY.value}\nunless\n{quiet}",
         "critical",
         "15m",
         (

@@ -56,8 +56,7 @@ def _nodes() -> Iterator[Alert]:
         repair="replace",
         summary="The node monitoring agent found a hardware fault on {{ $labels.node }}",
         description="The condition AcceleratedHardwareReady is false. Where node repair is on, EKS reboots or replaces "
-        "the node "
-        "after ten minutes.",
+        "the node after ten minutes.",
         action="Run `kubectl describe node` for the reason, and check that EKS repairs the node.",
     )
     yield Alert(

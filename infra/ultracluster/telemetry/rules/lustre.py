@@ -89,8 +89,7 @@ def _throughput(site: Site) -> Iterator[Alert]:
         summary="{{ $labels.target }} of {{ $labels.environment }} writes at {{ $value | humanizePercentage }} of its "
         "throughput",
         description=f"Clients write as fast as the disks of the file system can, {site.lustre_mb_per_s} MB/s, so jobs "
-        "wait. A "
-        "checkpoint that lasts minutes does not raise this alert.",
+        "wait. A checkpoint that lasts minutes does not raise this alert.",
         action="Raise throughput_mbps_per_tib or capacity_gib, or write checkpoints of fewer ranks at a time.",
     )
 

@@ -38,8 +38,7 @@ def _alerts(site: Site) -> Iterator[Alert]:
         sustained="15m",
         summary=f"No node of {site.environment} sends metrics",
         description="No exporter of any node can be read, so no fault raises an alert. An environment whose node "
-        "groups are "
-        "scaled to 0 has no metrics either.",
+        "groups are scaled to 0 has no metrics either.",
         action="Check that nodes run, then the scraper or the agents, and the alarms on AMP.",
     )
     yield Alert(

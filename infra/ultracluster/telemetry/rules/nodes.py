@@ -50,8 +50,7 @@ def _visibility() -> Iterator[Alert]:
         repair="reset",
         summary=f"GPU {{{{ $labels.gpu }}}} ({{{{ $labels.UUID }}}}) vanished from {_WHERE}",
         description="DCGM reported the GPU 15 minutes ago and does not any more, while it reports other GPUs of the "
-        "node. Its "
-        "last temperature was {{ $value }} degrees Celsius.",
+        "node. Its last temperature was {{ $value }} degrees Celsius.",
         action="Drain the node and reboot it; replace the instance when the GPU stays away.",
     )
     accelerated = f"and on (instance_type)\n{GPUS}"
@@ -94,8 +93,7 @@ def _visibility() -> Iterator[Alert]:
         repair="replace",
         summary=f"{_WHERE} vanished during job {{{{ $labels.workload }}}}",
         description="The node sent metrics of the job ten minutes ago and sends none now, while other nodes of the job "
-        "do. The "
-        "instance failed, or its network did.",
+        "do. The instance failed, or its network did.",
         action="Check the instance in EC2, and that the job restarts without the node.",
     )
     yield Alert(

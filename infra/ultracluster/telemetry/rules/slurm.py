@@ -137,8 +137,7 @@ def _jobs() -> Iterator[Alert]:
         (
             f"Jobs wait in {{{{ $labels.partition }}}} {_OF} while nodes are idle",
             "{{ $value | humanizePercentage }} of the partition's nodes are idle, and the smallest job that waits "
-            "would fit on "
-            "them. Limits of accounts, licences, reservations or topology may hold it.",
+            "would fit on them. Limits of accounts, licences, reservations or topology may hold it.",
             "Run `squeue --start` and read the reason of the first jobs.",
         ),
     )
@@ -175,8 +174,7 @@ def _controller() -> Iterator[Alert]:
         (
             f"{{{{ $value }}}} accounting messages {_OF} wait",
             "slurmdbd does not take records as fast as slurmctld writes them, or does not answer. When the queue is "
-            "full, "
-            "records are lost.",
+            "full, records are lost.",
             "Check the accounting database of the PCS cluster with `sacctmgr ping`.",
         ),
     )

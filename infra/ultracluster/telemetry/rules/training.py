@@ -45,8 +45,7 @@ def _progress(site: Site) -> Iterator[Alert]:
         (
             f"Goodput of {_OF} is {{{{ $value | humanizePercentage }}}}",
             "In the last hour the job spent the rest of its time on starts, restarts, checkpoints, stalls or work that "
-            "it had "
-            "to do again.",
+            "it had to do again.",
             "Look at training_lost_seconds_total by reason.",
         ),
     )
@@ -110,8 +109,7 @@ def _checkpoints() -> Iterator[Alert]:
         (
             f"The last checkpoint of {_OF} is {{{{ $value | humanizeDuration }}}} old",
             f"The age is more than {CHECKPOINT_AGE.value} times the mean interval between the job's checkpoints of the "
-            "last "
-            "day. A failure now would cost all work since then.",
+            "last day. A failure now would cost all work since then.",
             "Look at the log of rank 0 and at the free space of the file system.",
         ),
     )
