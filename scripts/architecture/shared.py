@@ -11,6 +11,7 @@ from ultracluster.catalog import catalog
 from ultracluster.config.environment import Environment
 from ultracluster.config.loader import load
 
+RULES = "AWS::APS::RuleGroupsNamespace"
 WIDTH = 1280
 COUNTS = {7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve"}
 
@@ -129,8 +130,10 @@ def beside(source: Source, logged: str) -> Iterator[str]:
     lines = (f"Version {grafana['GrafanaVersion']}", f"Sign-in with {sign_in}")
     yield box("grafana", 964, 150, 276, 92, "Managed Grafana", *lines, kind="AWS::Grafana::Workspace")
     yield arrow("M 1102 243 L 1102 282") + label(1114, 267, "may only query", "small")
-    days = f"Keeps metrics for {workspace['WorkspaceConfiguration']['RetentionPeriodInDays']} days"
-    yield box("observability", 964, 284, 276, 72, "Managed Prometheus", days, kind="AWS::APS::Workspace")
+    days, files = workspace["WorkspaceConfiguration"]["RetentionPeriodInDays"], source.found(RULES, "alerts")
+    alerts = sum(rule.properties["Data"].count("alert: ") for rule in files)
+    holds = f"{days} days of metrics; {alerts} alerts"
+    yield box("observability", 964, 284, 276, 72, "Managed Prometheus", holds, kind="AWS::APS::Workspace")
     groups, keys = source.found("AWS::Logs::LogGroup"), source.found("AWS::KMS::Key")
     yield box("shared", 964, 376, 276, 92, f"{len(groups)} log groups", logged, "encrypted and retained")
     owners = [part for part in source.parts if part in {key.part for key in keys}]

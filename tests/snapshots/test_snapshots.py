@@ -17,8 +17,8 @@ from tests.snapshots.readable import PropertyALine, ResourceALine, readable
 from tests.synthesis import FILES, templates
 from ultracluster.config.loader import load
 
-PCS = ("network", "storage", "control-plane", "compute", "links", "observability")
-EKS = ("network", "storage", "control-plane", "platform", "observability")
+PCS = ("network", "storage", "control-plane", "compute", "links", "observability", "alerts", "repair")
+EKS = ("network", "storage", "control-plane", "platform", "observability", "alerts", "collection")
 WHOLE = {
     "dev": PCS,
     "staging": (*EKS, "links", "grafana", "compute-train", "compute-cpu"),
