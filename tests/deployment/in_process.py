@@ -140,6 +140,7 @@ def _deploy(environment: Environment, parts: Templates) -> None:
 def update(environment: Environment) -> None:
     """Update every stack to a changed environment. Raises AssertionError when one fails."""
     parts = synthesise(environment)
+    _publish_assets(environment, parts)
     for part in in_order(parts):
         try:
             change(environment, part, parts[part])
