@@ -14,7 +14,6 @@ from tests.synthesis import FILES, ROOT, templates
 from ultracluster.config.loader import load
 from ultracluster.stacks import build_app
 
-
 WARNED = {
     "u-p6e-gb200x36": {"Annotation::ultracluster:pcs-agent"},
     "u-p6e-gb200x72": {"Annotation::ultracluster:pcs-agent"},
