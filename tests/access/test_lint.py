@@ -20,6 +20,7 @@ ACCEPTED = (
     "MISMATCHED_TYPE Type mismatch: ArnLike requires a value of type Arn but given String",  # ARNs in AWS's docs
     "RESOURCE_MISMATCH [{'action': 's3:AssociateAccessGrants",  # of s3:* on a bucket, the actions for other resources
     "RESOURCE_MISMATCH [{'action': 'ec2:RunInstances'",  # Karpenter: a statement for each kind of resource
+    "RESOURCE_MISMATCH [{'action': 'ssm:SendCommand'",  # a statement for the document and one for the instances
     "RESOURCE_MISMATCH [{'action': 'ssm:GetParameter'",  # the ARN of a public parameter names no account
 )
 """How findings start that are not faults."""
