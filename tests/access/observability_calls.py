@@ -7,6 +7,11 @@ OURS = "least privilege"
 AMP_SNS = "AMP User Guide, Giving Amazon Managed Service for Prometheus permission to send alert messages to your topic"
 ALARMS_SNS = "SNS Developer Guide, Enable compatibility between event sources from AWS services and encrypted topics"
 USERS = "AWS managed policy AWSGrafanaWorkspacePermissionManagementV2"
+IDENTITY_CENTER = (
+    *("sso:ListDirectoryAssociations", "sso:ListProfileAssociations", "sso:ListProfiles", "sso:GetProfile"),
+    *("sso:DescribeRegisteredRegions", "sso:GetManagedApplicationInstance", "sso:GetSharedSsoConfiguration"),
+    *("sso-directory:DescribeGroup", "sso-directory:DescribeUser"),
+)
 
 
 def alerts(account: Account) -> list[Call]:
@@ -29,6 +34,8 @@ def alerts(account: Account) -> list[Call]:
                 calls += never(service, "kms:Decrypt", key, "confused deputy", context={**context, **foreign})
             plain = {**context, "aws:SecureTransport": "false"}
             calls += never(service, "sns:Publish", topic.arn, "TLS only", context=plain)
+        reads = {"aws:SourceAccount": ACCOUNT, "aws:SourceArn": workspace.arn, "aws:SecureTransport": "true"}
+        calls += may("aps.amazonaws.com", "sns:GetTopicAttributes", topic.arn, AMP_SNS, context=reads)
         other = f"arn:aws:aps:{account.region}:{ACCOUNT}:workspace/ws-other"
         context = {"aws:SourceAccount": ACCOUNT, "aws:SourceArn": other}
         calls += never("aps.amazonaws.com", "sns:Publish", topic.arn, "this workspace only", context=context)
@@ -59,7 +66,7 @@ def assigns_users(account: Account, role: Role, resource: Found) -> list[Call]:
     changes = ("grafana:UpdatePermissions", "grafana:ListPermissions")
     return [
         *may(role, changes, own, "handlers/grafana_users.py"),
-        *may(role, ("sso:ListDirectoryAssociations", "sso-directory:DescribeGroup"), "*", USERS),
+        *may(role, IDENTITY_CENTER, "*", USERS),
         *never(role, changes, other, OURS),
         *never(role, ("grafana:CreateWorkspaceServiceAccountToken", "grafana:DeleteWorkspace"), own, OURS),
         *never(role, ("sso:AssociateProfile", "sso-directory:CreateUser"), "*", OURS),

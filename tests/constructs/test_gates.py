@@ -66,5 +66,7 @@ for name, file in FILES.items():
     environment = {**os.environ, "CDK_VALIDATION": "true"}
     run = subprocess.run([sys.executable, "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    reports = [json.loads((tmp_path / name / "validation-report.json").read_text()) for name in FILES]
-    assert [plugin for report in reports for plugin in report["pluginReports"] if plugin["violations"]] == []
+    for name in FILES:
+        report = json.loads((tmp_path / name / "validation-report.json").read_text())
+        violations = [found for plugin in report["pluginReports"] for found in plugin["violations"]]
+        assert {found["ruleName"] for found in violations} == WARNED.get(name, set()), violations
