@@ -82,6 +82,7 @@ def test_an_alert_has_one_login_node_after_the_other_run_the_document(capsys):
     tags = {target["Key"]: target["Values"] for target in asked["Targets"]}
     assert tags == {"tag:ultracluster:environment": ["dev"], "tag:ultracluster:node-group": ["login"]}
     assert asked["MaxConcurrency"] == "1"
+    assert asked["MaxErrors"] == "100%", "by default Run Command stops at the first login node that fails"
     assert log == [
         {
             **ALERT,

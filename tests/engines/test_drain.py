@@ -72,6 +72,17 @@ sinfo -h -N -o '%N %T'
     assert said[3:] == ["gpu-1 drained", "gpu-2 idle"]
 
 
+def test_alerts_of_two_nodes_at_the_same_time_keep_the_limit(run):
+    said, errors = run(
+        """
+echo 'sinfo "$@"; sleep 1' > /slow; rm /opt/aws/pcs/scheduler/slurm-26.05/bin/sinfo
+install -m 755 /slow /opt/aws/pcs/scheduler/slurm-26.05/bin/sinfo
+/drain-gpu-1 & one=$!; /drain-gpu-2 & two=$!; wait "$one" "$two"
+"""
+    )
+    assert sorted(json.loads(line)["outcome"] for line in said) == ["drained", "refused"], errors
+
+
 def test_a_node_that_somebody_drained_keeps_the_reason_and_an_unknown_node_is_an_error(run):
     said, errors = run(
         """

@@ -103,6 +103,10 @@ VISIBILITY = (
         summary=f"GPU 7 (GPU-7) vanished from {_N1}",
         look_alikes={
             "the node is terminated": _gpus(8, then(steady(50, 30), gone(90))),
+            "PCS launches a new instance under the name of the node": {
+                **_gpus(8, then(steady(50, 30), gone(90))),
+                **_gpus(8, then(absent(36), steady(45, 84)), first=10),
+            },
             "a scrape failed": {
                 **_gpus(7, steady(50, 120)),
                 **_gpus(1, then(steady(50, 30), absent(2), steady(50, 88)), first=7),

@@ -38,16 +38,19 @@ def _slurm(
     )
 
 
-def _waiting(idle: str, pending: int, held: int = 0, smallest: int = 2, powered_down: str = "") -> Series:
+def _waiting(
+    idle: str, pending: int, held: int = 0, largest: int = 2, powered_down: str = "", drained: int = 0
+) -> Series:
     values = {
         "nodes": steady(16, 200),
         "nodes_down": steady(0, 200),
-        "nodes_drain": steady(0, 200),
+        "nodes_drain": steady(drained, 200),
+        "nodes_drained": steady(drained, 200),
         "nodes_idle": idle,
         "nodes_powered_down": powered_down or steady(0, 200),
         "jobs_pending": steady(pending, 200),
         "jobs_hold": steady(held, 200),
-        "jobs_min_job_nodes_nohold": steady(smallest, 200),
+        "jobs_min_job_nodes_nohold": steady(largest, 200),
     }
     return {series(f"slurm_partition_{name}", _PARTITION): text for name, text in values.items()}
 
@@ -102,8 +105,9 @@ SLURM = (
         summary="Jobs wait in train of test while nodes are idle",
         look_alikes={
             "jobs are held": _waiting(steady(8, 200), 4, held=4),
-            "the jobs are larger": _waiting(steady(8, 200), 4, smallest=12),
+            "the jobs are larger": _waiting(steady(8, 200), 4, largest=12),
             "nobody waits": _waiting(steady(8, 200), 0),
+            "the nodes are drained": _waiting(steady(8, 200), 4, drained=8),
             "the nodes are powered down": _waiting(steady(8, 200), 4, powered_down=steady(8, 200)),
         },
     ),

@@ -178,6 +178,17 @@ def _changed(update: dict[str, Any]) -> Environment:
     return shipped.model_copy(update={"storage": shipped.storage.model_copy(update={"lustre": changed})})
 
 
+@pytest.mark.parametrize(
+    ("settings", "watched"),
+    [({}, True), ({"slurm_version": "25.05"}, False), ({"slurm_settings": {"PrivateData": "jobs"}}, False)],
+)
+def test_a_controller_that_serves_no_metrics_is_not_reported_as_silent(settings: dict[str, Any], watched: bool):
+    shipped = environment("pcs")
+    plane = shipped.control_plane.model_copy(update=settings)
+    names = {alert.name for alert in alerts(shipped.model_copy(update={"control_plane": plane}))}
+    assert ("SlurmControllerSilent" in names) == watched
+
+
 def test_rules_follow_the_file_system():
     names = {alert.name for alert in alerts(environment("pcs"))}
     assert {"LustreOverTcp", "LustreWritesSaturated", "LustreFull"} <= names

@@ -170,6 +170,11 @@ def test_dcgm_exporter_reads_the_folder_that_the_prolog_writes_which_a_reboot_em
     assert folder.startswith("/run/")
 
 
+def test_other_users_of_a_node_may_not_read_what_jobs_print(machine):
+    run(machine, "write-job-programs")
+    assert (machine.root / "var/log/ultracluster").stat().st_mode & 0o777 == 0o700
+
+
 def test_an_image_that_the_node_has_is_not_pulled(machine):
     run(machine, "run-exporters")
     pull = str(machine.root / "usr/local/sbin/pull-image")

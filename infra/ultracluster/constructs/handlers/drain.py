@@ -34,6 +34,8 @@ def drain(ssm: Any, alert: dict[str, str]) -> None:
         ],
         Parameters={"node": [alert["node"]], "reason": [reason]},
         MaxConcurrency="1",
+        # one login node that fails does not keep the next from it
+        MaxErrors="100%",
         TimeoutSeconds=300,
         Comment=f"drain {alert['node']}",
     )

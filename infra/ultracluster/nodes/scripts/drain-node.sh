@@ -30,6 +30,9 @@ case $state in
     exit
     ;;
 esac
+# alerts of several nodes arrive at the same time: each counts what those before it drained
+exec 9> /run/ultracluster-drain.lock
+flock -w 60 9 || { said failed "another drain does not end"; exit 1; }
 # one line for each node and queue
 total=$("$bin/sinfo" --noheader --Node --format=%N | sort -u | wc -l)
 drained=$("$bin/sinfo" --noheader --Node --format='%N %E' | awk '$2 == "auto-repair:" {print $1}' | sort -u | wc -l)

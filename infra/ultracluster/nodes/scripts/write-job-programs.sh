@@ -4,6 +4,8 @@
 # $1 and $2 are the user's own prolog and epilog, or empty: programs or patterns, which ours run last.
 set -euo pipefail
 mkdir -p /opt/ultracluster /var/log/ultracluster
+# it holds what jobs print, which other users of the node may not read
+chmod 700 /var/log/ultracluster
 printf '%s\n' "${1:-}" > /opt/ultracluster/own-prolog
 printf '%s\n' "${2:-}" > /opt/ultracluster/own-epilog
 cat > /opt/ultracluster/run-own <<'SCRIPT'

@@ -37,11 +37,12 @@ def _visibility() -> Iterator[Alert]:
         description="DCGM reports fewer GPUs than the instance type has. A GPU fell off the bus or failed to start.",
         action="Drain the node and reboot it; replace the instance when the GPU stays away.",
     )
+    # a new instance under the name of an old one, as PCS launches it, has other GPUs, and as many of them
     gone = f"{worst('DCGM_FI_DEV_GPU_TEMP offset 15m')}"
     yield Alert(
         name="GpuVanished",
         expr=f"({gone}\nunless on ({CLUSTER}, node, UUID)\n{worst('DCGM_FI_DEV_GPU_TEMP')})\n"
-        f"and on ({CLUSTER}, node)\nnode:gpus:count",
+        f"and on ({CLUSTER}, node)\n(node:gpus:count < node:gpus:count offset 15m)",
         severity="critical",
         component="gpu",
         scope="gpu",
@@ -50,7 +51,7 @@ def _visibility() -> Iterator[Alert]:
         repair="reset",
         summary=f"GPU {{{{ $labels.gpu }}}} ({{{{ $labels.UUID }}}}) vanished from {_WHERE}",
         description="DCGM reported the GPU 15 minutes ago and does not any more, while it reports other GPUs of the "
-        "node. Its last temperature was {{ $value }} degrees Celsius.",
+        "node, fewer than before. Its last temperature was {{ $value }} degrees Celsius.",
         action="Drain the node and reboot it; replace the instance when the GPU stays away.",
     )
     accelerated = f"and on (instance_type)\n{GPUS}"

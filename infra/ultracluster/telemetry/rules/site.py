@@ -6,6 +6,7 @@ from typing import Literal
 from ultracluster.config.environment import Environment
 from ultracluster.config.pcs import Pcs
 from ultracluster.config.storage import Lustre
+from ultracluster.nodes.pcs import serves_metrics
 
 SAMPLES = 4
 """Scrapes that a window of a rule holds at least, so that one missed scrape does not blind it."""
@@ -33,6 +34,8 @@ class Site:
     """slurm, or the software that queues and places pods: kueue, kueue_volcano, ..."""
     jobset: bool
     karpenter: bool
+    slurm_metrics: bool
+    """Whether slurmctld serves metrics."""
 
     def window(self, minutes: int) -> str:
         """A range of at least `minutes` that holds `SAMPLES` scrapes."""
@@ -54,6 +57,7 @@ def site(environment: Environment) -> Site:
         scheduler="slurm" if isinstance(plane, Pcs) else plane.scheduler,
         jobset=not isinstance(plane, Pcs) and not {"jobset", "trainer"}.isdisjoint(plane.jobs),
         karpenter=not isinstance(plane, Pcs) and plane.karpenter,
+        slurm_metrics=isinstance(plane, Pcs) and serves_metrics(plane.slurm_settings, plane.slurm_version),
     )
 
 

@@ -18,17 +18,18 @@ _OF = "of {{ $labels.environment }}"
 
 
 def group(site: Site) -> Group:
-    """Recorded counts, and alerts."""
-    return Group("slurm", (*_recordings(), _silent(site), *_nodes(), *_jobs(), *_controller()))
+    """Recorded counts, and alerts. A controller that serves no metrics cannot fall silent."""
+    silent = (_silent(site),) if site.slurm_metrics else ()
+    return Group("slurm", (*_recordings(), *silent, *_nodes(), *_jobs(), *_controller()))
 
 
 def _recordings() -> Iterator[Recording]:
     def nodes(state: str) -> str:
         return f"max by ({_PARTITION}) (slurm_partition_nodes_{state})"
 
-    yield Recording(
-        "partition:slurm_nodes_idle:count", f"{nodes('idle')}\n- ({nodes('powered_down')} or {nodes('idle')} * 0)"
-    )
+    # Slurm counts an idle node that is drained or powered down as idle too (slurmctld/statistics.c)
+    unusable = (f"({nodes(state)} or {nodes('idle')} * 0)" for state in ("powered_down", "drained"))
+    yield Recording("partition:slurm_nodes_idle:count", "\n- ".join((nodes("idle"), *unusable)))
     yield Recording(
         "partition:slurm_nodes_usable:count",
         f"max by ({_PARTITION}) (slurm_partition_nodes)\n- {nodes('down')}\n- {nodes('drain')}",
@@ -127,16 +128,17 @@ def _jobs() -> Iterator[Alert]:
     )
     idle, usable = "partition:slurm_nodes_idle:count", "partition:slurm_nodes_usable:count"
     held = f"max by ({_PARTITION}) (slurm_partition_jobs_hold)"
-    smallest = f"max by ({_PARTITION}) (slurm_partition_jobs_min_job_nodes_nohold)"
+    # the largest of the numbers of nodes that pending jobs ask for at least
+    largest = f"max by ({_PARTITION}) (slurm_partition_jobs_min_job_nodes_nohold)"
     yield _alert(
         "SlurmPendingWithIdleNodes",
         f"{idle} / ({usable} > 0)\n> {PENDING_WITH_IDLE.value}\nand\n"
-        f"max by ({_PARTITION}) (slurm_partition_jobs_pending) - {held} > 0\nand\n{idle} >= {smallest}",
+        f"max by ({_PARTITION}) (slurm_partition_jobs_pending) - {held} > 0\nand\n{idle} >= {largest}",
         "warning",
         "30m",
         (
             f"Jobs wait in {{{{ $labels.partition }}}} {_OF} while nodes are idle",
-            "{{ $value | humanizePercentage }} of the partition's nodes are idle, and the smallest job that waits "
+            "{{ $value | humanizePercentage }} of the partition's nodes are idle, and the largest job that waits "
             "would fit on them. Limits of accounts, licences, reservations or topology may hold it.",
             "Run `squeue --start` and read the reason of the first jobs.",
         ),
