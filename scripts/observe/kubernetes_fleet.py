@@ -45,7 +45,7 @@ class KubernetesFleet:
 
     def series(self) -> Iterator[Series]:
         """Every series."""
-        for job in ("kube-state-metrics", "kueue"):
+        for job in ("kube-state-metrics", "kueue", "jobset"):
             yield {"__name__": "up", "job": job, **CLUSTER}, [1.0] * len(self.times)
         yield from self._cluster()
         yield from self._kueue()

@@ -5,8 +5,10 @@ import re
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk.assertions import Match
+from aws_cdk.assertions import Match, Template
 
+from tests.synthesis import FILES
+from ultracluster import load
 from ultracluster.config.observability import Grafana, Observability
 from ultracluster.constructs.functions import uploaded_code
 from ultracluster.constructs.grafana import GrafanaWorkspace, _authentication
@@ -14,6 +16,7 @@ from ultracluster.constructs.grafana_content import GrafanaContent, GrafanaUsers
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.metrics import MetricsWorkspace
 from ultracluster.errors import InvalidArgument
+from ultracluster.stacks.grafana import GrafanaStack
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +113,7 @@ def filled(synth):
             tag="environment:dev",
             owned=False,
             key=key,
+            scrape_interval_seconds=60,
         )
         GrafanaUsers(stack, "Users", workspace=workspace, admins=[GROUP], key=key)
 
@@ -136,6 +140,7 @@ def test_content_names_the_workspace_its_data_sources_and_its_asset(filled):
     assert metrics["url"] == "https://aps-workspaces.us-east-2.amazonaws.com/workspaces/ws-1/"
     assert metrics["jsonData"] == {
         "httpMethod": "POST",
+        "timeInterval": "60s",
         "sigV4Auth": True,
         "sigV4AuthType": "ec2_iam_role",
         "sigV4Region": "us-east-2",
@@ -144,6 +149,19 @@ def test_content_names_the_workspace_its_data_sources_and_its_asset(filled):
     functions = filled.find_resources("AWS::Lambda::Function").values()
     (code,) = [each["Properties"]["Code"] for each in functions if "S3Key" in each["Properties"]["Code"]]
     assert found["Content"] == code["S3Key"]
+
+
+def test_rates_in_grafana_have_the_scrape_interval_of_the_environment():
+    """Grafana takes 15 s unless it is told: a range of 60 s, which may hold one sample or none."""
+    shipped = load(FILES["staging"])
+    slow = shipped.model_copy(
+        update={"observability": shipped.observability.model_copy(update={"scrape_interval_seconds": 120})}
+    )
+    app = cdk.App(analytics_reporting=False)
+    metrics = MetricsWorkspace.from_workspace_id(cdk.Stack(app, "metrics"), "Metrics", "ws-1")
+    template = Template.from_stack(GrafanaStack(app, slow, metrics=metrics))
+    (content,) = template.find_resources("Custom::GrafanaContent").values()
+    assert '"timeInterval": "120s"' in json.dumps(content["Properties"]["DataSources"]).replace('\\"', '"')
 
 
 def test_the_functions_may_only_touch_this_workspace(filled):

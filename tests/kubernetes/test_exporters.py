@@ -129,6 +129,17 @@ def test_node_exporter_serves_the_counters_of_efa_and_lustre(objects):
     assert (mount["mountPath"], mount["readOnly"]) == (TEXTFILE_FOLDER, True)
 
 
+def test_node_exporter_finds_the_bus_of_systemd_where_its_client_asks(objects):
+    """Nothing sets DBUS_SYSTEM_BUS_ADDRESS, so the client of Go (godbus) asks at its default address."""
+    spec = pod(objects["prometheus-node-exporter"])
+    (container,) = spec["containers"]
+    assert "--collector.systemd" in container["args"]
+    assert "DBUS_SYSTEM_BUS_ADDRESS" not in {entry["name"] for entry in container.get("env", ())}
+    (volume,) = [each for each in spec["volumes"] if each.get("hostPath", {}).get("path") == "/run/dbus"]
+    (mount,) = [each for each in container["volumeMounts"] if each["name"] == volume["name"]]
+    assert (mount["mountPath"], mount["readOnly"]) == ("/var/run/dbus", True)
+
+
 def test_node_exporter_runs_on_every_node(objects):
     spec = pod(objects["prometheus-node-exporter"])
     assert spec["tolerations"] == [{"operator": "Exists", "effect": "NoSchedule"}]

@@ -35,7 +35,8 @@ class GrafanaContent(FunctionResource):
     `name` is that of the environment: uid and title of the folder come from it, and the uids of all dashboards, the
     keys of `dashboards`, begin with it. `sources` are the uids of the data sources for metrics and for CloudWatch.
     Dashboards of the environment that are no longer in `dashboards` are deleted, if they carry `tag`. With `owned`, the
-    workspace is deleted together with its content; otherwise deleting this resource deletes the content.
+    workspace is deleted together with its content; otherwise deleting this resource deletes the content. Grafana takes
+    `scrape_interval_seconds` for the range of rates: with less than the metrics have, charts of rates are empty.
 
     The function makes a service account with a token for each call, and deletes it when the call ends.
     """
@@ -53,6 +54,7 @@ class GrafanaContent(FunctionResource):
         tag: str,
         owned: bool,
         key: IKeyRef,
+        scrape_interval_seconds: int = 30,
     ) -> None:
         expect(workspace, ManagedGrafana, "workspace")
         expect(metrics, PrometheusWorkspace, "metrics")
@@ -69,7 +71,9 @@ class GrafanaContent(FunctionResource):
                 "Url": f"https://{workspace.workspace_endpoint}",
                 "Owned": json.dumps(owned),
                 "Plugins": [METRICS_PLUGIN],
-                "DataSources": [json.dumps(source) for source in data_sources(name, metrics, sources)],
+                "DataSources": [
+                    json.dumps(source) for source in data_sources(name, metrics, sources, scrape_interval_seconds)
+                ],
                 "FolderUid": name,
                 "FolderTitle": f"UltraCluster {name}",
                 "UidPrefix": f"{name}-",
@@ -118,10 +122,16 @@ class GrafanaUsers(InlineResource):
         acknowledge(self, {"AwsSolutions-IAM5[Resource::*]": "IAM Identity Center's read actions take no resource."})
 
 
-def data_sources(name: str, metrics: PrometheusWorkspace, uids: tuple[str, str]) -> tuple[dict[str, Any], ...]:
+def data_sources(
+    name: str, metrics: PrometheusWorkspace, uids: tuple[str, str], scrape_interval_seconds: int
+) -> tuple[dict[str, Any], ...]:
     """The data sources, as Grafana's API takes them. Both sign requests with the role of the workspace.
 
-    Source: Grafana 12, data source plugins for Amazon Managed Service for Prometheus and CloudWatch (2026).
+    `$__rate_interval` is at least four times `timeInterval`, the scrape interval, which Grafana takes for 15 s unless
+    it is told. A rate needs two samples in that range.
+
+    Source: Grafana 12, data source plugins for Amazon Managed Service for Prometheus and CloudWatch, "Prometheus data
+    source", Interval behavior (2026).
     """
     signs = {"sigV4Auth": True, "sigV4AuthType": "ec2_iam_role", "sigV4Region": REGION}
     return (
@@ -131,7 +141,7 @@ def data_sources(name: str, metrics: PrometheusWorkspace, uids: tuple[str, str])
             "type": METRICS_PLUGIN,
             "access": "proxy",
             "url": metrics.prometheus_endpoint,
-            "jsonData": {"httpMethod": "POST", **signs},
+            "jsonData": {"httpMethod": "POST", "timeInterval": f"{scrape_interval_seconds}s", **signs},
         },
         {
             "uid": uids[1],

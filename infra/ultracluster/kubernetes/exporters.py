@@ -115,7 +115,8 @@ def node_exporter_values() -> Values:
     The units on the node that write them are part of the user data (`ultracluster.nodes.collectors`).
     """
     host = {"name": "textfile", "hostPath": TEXTFILE_FOLDER, "type": "DirectoryOrCreate", "mountPath": TEXTFILE_FOLDER}
-    bus = {"name": "bus", "hostPath": "/run/dbus", "mountPath": "/run/dbus"}
+    # its D-Bus client asks at /var/run, and the image has no link from there to /run
+    bus = {"name": "bus", "hostPath": "/run/dbus", "mountPath": "/var/run/dbus"}
     return {
         "tolerations": [EVERY_TAINT],
         "extraArgs": [

@@ -30,6 +30,7 @@ class GrafanaStack(EnvironmentStack):
             tag=f"environment:{environment.name}",
             owned=not settings.existing,
             key=key,
+            scrape_interval_seconds=environment.observability.scrape_interval_seconds,
         )
         # data sources query with the workspace's role, so its policy comes first and goes last
         content.resource.add_resource_dependency(self.grafana.read_policy)

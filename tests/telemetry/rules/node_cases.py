@@ -406,6 +406,13 @@ def _at_once(count: int) -> dict[str, str]:
     }
 
 
+_CONTROLLERS = {
+    name: values
+    for job in ("kube-state-metrics", "jobset", "karpenter")
+    for name, values in of_cluster("up", steady(1, 190), job=job).items()
+}
+"""Everything but Kueue that the cluster of these tests has one pod of."""
+
 META = (
     Case(
         "CollectionSilent",
@@ -454,7 +461,7 @@ META = (
     ),
     Case(
         "ControllerSilent",
-        of_cluster("up", fault(1, 0), job="kueue"),
+        {**of_cluster("up", fault(1, 0), job="kueue"), **_CONTROLLERS, **_up("node", steady(1, 190))},
         fires=28,
         clears=100,
         labels=({**CLUSTER, "job": "kueue"},),
@@ -463,8 +470,23 @@ META = (
             "one of two replicas": {
                 **of_cluster("up", steady(0, 100), job="kueue", instance="a"),
                 **of_cluster("up", steady(1, 100), job="kueue", instance="b"),
+                **_CONTROLLERS,
+                **_up("node", steady(1, 100)),
             },
+            "nothing is scraped yet": _up("node", steady(0, 100)),
         },
+    ),
+    Case(
+        "ControllerSilent",
+        {
+            **of_cluster("up", then(steady(1, 10), gone(60), steady(1, 120)), job="kueue"),
+            **_CONTROLLERS,
+            **_up("node", steady(1, 190)),
+        },
+        fires=35,
+        clears=100,
+        labels=({"environment": CLUSTER["environment"], "job": "kueue"},),
+        summary="kueue of test does not answer",
     ),
 )
 

@@ -59,14 +59,35 @@ def _alerts(site: Site) -> Iterator[Alert]:
         jobs = "|".join(_CLUSTER_JOBS)
         yield Alert(
             name="ControllerSilent",
-            expr=f'max by ({CLUSTER}, job) (up{{job=~"{jobs}"}})\n== 0',
+            expr=f'max by ({CLUSTER}, job) (up{{job=~"{jobs}"}})\n== 0\nor\n{_never_found(site)}',
             severity="critical",
             component="kubernetes",
             scope="cluster",
             sustained="10m",
             keep="5m",
             summary="{{ $labels.job }} of {{ $labels.environment }} does not answer",
-            description="Metrics of the controller cannot be read. Without its controller, the queue or the jobs stand "
-            "still.",
-            action="Look at the controller's pods and their logs.",
+            description="Metrics of the controller cannot be read, or it has no pod. Without its controller, the queue "
+            "or the jobs stand still.",
+            action="Look at the controller's pods and their logs; for kueue and jobset also at those of metrics-relay.",
         )
+
+
+def _cluster_jobs(site: Site) -> Iterator[str]:
+    """Those of `_CLUSTER_JOBS` whose software the environment has."""
+    yield "kube-state-metrics"
+    yield from (name for name in ("kueue", "volcano", "kai") if name in site.scheduler)
+    if site.jobset:
+        yield "jobset"
+    if site.karpenter:
+        yield "karpenter"
+
+
+def _never_found(site: Site) -> str:
+    """Expression: the nodes are scraped and the software of the cluster is not, because it has no pod.
+
+    A pod that waits for a node has no address, so discovery finds no target and there is no `up` at all. Before the
+    first scrape, and when collection fails as a whole, the expression is empty: CollectionSilent tells that.
+    """
+    own = f'environment="{site.environment}"'
+    absent = "\nor\n".join(f'absent(up{{job="{job}", {own}}})' for job in _cluster_jobs(site))
+    return f'(({absent})\nand on (environment)\ncount by (environment) (up{{job="node", {own}}} == 1))'
