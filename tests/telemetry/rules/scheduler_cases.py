@@ -69,7 +69,19 @@ SLURM = (
                 **of_cluster("up", steady(1, 90), job="slurm", instance="b"),
             },
             "a restart": of_cluster("up", fault(1, 0, minutes=3), job="slurm"),
+            "PCS replaces the login node": of_cluster(
+                "up", then(steady(1, 30), gone(15), steady(1, 60)), job="slurm", instance="a"
+            ),
         },
+    ),
+    Case(
+        "SlurmControllerSilent",
+        of_cluster("up", then(steady(1, 10), gone(60), steady(1, 100)), job="slurm"),
+        fires=40,
+        clears=90,
+        labels=({},),
+        summary="slurmctld of test does not answer",
+        look_alikes={},
     ),
     _slurm("SlurmNodesDown", "nodes_down", 0, 3, 25, 130, "3 nodes of test are down", near=0),
     _slurm("SlurmManyNodesDown", "nodes_down", 0, 20, 25, 130, "20% of the nodes of test are down", near=4),

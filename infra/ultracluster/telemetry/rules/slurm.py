@@ -15,6 +15,8 @@ from ultracluster.telemetry.thresholds import (
 _SLURM: Component = "slurm"
 _PARTITION = f"{CLUSTER}, partition"
 _OF = "of {{ $labels.environment }}"
+_REPLACED = "20m"
+"""Longest time in which PCS replaces a login node; our judgement."""
 
 
 def group(site: Site) -> Group:
@@ -42,16 +44,19 @@ def _total(metric: str) -> str:
 
 
 def _silent(site: Site) -> Alert:
+    """Login nodes ask slurmctld, so no sample at all is a login node that is being replaced, for `_REPLACED`."""
+    asked = f'up{{job="slurm", environment="{site.environment}"}}'
     return Alert(
         name="SlurmControllerSilent",
-        expr=f'absent(up{{job="slurm", environment="{site.environment}"}} == 1)',
+        expr=f"max({asked}) == 0\nor\nmax(absent_over_time({asked}[{_REPLACED}]))",
         severity="critical",
         component=_SLURM,
         scope="cluster",
         sustained="5m",
         keep="5m",
         summary=f"slurmctld of {site.environment} does not answer",
-        description="Metrics of the Slurm controller cannot be read. No job starts while the controller is down.",
+        description="Metrics of the Slurm controller cannot be read: it gives no answer, or no login node has asked for "
+        f"{_REPLACED}. No job starts while the controller is down.",
         action="Run `scontrol ping` on a login node, and look at the PCS cluster in the AWS console.",
     )
 
