@@ -55,8 +55,8 @@ def _silent(site: Site) -> Alert:
         sustained="5m",
         keep="5m",
         summary=f"slurmctld of {site.environment} does not answer",
-        description="Metrics of the Slurm controller cannot be read: it gives no answer, or no login node has asked for "
-        f"{_REPLACED}. No job starts while the controller is down.",
+        description="Metrics of the Slurm controller cannot be read: it gives no answer, or no login node has asked "
+        f"for {_REPLACED}. No job starts while the controller is down.",
         action="Run `scontrol ping` on a login node, and look at the PCS cluster in the AWS console.",
     )
 
