@@ -189,6 +189,14 @@ def test_a_controller_that_serves_no_metrics_is_not_reported_as_silent(settings:
     assert ("SlurmControllerSilent" in names) == watched
 
 
+def test_a_repair_is_not_asked_for_again_because_an_alert_is_kept():
+    """The node may have a new instance or be back by then: the alert manager repeats repairs after an hour."""
+    kept = {alert.name: int(alert.keep[:-1]) for alert in alerts(environment("pcs")) if alert.repair}
+    assert kept
+    assert {name for name, minutes in kept.items() if minutes > 30} == set()
+    assert all(alert.keep.endswith("m") for alert in alerts(environment("pcs")) if alert.repair)
+
+
 def test_rules_follow_the_file_system():
     names = {alert.name for alert in alerts(environment("pcs"))}
     assert {"LustreOverTcp", "LustreWritesSaturated", "LustreFull"} <= names

@@ -47,7 +47,7 @@ def _visibility() -> Iterator[Alert]:
         component="gpu",
         scope="gpu",
         sustained="2m",
-        keep="1h",
+        keep="30m",
         repair="reset",
         summary=f"GPU {{{{ $labels.gpu }}}} ({{{{ $labels.UUID }}}}) vanished from {_WHERE}",
         description="DCGM reported the GPU 15 minutes ago and does not any more, while it reports other GPUs of the "
