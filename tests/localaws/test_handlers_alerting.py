@@ -159,10 +159,15 @@ WIDGET = {"type": "text", "x": 0, "y": 0, "width": 6, "height": 3, "properties":
 
 def test_a_dashboard_is_read_back_changed_and_deleted(stack):
     body = json.dumps({"widgets": [WIDGET]})
-    made = stack.make(DASHBOARD, DashboardBody=body)
-    assert stack.client("cloudwatch").get_dashboard(DashboardName=made)["DashboardBody"] == body
-    stack.update(DASHBOARD, made, {"DashboardBody": body}, {"DashboardBody": '{"widgets": []}'})
-    assert json.loads(stack.client("cloudwatch").get_dashboard(DashboardName=made)["DashboardBody"]) == {"widgets": []}
+    given = {"DashboardBody": body, "Tags": [{"Key": "team", "Value": "a"}, {"Key": "old", "Value": "b"}]}
+    made, cloudwatch = stack.make(DASHBOARD, **given), stack.client("cloudwatch")
+    found = cloudwatch.get_dashboard(DashboardName=made)
+    assert found["DashboardBody"] == body
+    assert cloudwatch.list_tags_for_resource(ResourceARN=found["DashboardArn"])["Tags"] == given["Tags"]
+    changed = {"DashboardBody": '{"widgets": []}', "Tags": [{"Key": "team", "Value": "c"}]}
+    stack.update(DASHBOARD, made, given, changed)
+    assert json.loads(cloudwatch.get_dashboard(DashboardName=made)["DashboardBody"]) == {"widgets": []}
+    assert cloudwatch.list_tags_for_resource(ResourceARN=found["DashboardArn"])["Tags"] == changed["Tags"]
     stack.delete(DASHBOARD, made)
     assert stack.client("cloudwatch").list_dashboards()["DashboardEntries"] == []
 

@@ -140,16 +140,24 @@ def document(content: Any = CONTENT, **properties: Any) -> dict[str, Any]:
     return {"D": {"Type": "AWS::SSM::Document", "Properties": given}}
 
 
+def tags(ssm: Any, name: str) -> dict[str, str]:
+    found = ssm.list_tags_for_resource(ResourceType="Document", ResourceId=name)["TagList"]
+    return {each["Key"]: each["Value"] for each in found}
+
+
 def test_a_changed_document_gets_a_version_that_becomes_the_default(stacks: Any) -> None:
-    stacks.create(document())
+    stacks.create(document(Tags=[{"Key": "old", "Value": "a"}]))
     ssm = client("ssm", REGION)
     [name] = [
         each["Name"]
         for each in ssm.list_documents(Filters=[{"Key": "Owner", "Values": ["Self"]}])["DocumentIdentifiers"]
     ]
     assert json.loads(ssm.get_document(Name=name)["Content"]) == CONTENT
+    assert tags(ssm, name)["old"] == "a"
     changed = {**CONTENT, "description": "new"}
-    stacks.update(document(changed))
+    stacks.update(document(changed, Tags=[{"Key": "new", "Value": "b"}]))
+    assert tags(ssm, name)["new"] == "b"
+    assert "old" not in tags(ssm, name)
     assert json.loads(ssm.get_document(Name=name)["Content"]) == changed
     assert ssm.describe_document(Name=name)["Document"]["DefaultVersion"] == "2"
 

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from ultracluster.localaws.handlers.common import as_list
+from ultracluster.localaws.handlers.common import as_list, tag_changes
 from ultracluster.localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, tag_map
 
 _PARAMETERS = (
@@ -102,22 +102,22 @@ class Dashboard(Handler):
     """A CloudWatch dashboard. Ref gives its name."""
 
     type = "AWS::CloudWatch::Dashboard"
-    supported_properties = frozenset({"DashboardBody", "DashboardName"})
+    supported_properties = frozenset({"DashboardBody", "DashboardName", "Tags"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Create the dashboard."""
         name = properties.get("DashboardName") or context.physical_name(255)
-        return self._put(context, name, properties)
+        return self._put(context, name, {}, properties)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
         """Replace the dashboard."""
-        return self._put(context, physical_id, new)
+        return self._put(context, physical_id, old, new)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
         """Delete the dashboard."""
         context.client("cloudwatch").delete_dashboards(DashboardNames=[physical_id])
 
-    def _put(self, context: Context, name: str, properties: Properties) -> Resource:
+    def _put(self, context: Context, name: str, old: Properties, properties: Properties) -> Resource:
         """CloudWatch API reference, PutDashboard (2026)."""
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,255}", name):
             raise HandlerError(f"the dashboard name {name} may have letters, digits, - and _ only")
@@ -129,7 +129,14 @@ class Dashboard(Handler):
             fits = False
         if not fits:
             raise HandlerError("The field DashboardBody must be a valid JSON object with a list of widgets")
-        context.client("cloudwatch").put_dashboard(DashboardName=name, DashboardBody=properties["DashboardBody"])
+        cloudwatch = context.client("cloudwatch")
+        cloudwatch.put_dashboard(DashboardName=name, DashboardBody=properties["DashboardBody"])
+        arn = cloudwatch.get_dashboard(DashboardName=name)["DashboardArn"]
+        added, removed = tag_changes(old, properties)
+        if removed:
+            cloudwatch.untag_resource(ResourceARN=arn, TagKeys=removed)
+        if added:
+            cloudwatch.tag_resource(ResourceARN=arn, Tags=as_list(added))
         return Resource(name, {})
 
 

@@ -2,9 +2,9 @@
 
 import json
 import re
-from typing import Any
+from typing import Any, Literal
 
-from ultracluster.localaws.handlers.common import undo_on_failure
+from ultracluster.localaws.handlers.common import as_list, undo_on_failure
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -15,7 +15,10 @@ from ultracluster.localaws.resources import (
     changed,
     handler,
     pick,
+    tag_map,
 )
+
+Kind = Literal["Document", "Parameter"]
 
 
 @handler
@@ -57,14 +60,15 @@ class Document(Handler):
 
     type = "AWS::SSM::Document"
     supported_properties = frozenset(
-        {"Content", "DocumentFormat", "DocumentType", "Name", "TargetType", "UpdateMethod"}
+        {"Content", "DocumentFormat", "DocumentType", "Name", "Tags", "TargetType", "UpdateMethod"}
     )
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Create the document."""
         name = properties.get("Name") or context.physical_name(128)
         settings = pick(properties, "DocumentFormat", "DocumentType", "TargetType")
-        context.client("ssm").create_document(Name=name, Content=_content(properties), **settings)
+        tags = as_list(tag_map(properties.get("Tags")))
+        context.client("ssm").create_document(Name=name, Content=_content(properties), Tags=tags, **settings)
         return Resource(name, {})
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
@@ -77,6 +81,7 @@ class Document(Handler):
             made = ssm.update_document(Name=physical_id, Content=content, DocumentVersion="$LATEST")
             version = made["DocumentDescription"]["DocumentVersion"]
             ssm.update_document_default_version(Name=physical_id, DocumentVersion=version)
+        _tag(context, physical_id, tag_map(old.get("Tags")), tag_map(new.get("Tags")), kind="Document")
         return Resource(physical_id, {})
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
@@ -110,13 +115,12 @@ def _check(properties: Properties) -> None:
         raise HandlerError(f"Parameter value, cannot be validated against allowedPattern: {pattern}")
 
 
-def _tag(context: Context, name: str, old: dict[str, str], new: dict[str, str]) -> None:
+def _tag(context: Context, name: str, old: dict[str, str], new: dict[str, str], kind: Kind = "Parameter") -> None:
     ssm = context.client("ssm")
     if removed := sorted(old.keys() - new.keys()):
-        ssm.remove_tags_from_resource(ResourceType="Parameter", ResourceId=name, TagKeys=removed)
+        ssm.remove_tags_from_resource(ResourceType=kind, ResourceId=name, TagKeys=removed)
     if new:
-        tags = [{"Key": key, "Value": value} for key, value in new.items()]
-        ssm.add_tags_to_resource(ResourceType="Parameter", ResourceId=name, Tags=tags)
+        ssm.add_tags_to_resource(ResourceType=kind, ResourceId=name, Tags=as_list(new))
 
 
 def _resource(context: Context, name: str, properties: Properties) -> Resource:
