@@ -63,7 +63,7 @@ def file_system_watches(file_system_id: str, *, links: bool) -> Iterator[Watch]:
     yield Watch("FileSystemFull", used, "The file system is more than 80 % full", 80, 2)
     yield Watch("FileSystemAlmostFull", used, "The file system is more than 90 % full", 90)
     for name, metric, what in (
-        ("FileSystemDisks", "FileServerDiskThroughputUtilization", "Disks of a file server"),
+        ("FileSystemDisks", "FileServerDiskThroughputUtilization", "A disk of a file server"),
         ("FileSystemNetwork", "NetworkThroughputUtilization", "The network of a file server"),
         ("MetadataServer", "CPUUtilization", "A metadata server"),
     ):
