@@ -32,6 +32,14 @@ def _job(metric: str, *values: str) -> dict[str, str]:
     }
 
 
+def _namesake(metric: str, value: float) -> dict[str, str]:
+    """A job of another team with the same name, on two nodes."""
+    return {
+        series(metric, {**GPU, "node": node, "UUID": f"GPU-{node}"}, team="x", workload="42"): steady(value, _END)
+        for node in ("n8", "n9")
+    }
+
+
 def _util(*values: str) -> dict[str, str]:
     return _job("DCGM_FI_DEV_GPU_UTIL", *values)
 
@@ -65,6 +73,7 @@ GPU_JOBS = (
         {
             **_util(*[steady(99, _END)] * 4),
             **_tensor(fault(0.4, 0.1), *[steady(0.4, _END)] * 3),
+            **_namesake("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0.3),
         },
         fires=30,
         clears=100,
@@ -90,6 +99,7 @@ GPU_JOBS = (
         {
             **_job("DCGM_FI_DEV_SM_CLOCK", fault(1900, 1000), *[steady(1900, _END)] * 3),
             **_job("DCGM_FI_PROF_SM_ACTIVE", *[steady(0.8, _END)] * 4),
+            **_namesake("DCGM_FI_DEV_SM_CLOCK", 1500),
         },
         fires=30,
         clears=100,

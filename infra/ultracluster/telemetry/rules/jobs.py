@@ -8,7 +8,8 @@ from ultracluster.telemetry.rules.site import Site
 from ultracluster.telemetry.thresholds import BUSY, HUNG_EFA, HUNG_TENSOR, IDLE_GPU, SLOW_CLOCK, STRAGGLER
 
 _OF = "job {{ $labels.workload }} of {{ $labels.team }}"
-_ON = f"on ({CLUSTER}, workload)"
+_ON = f"on ({JOB})"
+"""A job's own labels, the team among them: on Kubernetes, two teams may each have a job of the same name."""
 
 
 def group(site: Site) -> Group:
