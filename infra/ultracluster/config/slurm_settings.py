@@ -110,3 +110,8 @@ def _not_allowed(at: Path, name: str, owner: Owner) -> Iterator[Problem]:
     message = f"PCS does not allow {name} {where}; docs/errors.md lists the {len(allowed)} allowed parameters"
     hint = f"did you mean {near[0]}?" if near else elsewhere
     yield Problem("slurm-setting-not-allowed", at, message, hint)
+
+
+def serves_metrics(settings: SlurmSettings, slurm_version: str) -> bool:
+    """Whether the controller serves metrics: a new enough Slurm, whose data are not private."""
+    return slurm_version >= pcs.METRICS_SINCE and "PrivateData" not in settings

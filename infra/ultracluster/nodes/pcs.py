@@ -10,9 +10,10 @@ Source: AWS PCS User Guide, "Run custom scripts with node lifecycle actions", "W
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ultracluster.catalog import InstanceType, lustre, pcs
+from ultracluster.catalog import InstanceType, lustre
 from ultracluster.catalog.training import type_environment
 from ultracluster.config.node_groups import NodeGroup
+from ultracluster.config.slurm_settings import serves_metrics
 from ultracluster.nodes.lustre import LustreMount, efa_step, module_option_steps
 from ultracluster.nodes.mime import boot_hook, multipart, shell_script
 from ultracluster.nodes.steps import Step, script
@@ -110,11 +111,6 @@ def job_settings(settings: Mapping[str, str | int], groups: Iterable[NodeGroup])
 def own_programs(settings: Mapping[str, str | int]) -> tuple[str, str]:
     """Prolog and Epilog of `slurm_settings`, empty where there is none."""
     return str(settings.get("Prolog", "")), str(settings.get("Epilog", ""))
-
-
-def serves_metrics(settings: Mapping[str, str | int], slurm_version: str) -> bool:
-    """Whether the controller serves metrics: a new enough Slurm, whose data are not private."""
-    return slurm_version >= pcs.METRICS_SINCE and "PrivateData" not in settings
 
 
 def metrics_settings(settings: Mapping[str, str | int], slurm_version: str) -> dict[str, str | int]:

@@ -6,11 +6,12 @@ from constructs import Construct
 
 from ultracluster.config.environment import Environment
 from ultracluster.config.pcs import Pcs
+from ultracluster.config.slurm_settings import serves_metrics
 from ultracluster.constructs.bucket_access import BucketAccess
 from ultracluster.constructs.metrics import PrometheusWorkspace
 from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.constructs.node_telemetry import NodeTelemetry
-from ultracluster.nodes.pcs import own_programs, serves_metrics
+from ultracluster.nodes.pcs import own_programs
 from ultracluster.stacks.base import EnvironmentStack, node_tags
 from ultracluster.stacks.pcs_control_plane import PcsControlPlaneStack
 from ultracluster.stacks.storage import StorageStack

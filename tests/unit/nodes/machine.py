@@ -59,6 +59,7 @@ esac
 case "$1" in
   image) grep -qxF "$3" "$ROOT/images";;
   pull) echo "$3" >> "$ROOT/images";;
+  login) cat > "$ROOT/password";;
 esac
 """,
     "aws": "echo password",

@@ -7,6 +7,7 @@ import pytest
 from tests.kubernetes.environments import eks_environment
 from tests.unit.nodes.machine import Machine
 from tests.unit.nodes.test_telemetry import TELEMETRY
+from ultracluster.config.slurm_settings import serves_metrics
 from ultracluster.nodes.lustre import LustreMount
 from ultracluster.nodes.pcs import (
     EPILOG,
@@ -20,7 +21,6 @@ from ultracluster.nodes.pcs import (
     login_node_user_data,
     metrics_settings,
     own_programs,
-    serves_metrics,
 )
 from ultracluster.nodes.steps import Step
 

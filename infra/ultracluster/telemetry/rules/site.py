@@ -5,8 +5,8 @@ from typing import Literal
 
 from ultracluster.config.environment import Environment
 from ultracluster.config.pcs import Pcs
+from ultracluster.config.slurm_settings import serves_metrics
 from ultracluster.config.storage import Lustre
-from ultracluster.nodes.pcs import serves_metrics
 
 SAMPLES = 4
 """Scrapes that a window of a rule holds at least, so that one missed scrape does not blind it."""
