@@ -5,9 +5,9 @@
 set -euo pipefail
 
 suite=forky
-packages=cloud-init,python3-cffi-backend,systemd,udev,slurmctld,slurmd,slurm-client,munge,prometheus,prometheus-alertmanager,prometheus-node-exporter
+packages=cloud-init,iproute2,python3-cffi-backend,systemd,udev,slurmctld,slurmd,slurm-client,munge,prometheus,prometheus-alertmanager,prometheus-node-exporter
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/ultracluster/engines
-folder=$cache/$suite-2
+folder=$cache/$suite-3
 mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 2>/dev/null | grep -v security | head -n 1 || true)
 
 mkdir -p "$cache"

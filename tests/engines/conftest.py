@@ -13,7 +13,7 @@ from tests.engines.folder import engines_folder, missing
 def debian_folder() -> Path:
     """The Debian folder, on a machine with namespaces."""
     folder = engines_folder()
-    isolated = subprocess.run(["unshare", "--uts", "--mount", "true"], text=True, capture_output=True)
+    isolated = subprocess.run(["unshare", "--uts", "--mount", "--net", "true"], text=True, capture_output=True)
     if isolated.returncode:
         missing(f"no namespaces on this machine: {isolated.stderr.strip()}")
     return folder

@@ -1,4 +1,4 @@
-"""A Debian system: an overlay over the folder of scripts/engines.sh, entered with a host name of its own."""
+"""A Debian system: an overlay over the folder of scripts/engines.sh, with a host name and a network of its own."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,8 @@ mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$2/
 mount -t proc proc "$2/root/proc"
 mount -t tmpfs tmpfs "$2/root/run"
 mount --bind /dev "$2/root/dev"
+# an address beside 127.0.0.1, for getaddrinfo of a host without one finds nothing
+chroot "$2/root" /usr/sbin/ip -batch - <<<$'link set lo up\naddress add 10.0.0.10/32 dev lo'
 root=$2/root
 shift 2
 # without exec: as process 1, systemd-analyze writes to the kernel's log in place of stderr
@@ -84,8 +86,20 @@ class Debian:
             self.write(f"/usr/local/sbin/{name}", _STUB.format(name=name, body=body), mode=0o755)
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command in the system, with a host name and mounts of its own."""
-        enter = ["unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c", _ENTER, "enter"]
+        """Runs a command in the system, with a host name, mounts and a network of its own, which has only loopback."""
+        enter = [
+            "unshare",
+            "--uts",
+            "--mount",
+            "--net",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "bash",
+            "-c",
+            _ENTER,
+            "enter",
+        ]
         return subprocess.run(
             [*enter, str(self._folder), str(self._place), *command], text=True, capture_output=True, timeout=120
         )
