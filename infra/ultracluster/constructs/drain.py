@@ -8,11 +8,9 @@ from aws_cdk import aws_ssm as ssm
 from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
 
-from ultracluster.constructs.acknowledgements import acknowledge, wildcards
-from ultracluster.constructs.functions import RUNTIME, inline_code
-from ultracluster.constructs.log_groups import log_group
+from ultracluster.constructs.acknowledgements import wildcards
+from ultracluster.constructs.functions import inline_code, logging_function
 from ultracluster.constructs.names import own_arn
-from ultracluster.constructs.roles import managed_policy, service_role
 from ultracluster.nodes.steps import script
 
 ACCEPTED = {
@@ -42,14 +40,13 @@ class NodeDrain(Construct):
             target_type="/AWS::EC2::Instance",
             update_method="NewVersion",
         )
-        logs = log_group(self, "Logs", name="/ultracluster/drain", key=key)
-        role = service_role(self, "Role", service="lambda.amazonaws.com", description="Drains Slurm nodes on alerts")
         instances = own_arn("ec2", "instance/*")
         tags = {"ultracluster:environment": environment, "ultracluster:node-group": "login"}
-        policy = managed_policy(
+        function = logging_function(
             self,
-            "Policy",
-            roles=[role],
+            log_group_name="/ultracluster/drain",
+            description="Drains Slurm nodes on alerts",
+            code={"zipFile": inline_code("drain")},
             statements=[
                 {"Action": "ssm:SendCommand", "Resource": own_arn("ssm", f"document/{document.ref}")},
                 {
@@ -57,24 +54,13 @@ class NodeDrain(Construct):
                     "Resource": instances,
                     "Condition": {"StringEquals": {f"ssm:resourceTag/{name}": tag for name, tag in tags.items()}},
                 },
-                {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": logs.log_group_arn},
             ],
+            key=key,
+            timeout_seconds=60,
+            findings=ACCEPTED,
             accepted=wildcards(self, [instances], "login nodes, which the condition on their tags selects"),
+            variables={"DOCUMENT": document.ref, "ENVIRONMENT": environment},
         )
-        function = lambda_.CfnFunction(
-            self,
-            "Function",
-            description="Drains Slurm nodes on alerts",
-            runtime=RUNTIME,
-            handler="index.handler",
-            code={"zipFile": inline_code("drain")},
-            role=role,
-            environment={"variables": {"DOCUMENT": document.ref, "ENVIRONMENT": environment}},
-            logging_config={"logGroup": logs.log_group_name},
-            timeout=60,
-        )
-        function.add_resource_dependency(policy)
-        acknowledge(function, ACCEPTED)
         permission = lambda_.CfnPermission(
             self,
             "Permission",

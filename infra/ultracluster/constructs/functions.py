@@ -36,6 +36,45 @@ ACCEPTED = {
 }
 
 
+def logging_function(
+    scope: Construct,
+    *,
+    log_group_name: str,
+    description: str,
+    code: Mapping[str, Any],
+    statements: Sequence[Mapping[str, Any]],
+    key: IKeyRef,
+    timeout_seconds: int,
+    findings: Mapping[str, str],
+    accepted: Mapping[str, str] | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> lambda_.CfnFunction:
+    """A Lambda function with a log group encrypted with `key`, and a role that allows `statements` and writing the log.
+
+    `description` is that of the function and of its role. `findings` and `accepted` map findings of security scanners
+    on the function and on the policy of its role to the reason for each. `variables` are its environment.
+    """
+    logs = log_group(scope, "Logs", name=log_group_name, key=key)
+    role = service_role(scope, "Role", service="lambda.amazonaws.com", description=description)
+    writes_log = {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": logs.log_group_arn}
+    policy = managed_policy(scope, "Policy", roles=[role], statements=[*statements, writes_log], accepted=accepted)
+    function = lambda_.CfnFunction(
+        scope,
+        "Function",
+        description=description,
+        runtime=RUNTIME,
+        handler="index.handler",
+        code=dict(code),
+        role=role,
+        environment={"variables": dict(variables)} if variables else None,
+        logging_config={"logGroup": logs.log_group_name},
+        timeout=timeout_seconds,
+    )
+    function.add_resource_dependency(policy)
+    acknowledge(function, findings)
+    return function
+
+
 class FunctionResource(Construct):
     """A custom resource that a Lambda function of `code` creates, updates and deletes.
 
@@ -57,23 +96,16 @@ class FunctionResource(Construct):
         timeout_seconds: int,
     ) -> None:
         super().__init__(scope, id)
-        logs = log_group(self, "Logs", name=f"/aws/lambda/{handler}", key=key)
-        role = service_role(self, "Role", service="lambda.amazonaws.com", description=f"Serves {resource_type}")
-        writes_log = {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": logs.log_group_arn}
-        policy = managed_policy(self, "Policy", roles=[role], statements=[*statements, writes_log])
-        function = lambda_.CfnFunction(
+        function = logging_function(
             self,
-            "Function",
+            log_group_name=f"/aws/lambda/{handler}",
             description=f"Serves {resource_type}",
-            runtime=RUNTIME,
-            handler="index.handler",
-            code=dict(code),
-            role=role,
-            logging_config={"logGroup": logs.log_group_name},
-            timeout=timeout_seconds,
+            code=code,
+            statements=statements,
+            key=key,
+            timeout_seconds=timeout_seconds,
+            findings=ACCEPTED,
         )
-        function.add_resource_dependency(policy)
-        acknowledge(function, ACCEPTED)
         answers_within = str(timeout_seconds + 60)
         self.resource = CfnResource(
             self,

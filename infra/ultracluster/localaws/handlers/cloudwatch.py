@@ -26,12 +26,8 @@ _QUERY = re.compile(
 _PERIODS = (10, 20, 30)
 
 
-@handler
-class Alarm(Handler):
-    """Ref gives the name. An update sets every parameter again (CloudWatch API reference, PutMetricAlarm, 2026)."""
-
-    type = "AWS::CloudWatch::Alarm"
-    supported_properties = frozenset({*_PARAMETERS, "AlarmName", "Tags"})
+class _NamedAlarm(Handler):
+    """What both kinds of alarms share. Ref gives the name."""
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Create the alarm."""
@@ -47,6 +43,17 @@ class Alarm(Handler):
         context.client("cloudwatch").delete_alarms(AlarmNames=[physical_id])
 
     def _put(self, context: Context, name: str, properties: Properties) -> Resource:
+        raise NotImplementedError
+
+
+@handler
+class Alarm(_NamedAlarm):
+    """Ref gives the name. An update sets every parameter again (CloudWatch API reference, PutMetricAlarm, 2026)."""
+
+    type = "AWS::CloudWatch::Alarm"
+    supported_properties = frozenset({*_PARAMETERS, "AlarmName", "Tags"})
+
+    def _put(self, context: Context, name: str, properties: Properties) -> Resource:
         _check_actions(context, properties)
         _check_metrics(properties)
         given: dict[str, Any] = {key: properties[key] for key in _PARAMETERS if key in properties}
@@ -58,25 +65,13 @@ class Alarm(Handler):
 
 
 @handler
-class CompositeAlarm(Handler):
+class CompositeAlarm(_NamedAlarm):
     """An alarm on the states of others. Ref gives the name."""
 
     type = "AWS::CloudWatch::CompositeAlarm"
     supported_properties = frozenset(
         {"ActionsEnabled", "AlarmDescription", "AlarmName", "AlarmRule", *_ACTIONS, "Tags"}
     )
-
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Create the alarm."""
-        return self._put(context, properties.get("AlarmName") or context.physical_name(255), properties)
-
-    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Replace the definition of the alarm."""
-        return self._put(context, physical_id, new)
-
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete the alarm."""
-        context.client("cloudwatch").delete_alarms(AlarmNames=[physical_id])
 
     def _put(self, context: Context, name: str, properties: Properties) -> Resource:
         _check_actions(context, properties)

@@ -1,9 +1,8 @@
 """EFA and NCCL."""
 
 from ultracluster.telemetry.dashboards.limits import ANY_IS_BAD, EFA_EVENTS, EFA_RETRANSMITS
-from ultracluster.telemetry.dashboards.panels import Board, Column, Limits, Lines, Link, Query, Row, Table, Value
+from ultracluster.telemetry.dashboards.panels import TO_NODE, Board, Column, Limits, Lines, Query, Row, Table, Value
 
-TO_NODE = Link("gpu-node", ("node",))
 LINE_RATE = (
     '(max by (node, instance_type) (up{groups, job="node"})'
     " * on (instance_type) group_left () instance_type:efa_bits:line_rate)"

@@ -2,12 +2,13 @@
 
 from ultracluster.telemetry.dashboards.limits import ANY_IS_BAD, ANY_IS_WORTH_A_LOOK, FILL
 from ultracluster.telemetry.dashboards.panels import (
+    TO_NODE,
+    TO_WORK,
     Board,
     CloudWatch,
     Column,
     Limits,
     Lines,
-    Link,
     Matrix,
     Query,
     Row,
@@ -15,7 +16,6 @@ from ultracluster.telemetry.dashboards.panels import (
     Value,
 )
 
-TO_NODE = Link("gpu-node", ("node",))
 TENSOR_SCALE = (
     (0, "#3a3f4b"),
     (2, "#7a1f3d"),
@@ -24,7 +24,6 @@ TENSOR_SCALE = (
     (26, "#3f8f5f"),
     (38, "#2aa198"),
 )
-TO_WORK = Link("training", ("workload",))
 
 GPUS = "sum(node:gpus:count{groups})"
 HELD = "(sum(job_node:gpus_allocated:count{groups}) or vector(0))"

@@ -12,12 +12,12 @@ from ultracluster.telemetry.dashboards.limits import (
     THROTTLED,
 )
 from ultracluster.telemetry.dashboards.panels import (
+    TO_NODE,
     Bars,
     Board,
     Column,
     Limits,
     Lines,
-    Link,
     Matrix,
     Query,
     Row,
@@ -26,7 +26,6 @@ from ultracluster.telemetry.dashboards.panels import (
 )
 from ultracluster.telemetry.xids import XIDS
 
-TO_NODE = Link("gpu-node", ("node",))
 MEANINGS = tuple((str(xid.code), f"{xid.code}  {re.split('[:;]', xid.meaning)[0]}") for xid in XIDS.values())
 
 NOW = Row(

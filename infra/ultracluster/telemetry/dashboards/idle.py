@@ -1,7 +1,7 @@
 """What idle GPUs cost."""
 
 from ultracluster.telemetry.dashboards.limits import IDLE as IDLE_BELOW
-from ultracluster.telemetry.dashboards.panels import Board, Column, Limits, Lines, Link, Query, Row, Table, Value
+from ultracluster.telemetry.dashboards.panels import TO_WORK, Board, Column, Limits, Lines, Query, Row, Table, Value
 
 HELD = 'DCGM_FI_PROF_SM_ACTIVE{fleet, workload!=""}'
 HELD_IDLE = f"{HELD} < {IDLE_BELOW}"
@@ -127,7 +127,7 @@ WHO = Row(
                 ),
             ),
             sort="USD per hour",
-            links=(("Job", Link("training", ("workload",))),),
+            links=(("Job", TO_WORK),),
             width=12,
             height=8,
         ),

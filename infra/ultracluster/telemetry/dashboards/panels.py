@@ -62,6 +62,10 @@ class Link:
     carry: tuple[str, ...]
 
 
+TO_NODE = Link("gpu-node", ("node",))
+TO_WORK = Link("training", ("workload",))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Panel:
     """What all panels have. Width in columns of 24, height in rows of 30 pixels."""

@@ -1,9 +1,8 @@
 """Lustre and its S3 links."""
 
 from ultracluster.telemetry.dashboards.limits import ANY_IS_BAD, BUSY_PERCENT, FILL
-from ultracluster.telemetry.dashboards.panels import Board, CloudWatch, Limits, Lines, Link, Query, Row, Value
+from ultracluster.telemetry.dashboards.panels import TO_NODE, Board, CloudWatch, Limits, Lines, Query, Row, Value
 
-TO_NODE = Link("gpu-node", ("node",))
 SYSTEM = ("FileSystemId", "$file_system")
 SERVERS = (SYSTEM, ("FileServer", "*"))
 

@@ -2,12 +2,12 @@
 
 from ultracluster.telemetry.dashboards.limits import ANY_IS_WORTH_A_LOOK, GOODPUT
 from ultracluster.telemetry.dashboards.panels import (
+    TO_NODE,
     Bars,
     Board,
     Column,
     Limits,
     Lines,
-    Link,
     Matrix,
     Query,
     Row,
@@ -15,7 +15,6 @@ from ultracluster.telemetry.dashboards.panels import (
     Value,
 )
 
-TO_NODE = Link("gpu-node", ("node",))
 RATIO_SCALE = (
     (0, "#b3263a"),
     (0.5, "#b5562a"),
