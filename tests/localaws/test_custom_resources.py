@@ -1,6 +1,7 @@
 """Functions, and the custom resources that they make."""
 
 import io
+import threading
 import zipfile
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from tests.localaws.stack_parts import REGION, Stacks
 from ultracluster.localaws import local_aws
+from ultracluster.localaws.handlers import custom
 from ultracluster.localaws.resources import client
 
 TRUST = {
@@ -88,15 +90,43 @@ def test_new_physical_id_in_an_update_deletes_the_old_one(stacks: Stacks) -> Non
             "Message returned: no luck",
         ),
         ("def handler(e, c):\n    raise KeyError('x')", "raised KeyError('x')"),
+        ("import sys\ndef handler(e, c):\n    sys.exit(3)", "SystemExit(3)"),
         ("def handler(e, c):\n    pass", "ended without a response"),
         ("def other(e, c):\n    pass", "has no attribute 'handler'"),
         ("def handler(e, c) pass", "SyntaxError"),
     ],
-    ids=["failed", "raised", "silent", "missing", "syntax"],
+    ids=["failed", "raised", "exits", "silent", "missing", "syntax"],
 )
 def test_function_that_fails_or_does_not_respond_fails_the_resource(stacks: Stacks, code: str, words: str) -> None:
     assert stacks.create(resources(code), **IAM) == "ROLLBACK_COMPLETE"
     assert words in stacks.event_reason("Thing", "CREATE_FAILED")
+
+
+def test_function_that_never_ends_is_stopped_and_its_region_goes_on(
+    stacks: Stacks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(custom, "LEAST_SECONDS", 0.2)
+    parts = resources("import time\ndef handler(e, c):\n    while True: time.sleep(0.01)")
+    parts["Function"]["Properties"]["Timeout"] = 1
+    assert stacks.create(parts, **IAM) == "ROLLBACK_COMPLETE"
+    assert "Task timed out after 1.00 seconds" in stacks.event_reason("Thing", "CREATE_FAILED")
+    functions = [thread for thread in threading.enumerate() if thread.name == "function"]
+    for thread in functions:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in functions)
+    assert stacks.delete() == "DELETE_COMPLETE"
+
+
+def test_a_function_sees_how_much_time_is_left(stacks: Stacks) -> None:
+    code = (
+        "import cfnresponse\ndef handler(e, c):\n"
+        "    cfnresponse.send(e, c, 'SUCCESS', {'Left': str(c.get_remaining_time_in_millis())})"
+    )
+    parts = resources(code, ServiceTimeout=20)
+    parts["Function"]["Properties"]["Timeout"] = 300
+    outputs = {"Left": {"Value": {"Fn::GetAtt": ["Thing", "Left"]}}}
+    assert stacks.create(parts, Outputs=outputs, **IAM) == "CREATE_COMPLETE"
+    assert 0 < int(stacks.outputs()["Left"]) < 20_000
 
 
 def test_other_languages_fail_by_name(stacks: Stacks) -> None:

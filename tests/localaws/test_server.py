@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+from werkzeug.serving import make_server
 
 from ultracluster.localaws import accounts, callers, serve, server
 from ultracluster.localaws.faults import Fault
@@ -142,6 +144,14 @@ def test_modules_of_the_current_folder_are_not_imported(tmp_path: Path, monkeypa
     assert server.stop()
 
 
+def test_settings_of_the_users_account_are_set_aside(running: server.Server) -> None:
+    code = "import boto3; print(boto3.client('sts').get_caller_identity()['Account'])"
+    command = ["sh", "-euc", '. "$0"; "$1" -c "$2"', running.folder / "env", sys.executable, code]
+    theirs = {"AWS_PROFILE": "missing", "AWS_DEFAULT_PROFILE": "missing", "AWS_SESSION_TOKEN": "of another account"}
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, env=theirs).stdout
+    assert shown.strip() in (accounts.DEFAULT, "111122223333")
+
+
 def test_requests_bypass_the_users_proxy(running: server.Server) -> None:
     code = "import boto3; print(boto3.client('sts').get_caller_identity()['Account'])"
     command = ["sh", "-euc", '. "$0"; "$1" -c "$2"; echo "$no_proxy"', running.folder / "env", sys.executable, code]
@@ -203,6 +213,72 @@ def test_stop_ends_the_server_and_removes_its_files(tmp_path: Path) -> None:
     assert not (tmp_path / "env").exists()
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", started.port)) != 0
+
+
+def test_interrupted_start_leaves_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+    spawn = os.posix_spawn
+
+    def posix_spawn(*arguments: Any, **options: Any) -> int:
+        started.append(spawn(*arguments, **options))
+        return started[0]
+
+    def interrupted(folder: Path) -> None:
+        if started:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "posix_spawn", posix_spawn)
+    monkeypatch.setattr(server, "status", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        server.start(REGION, folder=tmp_path)
+    with pytest.raises(ProcessLookupError):
+        os.kill(started[0], 0)
+
+
+def test_a_server_that_ignores_the_request_to_stop_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deaf = subprocess.Popen(["sh", "-c", "trap '' TERM; echo; while :; do sleep 1; done"], stdout=subprocess.PIPE)
+    assert deaf.stdout is not None
+    deaf.stdout.readline()
+    monkeypatch.setattr(server, "STOP_SECONDS", 0.3)
+    monkeypatch.setattr(server, "status", lambda folder: server.Server(folder, deaf.pid, 1, "s" * 40))
+    assert server.stop(tmp_path)
+    deaf.stdout.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(deaf.pid, 0)
+    deaf.returncode = -9
+
+
+def test_a_client_that_stops_sending_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve.RequestHandler, "timeout", 0.2)
+    served = make_server("127.0.0.1", 0, lambda *_: [b""], threaded=True, request_handler=serve.RequestHandler)
+    threading.Thread(target=served.serve_forever, daemon=True).start()
+    with socket.create_connection(("127.0.0.1", served.port), timeout=10) as stalled:
+        stalled.sendall(b"POST / HTTP/1.1\r\nContent-Le")
+        assert stalled.recv(1) == b""
+    served.shutdown()
+    served.server_close()
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        (("Content-Length", str(serve.LARGEST_BODY + 1)), 413),
+        (("X-Amz-Decoded-Content-Length", str(serve.LARGEST_BODY + 1)), 413),
+        (("Transfer-Encoding", "chunked"), 411),
+    ],
+)
+def test_object_that_would_fill_the_memory_is_refused_before_it_is_sent(
+    running: server.Server, header: tuple[str, str], status: int
+) -> None:
+    connection = http.client.HTTPConnection("localhost", running.port, timeout=5)
+    connection.putrequest("PUT", "/bucket/key")
+    scope = f"{accounts.access_key(accounts.DEFAULT)}/20261121/{REGION}/s3/aws4_request"
+    signed = f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature={'0' * 64}"
+    connection.putheader("Authorization", signed)
+    connection.putheader(*header)
+    connection.endheaders()
+    assert connection.getresponse().status == status
+    connection.close()
 
 
 def test_files_of_a_dead_server_are_no_server(tmp_path: Path) -> None:

@@ -93,12 +93,14 @@ def down() -> None:
 
 
 def _prepare() -> None:
-    """Exit with 2 without the extra `local`. Otherwise bypass the user's proxy for requests to this machine."""
+    """Exit with 2 without the extra `local`. Otherwise set the user's proxy and AWS profile aside, in this process."""
     if not all(find_spec(name) for name in PACKAGES):
         typer.echo(str(MissingExtra("local", "The embedded AWS")), err=True)
         raise typer.Exit(2)
     from ultracluster.localaws.server import LOCAL_NAMES
 
+    os.environ.pop("AWS_PROFILE", None)
+    os.environ.pop("AWS_DEFAULT_PROFILE", None)
     os.environ["no_proxy"] = f"{LOCAL_NAMES},{os.environ.get('no_proxy') or os.environ.get('NO_PROXY', '')}"
 
 

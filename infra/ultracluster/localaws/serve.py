@@ -27,13 +27,26 @@ from ultracluster.localaws.services.kubernetes import contents
 from ultracluster.localaws.stacks import stack_backends
 
 WAIT_SECONDS = 8.0
+SILENCE_SECONDS = 60
+"""Time after which a client that sends nothing is disconnected, so that it holds no thread."""
+LARGEST_BODY = 256 * 1024 * 1024
+"""Bytes of the largest request, an S3 object. Its body is in memory several times."""
 MOTO_PATHS = ("/moto-api", "/favicon.ico")  # moto's own interface, which can reset all state and record requests
 XML_SERVICES = ("", "cloudfront", "route53", "s3")  # besides those with the query protocol
 UNKNOWN_KEY = ("InvalidClientTokenId", "UnrecognizedClientException")
 MALFORMED = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
 NOT_IMPLEMENTED = ("NotImplemented", "NotImplemented")
 
+NO_LENGTH = ("MissingContentLength", "MissingContentLength")
+TOO_LARGE = ("EntityTooLarge", "RequestEntityTooLargeException")
+
 Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
+
+
+class RequestHandler(MotoRequestHandler):  # type: ignore[misc]  # moto's handler has no types
+    """moto's, for clients that go on."""
+
+    timeout = SILENCE_SECONDS
 
 
 def main(folder: Path) -> None:
@@ -57,7 +70,7 @@ def main(folder: Path) -> None:
 
 def _server(listening: socket.socket, served: Wsgi) -> BaseWSGIServer:
     host, port = listening.getsockname()[:2]
-    return make_server(host, port, served, threaded=True, request_handler=MotoRequestHandler, fd=listening.fileno())
+    return make_server(host, port, served, threaded=True, request_handler=RequestHandler, fd=listening.fileno())
 
 
 def sockets() -> list[socket.socket]:
@@ -87,6 +100,8 @@ def application(secret: str) -> Wsgi:
         control = request.path.startswith("/_localaws/")
         try:
             callers.check_origin(request)
+            if refused := _too_large(request):
+                return refused(environ, start_response)
             if request.path.lower().startswith(MOTO_PATHS):
                 return Response("Not found\n", 404)(environ, start_response)
             if control:
@@ -106,6 +121,21 @@ def application(secret: str) -> Wsgi:
         return answered
 
     return answer
+
+
+def _too_large(request: Request) -> Response | None:
+    """The refusal of a body that would fill the memory. Bodies that are no S3 objects are measured when read."""
+    length = request.headers.get("X-Amz-Decoded-Content-Length", request.content_length, int)
+    if (
+        length is None
+        and "chunked" in request.headers.get("Transfer-Encoding", "")
+        and callers.service(request) == "s3"
+    ):
+        return _aws_error(request, 411, NO_LENGTH, "You must provide the Content-Length HTTP header.")
+    if (length or 0) > LARGEST_BODY:
+        message = f"The embedded AWS takes objects of at most {LARGEST_BODY} bytes"
+        return _aws_error(request, 413, TOO_LARGE, message)
+    return None
 
 
 def _aws_error(request: Request, status: int, codes: tuple[str, str], message: str) -> Response:

@@ -35,6 +35,8 @@ NO_PROXY = f"""\
 no_proxy="{LOCAL_NAMES},${{no_proxy:-${{NO_PROXY:-}}}}"
 export no_proxy NO_PROXY="$no_proxy"
 """
+# A profile or a session of the user's would take precedence over the keys, or be sent with them.
+UNSET = "unset AWS_PROFILE AWS_DEFAULT_PROFILE AWS_SESSION_TOKEN AWS_SECURITY_TOKEN AWS_CREDENTIAL_EXPIRATION\n"
 START_SECONDS = 60
 STOP_SECONDS = 10
 
@@ -140,7 +142,7 @@ def start(region: str, account: str = accounts.DEFAULT, folder: Path = FOLDER) -
         server = status(folder) or _launch(folder)
         exports = server.environment(region, account)
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in exports.items()]
-        write_private(folder / "env", "".join([*lines, NO_PROXY]))
+        write_private(folder / "env", "".join([UNSET, *lines, NO_PROXY]))
         return server
 
 
@@ -162,8 +164,11 @@ def stop(folder: Path = FOLDER) -> bool:
     """Stop the server of `folder` and remove its files. False when none ran. Raises ServerError if it does not stop."""
     server = status(folder)
     if server:
-        os.kill(server.pid, signal.SIGTERM)
-        if not any(_has_exited(server.pid) for _ in _polls(STOP_SECONDS)):
+        for wanted in (signal.SIGTERM, signal.SIGKILL):  # its state is lost either way
+            os.kill(server.pid, wanted)
+            if any(_has_exited(server.pid) for _ in _polls(STOP_SECONDS)):
+                break
+        else:
             raise ServerError(f"the embedded AWS (process {server.pid}) does not stop")
     for name in ("env", "pid", "port", "secret"):
         (folder / name).unlink(missing_ok=True)
@@ -221,16 +226,24 @@ def _launch(folder: Path) -> Server:
         ],
         setsid=True,  # the server outlives the terminal that started it
     )
-    for _ in _polls(START_SECONDS):
-        if server := status(folder):
-            return server
-        if os.waitpid(pid, os.WNOHANG) != (0, 0):
-            break
-    else:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+    try:
+        for _ in _polls(START_SECONDS):
+            if server := status(folder):
+                return server
+            if os.waitpid(pid, os.WNOHANG) != (0, 0):
+                break
+        else:
+            _kill(pid)
+    except BaseException:  # Ctrl-C: a server that nobody knows would go on, and write its port beside the next one's
+        _kill(pid)
+        raise
     tail = (folder / "log").read_text(errors="replace").splitlines()[-15:]
     raise ServerError("\n".join([f"the embedded AWS did not start; the end of {log}:", *tail]))
+
+
+def _kill(child: int) -> None:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 def _has_exited(pid: int) -> bool:

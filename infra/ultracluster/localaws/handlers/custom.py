@@ -1,16 +1,18 @@
 """Custom resources: Python of a Lambda function, inline or in S3, run in this process against the embedded AWS."""
 
 import contextlib
+import ctypes
 import io
 import os
 import sys
 import tempfile
 import threading
+import time
 import types
 import urllib.request
 import uuid
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,9 @@ import boto3
 from ultracluster.localaws import accounts
 from ultracluster.localaws.outbound import RESPONSES, urlopen_in
 from ultracluster.localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler
+
+LEAST_SECONDS = 10.0
+"""Time that every function gets, because this machine may be slower than Lambda."""
 
 _one_at_a_time = threading.Lock()  # functions change this process's environment variables
 
@@ -73,7 +78,8 @@ def _send(context: Context, request: str, properties: Properties, **more: Any) -
         "ResourceProperties": properties,
         **more,
     }
-    answer = _run(function, event)
+    seconds = min(float(properties.get("ServiceTimeout", function.timeout)), function.timeout)
+    answer = _run(function, event, max(seconds, LEAST_SECONDS))
     if answer.status != "SUCCESS":
         raise HandlerError(f"Received response status [FAILED] from custom resource. Message returned: {answer.reason}")
     physical_id = answer.physical_id or more.get("PhysicalResourceId") or f"{context.logical_id}-{uuid.uuid4()}"
@@ -95,8 +101,11 @@ def _function(context: Context, token: str) -> Any:
     return function
 
 
-def _run(function: Any, event: dict[str, Any]) -> Answer:
-    """Run the function's handler and return its response. HandlerError when it raises or sends none."""
+def _run(function: Any, event: dict[str, Any], seconds: float) -> Answer:
+    """Run the function's handler and return its response.
+
+    HandlerError when it raises, sends no response, or takes longer than `seconds`.
+    """
     answer, inline = Answer(), "S3Bucket" not in function.code
     module_name, _, handler_name = str(function.handler).rpartition(".")
     if inline and module_name != "index":
@@ -110,15 +119,51 @@ def _run(function: Any, event: dict[str, Any]) -> Answer:
         with _one_at_a_time, _environment(function, answer, inline=inline):
             module = types.ModuleType(module_name)
             module.__file__ = str(file)
-            try:
+            end = time.monotonic() + seconds
+
+            def call() -> None:
                 shown = f"{function.function_name}/{file.name}"
                 exec(compile(file.read_bytes(), shown, "exec"), module.__dict__)  # noqa: S102
-                getattr(module, handler_name)(event, _lambda_context(function))
+                getattr(module, handler_name)(event, _lambda_context(function, end))
+
+            try:
+                _within(seconds, call)
+            except TimeoutError as error:
+                # CloudFormation learns nothing of this, and fails the resource when its own hour has passed
+                raise HandlerError(
+                    f"Task timed out after {seconds:.2f} seconds: custom resource function "
+                    f"{function.function_name} sent no response"
+                ) from error
             except Exception as error:  # any exception of the function fails the resource
                 raise HandlerError(f"custom resource function {function.function_name} raised {error!r}") from error
     if answer.status is None:
         raise HandlerError(f"custom resource function {function.function_name} ended without a response")
     return answer
+
+
+def _within(seconds: float, call: Callable[[], None]) -> None:
+    """Run `call` in a thread of its own, whose exceptions are raised here.
+
+    TimeoutError when it has not ended after `seconds`. It is stopped at its next statement in Python.
+    """
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001 - sys.exit() of the function too
+            raised.append(error)
+
+    thread = threading.Thread(target=run, name="function", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
+        raise TimeoutError
+    if raised and not isinstance(raised[0], Exception):
+        raise RuntimeError(f"{raised[0]!r}") from raised[0]
+    if raised:
+        raise raised[0]
 
 
 @contextlib.contextmanager
@@ -171,7 +216,8 @@ def _response_module(answer: Answer) -> types.ModuleType:
     return module
 
 
-def _lambda_context(function: Any) -> types.SimpleNamespace:
+def _lambda_context(function: Any, end: float) -> types.SimpleNamespace:
+    """`end`: the monotonic time at which the function is stopped."""
     return types.SimpleNamespace(
         function_name=function.function_name,
         invoked_function_arn=function.function_arn,
@@ -179,5 +225,5 @@ def _lambda_context(function: Any) -> types.SimpleNamespace:
         aws_request_id=str(uuid.uuid4()),
         log_group_name=function.logs_group_name,
         log_stream_name=f"{function.function_name}/[$LATEST]",
-        get_remaining_time_in_millis=lambda: function.timeout * 1000,
+        get_remaining_time_in_millis=lambda: max(0, int((end - time.monotonic()) * 1000)),
     )
