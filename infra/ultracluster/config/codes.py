@@ -156,6 +156,7 @@ Code = Literal[
     "scrape-interval-on-eks",
     "series-quota",
     "metrics-setting-ignored",
+    "node-repair-contradiction",
     "alerts-with-existing-metrics",
     "alerts-without-receiver",
     "grafana-saml-metadata",

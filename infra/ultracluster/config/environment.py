@@ -175,6 +175,24 @@ class Environment(Settings):
             yield Problem("scrape-interval-on-eks", ("observability", "scrape_interval_seconds"), message, hint)
 
     @rule
+    def _repair(self) -> Iterator[Problem]:
+        """On PCS the alert manager of a new workspace has nodes drained. On EKS two keys have to agree on repair."""
+        section, plane = self.observability, self.control_plane
+        acts = section.auto_repair if "auto_repair" in section.model_fields_set else None
+        if isinstance(plane, Pcs):
+            if acts and section.metrics:
+                message = f"alerts of {section.metrics.existing} drain no node, so auto_repair would be ignored"
+                hint = "remove auto_repair, or remove metrics"
+                yield Problem("metrics-setting-ignored", ("observability", "auto_repair"), message, hint)
+            return
+        repairs = plane.node_repair.enabled if "enabled" in plane.node_repair.model_fields_set else None
+        if acts is not None and repairs is not None and acts != repairs:
+            at: Path = ("observability", "auto_repair") if acts else ("control_plane", "node_repair", "enabled")
+            other = "control_plane.node_repair.enabled" if acts else "observability.auto_repair"
+            message = f"{other} is false, so no node is repaired and {at[-1]} would be ignored"
+            yield Problem("node-repair-contradiction", at, message, f"remove {at[-1]}, or set {other}: true")
+
+    @rule
     def _zone(self) -> Iterator[Problem]:
         zone = self.availability_zone
         if not self._zone_of_region and not from_cdk(zone):

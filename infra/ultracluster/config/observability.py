@@ -65,6 +65,9 @@ class ExistingMetrics(Settings):
     """Id of an AMP workspace in the environment's account and Region."""
 
 
+_SIGN_IN = ("auth", "saml_metadata_url", "saml_role_attribute")
+
+
 class Grafana(Settings):
     """A new Amazon Managed Grafana workspace, an existing one, or none; data sources and dashboards are added to it.
 
@@ -96,6 +99,8 @@ class Grafana(Settings):
 
     @rule
     def _saml_has_metadata(self) -> Iterator[Problem]:
+        if self.existing:
+            return
         if self.auth == "saml" and not self.saml_metadata_url:
             message = "saml requires saml_metadata_url"
             yield Problem("grafana-saml-metadata", "auth", message, "add saml_metadata_url: https://...")
@@ -108,6 +113,8 @@ class Grafana(Settings):
     @rule
     def _saml_roles(self) -> Iterator[Problem]:
         """SAML users whose attribute has no listed value are viewers (Amazon Managed Grafana User Guide, 2026)."""
+        if self.existing:
+            return
         named = next((key for key in ("admins", "editors") if getattr(self, key)), None)
         if self.auth == "saml" and named and not self.saml_role_attribute:
             message = "values of a SAML attribute select the users, and saml_role_attribute does not name it"
@@ -122,9 +129,11 @@ class Grafana(Settings):
     @rule
     def _existing_workspace(self) -> Iterator[Problem]:
         """The owner of an existing workspace chooses how users sign in and who they are."""
-        if self.existing and self.auth != "none":
-            message = f"{self.existing} exists, so auth would be ignored"
-            yield Problem("grafana-existing", "auth", message, "remove auth, or remove existing")
+        keys = [key for key in _SIGN_IN if key in self.model_fields_set and getattr(self, key) not in (None, "none")]
+        if self.existing and keys:
+            given = " and ".join(filter(None, (", ".join(keys[:-1]), keys[-1])))
+            message = f"{self.existing} exists, so {given} would be ignored"
+            yield Problem("grafana-existing", keys[0], message, f"remove {given}, or remove existing")
         if self.existing and not self.role_arn:
             message = "the role of the existing workspace needs a policy to read the metrics, and role_arn is missing"
             hint = "add role_arn; `aws grafana describe-workspace` shows it as workspaceRoleArn"
@@ -137,7 +146,10 @@ class Grafana(Settings):
     def _administrators(self) -> Iterator[Problem]:
         """A workspace without an Admin user cannot be configured (Amazon Managed Grafana User Guide, 2026)."""
         for key, entries in (("admins", self.admins), ("editors", self.editors)):
-            if entries and self.auth == "none":
+            if entries and self.existing:
+                message = f"{self.existing} exists, so {key} would be ignored"
+                yield Problem("grafana-users-ignored", key, message, f"remove {key}, and assign the users in Grafana")
+            elif entries and self.auth == "none":
                 message = f"no new workspace is created, so {key} would be ignored"
                 yield Problem("grafana-users-ignored", key, message, f"remove {key}, or set auth: identity_center")
             yield from repeated(key, entries)
@@ -145,7 +157,7 @@ class Grafana(Settings):
             if entry in self.admins:
                 message = f"{entry} is already admins[{self.admins.index(entry)}], and has one role"
                 yield Problem("duplicate-name", ("editors", i), message, "remove it from admins or from editors")
-        if self.auth != "none" and not self.admins:
+        if self.auth != "none" and not self.admins and not self.existing:
             message = "nobody can administer the workspace until an Admin user is assigned by hand"
             what = "the ids of Identity Center groups" if self.auth == "identity_center" else "SAML role values"
             yield Problem("grafana-without-admin", "auth", message, f"add admins: {what}", "warning")
@@ -154,7 +166,7 @@ class Grafana(Settings):
     def _group_ids(self) -> Iterator[Problem]:
         """Ids of groups in an identity store (Amazon Managed Grafana API, User, 2026)."""
         for key, entries in (("admins", self.admins), ("editors", self.editors)):
-            for i, entry in enumerate(entries if self.auth == "identity_center" else ()):
+            for i, entry in enumerate(entries if self.auth == "identity_center" and not self.existing else ()):
                 if not _GROUP_ID.fullmatch(entry):
                     message = f"{entry} is not the id of an Identity Center group"
                     hint = "use an id such as 9067642ac7-1234abcd-56ef-78ab-90cd-0123456789ab, shown in Identity Center"

@@ -179,12 +179,19 @@ def _key(place: _Place) -> str:
 
 def _choice(key: str, value: Any, shown: str, allowed: str) -> tuple[str, str]:
     choices = allowed.replace(" or ", ", ").split(", ")
-    near = choices if len(choices) == 1 else get_close_matches(str(value), choices, n=1)
+    near = choices if len(choices) == 1 else _nearest(value, choices)
     setting = "write" if key == ENTRY else f"set {key}:"
     hint = f"{setting} {near[0]}" if near else "use one of the allowed values"
     # text without its quotes, unless they are what is wrong with it
     plain = shown.strip("'") if isinstance(value, str) and value and value not in choices else shown
     return f"{plain} is not allowed; allowed: {allowed}", hint
+
+
+def _nearest(value: Any, choices: list[str]) -> list[str]:
+    """The choice that is meant: of numbers the next larger one, else the largest; of texts a similar one."""
+    if isinstance(value, int) and not isinstance(value, bool) and all(choice.isdecimal() for choice in choices):
+        return [min(choices, key=lambda choice: (int(choice) < value, abs(int(choice) - value)))]
+    return get_close_matches(str(value), choices, n=1)
 
 
 def _length(key: str, value: Any, context: dict[str, Any]) -> tuple[str, str]:
@@ -214,8 +221,15 @@ def _type(place: _Place, key: str, value: Any, shown: str, kind: str, context: M
         return f"{shown} is not {allowed}", f"set {key}: {_BOOLEANS[shown.strip(chr(39)).lower()]}"
     if isinstance(value, str) and allowed == "a whole number" and value.isdecimal():
         return f"{shown} in quotes is text, not {allowed}", f"set {key}: {value}"
-    return f"{shown} is not {allowed}", f"write {key} as {allowed}"
+    if allowed == "a list" and isinstance(value, str) and _PLAIN.fullmatch(value):
+        return f"{shown} is not {allowed}", f"{'write' if key == ENTRY else f'set {key}:'} [{value}]"
+    known = _known_keys(place) if allowed == "a mapping" and place.path and not _sides(place.annotation) else []
+    keys = f"; known keys: {', '.join(known)}" if known else ""
+    return f"{shown} is not {allowed}{keys}", f"write {key} as {allowed}"
 
+
+_PLAIN = re.compile(r"[A-Za-z_/][\w@./+-]{0,59}")
+"""Text that needs no quotes in YAML."""
 
 _BOOLEANS = {"yes": "true", "on": "true", "1": "true", "true": "true"}
 _BOOLEANS |= {"no": "false", "off": "false", "0": "false", "false": "false"}
