@@ -124,6 +124,7 @@ def drains(account: Account, environment: Environment) -> list[Call]:
         role = account.role_of(function.properties["Role"])
         calls += may(role, "ssm:SendCommand", start + variables["DOCUMENT"], source)
         calls += may(role, "ssm:SendCommand", instance, source, context=login)
+        calls += may(role, ("ssm:DescribeInstanceInformation", "ssm:GetCommandInvocation"), "*", source)
         calls += never(role, "ssm:SendCommand", instance, OURS)
         for other in ({f"{tag}environment": "another"}, {f"{tag}node-group": "train"}):
             calls += never(role, "ssm:SendCommand", instance, OURS, context={**login, **other})

@@ -2,12 +2,14 @@
 
 import json
 import re
-from unittest.mock import Mock, patch
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from tests.synthesis import ROOT
 from ultracluster.config.loader import load
+from ultracluster.config.observability import Alerts
 from ultracluster.constructs.drain import NodeDrain, document_content
 from ultracluster.constructs.handlers import drain
 from ultracluster.constructs.keys import DataKey
@@ -33,11 +35,12 @@ def only(template, kind):
 
 def test_the_function_may_run_one_document_on_login_nodes_of_the_environment(template):
     statements = only(template, "AWS::IAM::ManagedPolicy")["PolicyDocument"]["Statement"]
-    document, instances, logs = statements
+    document, instances, reads, logs = statements
     assert json.dumps(document["Resource"]).count("DrainDocument") == 1
     tags = {"ssm:resourceTag/ultracluster:environment": "dev", "ssm:resourceTag/ultracluster:node-group": "login"}
     assert instances["Condition"] == {"StringEquals": tags}
     assert {statement["Action"] for statement in (document, instances)} == {"ssm:SendCommand"}
+    assert reads["Action"] == ["ssm:DescribeInstanceInformation", "ssm:GetCommandInvocation"]
     assert logs["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
 
 
@@ -53,7 +56,7 @@ def test_the_document_runs_the_script_with_parameters_that_hold_no_shell(templat
     [step] = content["mainSteps"]
     first, second, *lines = step["inputs"]["runCommand"]
     assert [first, *lines] == script("drain-node").text.splitlines()
-    assert second == "set -- '{{ node }}' '{{ reason }}'"
+    assert second == "set -- '{{ node }}' '{{ reason }}' '{{ since }}'"
     for name, parameter in content["parameters"].items():
         for text in ("a'; reboot; '", "$(reboot)", "a\nb", "`x`", ""):
             assert not re.fullmatch(parameter["allowedPattern"], text), name
@@ -62,55 +65,125 @@ def test_the_document_runs_the_script_with_parameters_that_hold_no_shell(templat
 # the function
 
 
-def call(*alerts, capsys):
-    ssm = Mock()
-    ssm.send_command.return_value = {"Command": {"CommandId": "c-1"}}
+class Ssm:
+    """Systems Manager with login nodes, each of which says a line, or has a status other than Success."""
+
+    class exceptions:  # noqa: N801 - as boto3 calls it
+        InvocationDoesNotExist = type("InvocationDoesNotExist", (Exception,), {})
+
+    def __init__(self, nodes: dict[str, dict[str, str] | str]) -> None:
+        self.nodes, self.sent, self.filters, self.asked = nodes, [], [], 0
+
+    def get_paginator(self, name: str) -> "Ssm":
+        assert name == "describe_instance_information"
+        return self
+
+    def paginate(self, **asked: Any) -> list[Any]:
+        self.filters = asked["Filters"]
+        return [{"InstanceInformationList": [{"InstanceId": name}]} for name in self.nodes]
+
+    def send_command(self, **asked: Any) -> dict[str, Any]:
+        self.sent.append(asked)
+        return {"Command": {"CommandId": f"c-{len(self.sent)}"}}
+
+    def get_command_invocation(self, **asked: Any) -> dict[str, Any]:
+        self.asked += 1
+        if self.asked == 1:
+            raise self.exceptions.InvocationDoesNotExist
+        if self.asked == 2:
+            return {"Status": "InProgress", "StandardOutputContent": ""}
+        said = self.nodes[asked["InstanceId"]]
+        if isinstance(said, str):
+            return {"Status": said, "StandardOutputContent": ""}
+        status = "Failed" if said["outcome"] == "failed" else "Success"
+        return {"Status": status, "StandardOutputContent": json.dumps(said) + "\n"}
+
+
+DRAINED = {"node": "train-1", "outcome": "drained", "detail": "", "reason": "auto-repair: x"}
+
+
+def call(*alerts, capsys, nodes=None):
+    """Calls the function; returns what it sent, its log, and the error that it raised."""
+    ssm = Ssm({"i-1": DRAINED} if nodes is None else nodes)
     event = {"Records": [{"Sns": {"Message": json.dumps({"alerts": list(alerts)})}}]}
+    raised = None
     with (
         patch.object(drain.boto3, "client", lambda _: ssm),
+        patch.object(drain.time, "sleep"),
         patch.dict(drain.os.environ, {"DOCUMENT": "drain-doc", "ENVIRONMENT": "dev"}),
     ):
-        drain.handler(event, None)
-    return ssm.send_command, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        try:
+            drain.handler(event, None)
+        except (KeyError, RuntimeError) as error:
+            raised = error
+    return ssm, [json.loads(line) for line in capsys.readouterr().out.splitlines()], raised
 
 
-def test_an_alert_has_one_login_node_after_the_other_run_the_document(capsys):
-    send, log = call(ALERT, capsys=capsys)
-    asked = send.call_args.kwargs
-    assert asked["DocumentName"] == "drain-doc"
-    assert asked["Parameters"] == {"node": ["train-1"], "reason": ["GpuXidReplace 3 needs replace"]}
-    tags = {target["Key"]: target["Values"] for target in asked["Targets"]}
-    assert tags == {"tag:ultracluster:environment": ["dev"], "tag:ultracluster:node-group": ["login"]}
-    assert asked["MaxConcurrency"] == "1"
-    assert asked["MaxErrors"] == "100%", "by default Run Command stops at the first login node that fails"
-    assert log == [
-        {
-            **ALERT,
-            "event": "drain",
-            "outcome": "asked",
-            "command": "c-1",
-            "reason": "GpuXidReplace 3 needs replace",
-        }
-    ]
+def test_an_alert_has_a_login_node_run_the_document_and_the_log_has_what_it_said(capsys):
+    ssm, log, raised = call(ALERT, capsys=capsys)
+    [asked] = ssm.sent
+    assert (asked["DocumentName"], asked["InstanceIds"]) == ("drain-doc", ["i-1"])
+    reason = "GpuXidReplace 3 needs replace"
+    assert asked["Parameters"] == {"node": ["train-1"], "reason": [reason], "since": [ALERT["since"]]}
+    tags = {each["Key"]: each["Values"] for each in ssm.filters}
+    assert tags == {
+        "tag:ultracluster:environment": ["dev"],
+        "tag:ultracluster:node-group": ["login"],
+        "PingStatus": ["Online"],
+    }
+    assert log == [{**ALERT, "event": "drain", "instance": "i-1", "command": "c-1", **DRAINED}]
+    assert raised is None
+
+
+def test_alerts_of_one_time_ask_the_same_login_node_whose_lock_and_count_then_hold(capsys):
+    for nodes in ({"i-2": DRAINED, "i-1": DRAINED}, {"i-1": DRAINED, "i-2": DRAINED}):
+        ssm, _, _ = call(ALERT, {**ALERT, "node": "train-2"}, capsys=capsys, nodes=nodes)
+        assert [asked["InstanceIds"] for asked in ssm.sent] == [["i-1"], ["i-1"]]
+
+
+def test_a_login_node_that_fails_does_not_keep_the_next_from_it(capsys):
+    ssm, log, raised = call(ALERT, capsys=capsys, nodes={"i-1": "TimedOut", "i-2": DRAINED})
+    assert [asked["InstanceIds"] for asked in ssm.sent] == [["i-1"], ["i-2"]]
+    assert {asked["TimeoutSeconds"] for asked in ssm.sent} == {30}, "a command that comes late would race with the next"
+    assert (log[0]["outcome"], log[0]["instance"], raised) == ("drained", "i-2", None)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "detail"),
+    [
+        ({}, "no login node is online"),
+        ({"i-1": "TimedOut"}, "TimedOut"),
+        ({"i-1": {"outcome": "failed", "detail": "Slurm does not answer"}}, "Slurm does not answer"),
+    ],
+)
+def test_a_node_that_nobody_drained_is_recorded_and_an_error_that_lambda_tries_again(capsys, nodes, detail):
+    _, log, raised = call(ALERT, {**ALERT, "node": "-x"}, capsys=capsys, nodes=nodes)
+    assert [entry["outcome"] for entry in log] == ["failed", "ignored"]
+    assert log[0]["detail"] == detail
+    assert isinstance(raised, RuntimeError)
 
 
 def test_what_the_function_sends_matches_the_patterns_of_the_document(capsys):
     odd = {**ALERT, "alert": "Odd'; reboot; '", "gpu": "$(x)\n"}
-    send, _ = call(odd, capsys=capsys)
-    for name, [value] in send.call_args.kwargs["Parameters"].items():
+    ssm, _, _ = call(odd, capsys=capsys)
+    for name, [value] in ssm.sent[0]["Parameters"].items():
         assert re.fullmatch(document_content()["parameters"][name]["allowedPattern"], value)
 
 
 @pytest.mark.parametrize("node", ["", "a b", "x;reboot", "-x", "n" * 64])
 def test_what_is_no_node_is_recorded_and_not_drained(capsys, node):
-    send, log = call({**ALERT, "node": node}, capsys=capsys)
-    assert not send.called
-    assert log[0]["outcome"].startswith("ignored")
+    ssm, log, _ = call({**ALERT, "node": node}, capsys=capsys)
+    assert (ssm.sent, log[0]["outcome"]) == ([], "ignored")
 
 
-def test_an_error_of_the_service_is_raised_so_that_lambda_tries_again(capsys):
-    with pytest.raises(KeyError):
-        call({"node": "train-1"}, capsys=capsys)
+@pytest.mark.parametrize("since", ["", "yesterday", "2026-11-20T00:00:00Z; reboot"])
+def test_what_is_no_time_is_recorded_and_not_drained(capsys, since):
+    ssm, log, _ = call({**ALERT, "since": since}, capsys=capsys)
+    assert (ssm.sent, log[0]["outcome"]) == ([], "ignored")
+
+
+def test_a_message_without_what_an_alert_needs_is_an_error(capsys):
+    assert isinstance(call({"node": "train-1"}, capsys=capsys)[2], KeyError)
 
 
 # the environment
@@ -130,3 +203,15 @@ def test_auto_repair_false_leaves_no_way_to_drain_a_node():
     assert "ultracluster.repair" in json.dumps(with_repair["dev-observability"])
     assert not [r for r in without["dev-observability"]["Resources"].values() if r["Type"] == "AWS::SNS::Topic"]
     assert '"repair"' not in json.dumps(without["dev-observability"])
+
+
+def test_an_alarm_tells_people_of_alerts_that_could_not_drain():
+    [alarm] = [
+        each
+        for each in stacks(alerts=Alerts(email=("oncall@example.com",)))["dev-repair"]["Resources"].values()
+        if each["Type"] == "AWS::CloudWatch::Alarm"
+    ]
+    query = json.dumps(alarm["Properties"]["Metrics"][0]["Expression"])
+    assert "SUM(Errors)" in query
+    assert "DrainFunction" in query
+    assert alarm["Properties"]["AlarmActions"]

@@ -1,6 +1,7 @@
 """Which alerts have a node drained, and that the function can read the message that the alert manager sends."""
 
 import json
+import re
 from unittest.mock import patch
 
 import pytest
@@ -9,9 +10,12 @@ import yaml
 from tests.synthesis import FILES
 from ultracluster import load
 from ultracluster.constructs.handlers import drain
+from ultracluster.nodes.steps import script
 from ultracluster.telemetry.alertmanager import REPAIR, TEMPLATES, definition
+from ultracluster.telemetry.rules import alerts
 
 TOPIC = "arn:aws:sns:us-east-2:111122223333:repairs"
+INVOCATION = {"Status": "Success", "StandardOutputContent": '{"outcome": "drained"}\n'}
 NODE = {"alertname": "GpuXidReplace", "severity": "critical", "environment": "dev", "node": "train-1"}
 
 
@@ -60,7 +64,7 @@ def test_a_fault_of_many_nodes_hides_the_alerts_that_would_drain_them(folder):
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_the_function_reads_what_the_alert_manager_writes(engines, folder, count, capsys):
-    alerts = [
+    sent = [
         {
             "status": status,
             "labels": {**NODE, "repair": "reset", "gpu": str(gpu)},
@@ -68,7 +72,7 @@ def test_the_function_reads_what_the_alert_manager_writes(engines, folder, count
         }
         for gpu, status in enumerate(["firing"] * count + ["resolved"])
     ]
-    (folder / "data.json").write_text(json.dumps({"receiver": REPAIR, "status": "firing", "alerts": alerts}))
+    (folder / "data.json").write_text(json.dumps({"receiver": REPAIR, "status": "firing", "alerts": sent}))
     [text] = [
         config["message"]
         for receiver in yaml.safe_load((folder / "alertmanager.yml").read_text())["receivers"]
@@ -84,11 +88,27 @@ def test_the_function_reads_what_the_alert_manager_writes(engines, folder, count
     assert ran.ok, ran.said
     with (
         patch.object(drain.boto3, "client") as client,
-        patch.dict(drain.os.environ, {"DOCUMENT": "d", "ENVIRONMENT": "dev"}),
+        patch.object(drain, "login_nodes", return_value=["i-1"]),
+        patch.object(drain, "invocations", return_value=[INVOCATION]),
+        patch.dict(drain.os.environ, {"DOCUMENT": "d"}),
     ):
         client.return_value.send_command.return_value = {"Command": {"CommandId": "c"}}
         drain.handler({"Records": [{"Sns": {"Message": ran.said}}]}, None)
         asked = [call.kwargs["Parameters"] for call in client.return_value.send_command.call_args_list]
-    assert [each["node"] for each in asked] == [["train-1"]] * count
-    assert asked[0]["reason"] == ["GpuXidReplace 0 needs reset"]
+    expected = {"node": ["train-1"], "reason": ["GpuXidReplace 0 needs reset"], "since": ["2026-11-22T03:00:00Z"]}
+    assert (len(asked), asked[0]) == (count, expected)
     assert json.loads(capsys.readouterr().out.splitlines()[0])["since"] == "2026-11-22T03:00:00Z"
+
+
+def test_no_rule_lets_an_alert_fire_for_an_hour_after_its_condition_ended():
+    """The script drains for an alert from before the boot of the node if it still fires an hour after the boot."""
+    assert "< 3600" in script("drain-node").text
+    repairs = [alert for alert in alerts(load(FILES["dev"])) if alert.repair]
+    assert len(repairs) > 10
+    for alert in repairs:
+        looks_back = re.findall(r"(?:\[|offset )(\d+[mh])", alert.expr)
+        assert minutes(alert.keep) + max(map(minutes, looks_back), default=0) < 60, alert.name
+
+
+def minutes(duration):
+    return int(duration[:-1]) * {"m": 1, "h": 60}[duration[-1]]

@@ -9,6 +9,7 @@ from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
 
 from ultracluster.constructs.acknowledgements import wildcards
+from ultracluster.constructs.alarms import Watch
 from ultracluster.constructs.functions import inline_code, logging_function
 from ultracluster.constructs.names import own_arn
 from ultracluster.nodes.steps import script
@@ -25,8 +26,8 @@ class NodeDrain(Construct):
     """Has the login nodes of `environment` drain the nodes that messages of the topic name.
 
     A drained node finishes its jobs and gets no further ones; nothing kills a job. Audit trail: the log group of the
-    function, encrypted with `key`, Run Command's history with what the node said, CloudTrail, and the reason in Slurm.
-    The function may run one document, on login nodes of the environment, and the document does nothing else.
+    function, encrypted with `key`, with what the login node said; Run Command's history, CloudTrail, and the reason in
+    Slurm. The function may run one document, on login nodes of the environment, and the document does nothing else.
     """
 
     def __init__(self, scope: Construct, id: str, *, environment: str, topic_arn: str, key: IKeyRef) -> None:
@@ -54,11 +55,15 @@ class NodeDrain(Construct):
                     "Resource": instances,
                     "Condition": {"StringEquals": {f"ssm:resourceTag/{name}": tag for name, tag in tags.items()}},
                 },
+                {"Action": ["ssm:DescribeInstanceInformation", "ssm:GetCommandInvocation"], "Resource": "*"},
             ],
             key=key,
-            timeout_seconds=60,
+            timeout_seconds=900,
             findings=ACCEPTED,
-            accepted=wildcards(self, [instances], "login nodes, which the condition on their tags selects"),
+            accepted={
+                **wildcards(self, [instances], "login nodes, which the condition on their tags selects"),
+                **wildcards(self, ["*"], "actions without resources, which find login nodes and read what they said"),
+            },
             variables={"DOCUMENT": document.ref, "ENVIRONMENT": environment},
         )
         permission = lambda_.CfnPermission(
@@ -73,10 +78,22 @@ class NodeDrain(Construct):
             self, "Subscription", topic_arn=topic_arn, protocol="lambda", endpoint=function.attr_arn
         )
         subscription.add_resource_dependency(permission)
+        self._function_name = function.ref
+
+    @property
+    def failures(self) -> Watch:
+        """Alarm: a node was not drained, because no login node answers, or Slurm does not, or the function fails."""
+        where = f"FROM \"AWS/Lambda\" WHERE FunctionName = '{self._function_name}'"
+        return Watch(
+            "Failed",
+            f"SELECT SUM(Errors) {where}",
+            "An alert could not drain a node: no login node or no Slurm answers",
+            0,
+        )
 
 
 def document_content() -> dict[str, Any]:
-    """Content of the Systems Manager document: the script drain-node, with a node and a reason.
+    """Content of the Systems Manager document: the script drain-node, with a node, a reason and a time.
 
     Run Command replaces parameters in the text of the command; their patterns allow nothing that a shell would read.
 
@@ -89,6 +106,11 @@ def document_content() -> dict[str, Any]:
         "parameters": {
             "node": {"type": "String", "description": "Slurm node", "allowedPattern": "^[A-Za-z][A-Za-z0-9-]{0,62}$"},
             "reason": {"type": "String", "description": "Why", "allowedPattern": "^[A-Za-z0-9 ,.:=_-]{1,200}$"},
+            "since": {
+                "type": "String",
+                "description": "When the alert began, in UTC",
+                "allowedPattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$",
+            },
         },
         "mainSteps": [
             {
@@ -96,7 +118,7 @@ def document_content() -> dict[str, Any]:
                 "name": "drain",
                 "inputs": {
                     "timeoutSeconds": "120",
-                    "runCommand": [first, "set -- '{{ node }}' '{{ reason }}'", *lines],
+                    "runCommand": [first, "set -- '{{ node }}' '{{ reason }}' '{{ since }}'", *lines],
                 },
             }
         ],

@@ -63,7 +63,8 @@ def _metrics(app: cdk.App, environment: Environment, network: NetworkStack) -> _
     if observability.repair_topic_arn:
         from ultracluster.stacks.repair import RepairStack
 
-        RepairStack(app, environment, topic_arn=observability.repair_topic_arn)
+        topics = observability.topics
+        RepairStack(app, environment, topic_arn=observability.repair_topic_arn, topics=topics)
     return _Metrics(observability.metrics, observability.topics, observability.scraper_roles)
 
 
