@@ -1,5 +1,6 @@
 """Every alert has a page in docs/runbooks that agrees with its rule, and every page has its alert."""
 
+import json
 import re
 from pathlib import Path
 
@@ -49,3 +50,28 @@ def test_links_lead_somewhere(page: Path):
             for heading in re.findall(r"^#+ (.*)$", linked.read_text(), re.MULTILINE)
         }
         assert not anchor or anchor in headings, f"{target}#{anchor}"
+
+
+SCRIPTS = ROOT / "infra/ultracluster/nodes/scripts"
+IMAGE_UNITS = {"nvidia-fabricmanager", "nvidia-persistenced", "nvidia-imex", "chronyd"}
+PACKAGE_UNITS = {"configure-efa-fsx-lustre-client", "fsx.mount"}
+"""Units of AWS's Lustre package, and of the default mount path."""
+
+
+def test_units_of_the_pages_are_on_the_nodes():
+    scripts = "\n".join(script.read_text() for script in SCRIPTS.glob("*.sh"))
+    ours = set(re.findall(r"/etc/systemd/system/([\w-]+)\.(?:service|timer) <<", scripts))
+    ours |= set(re.findall(r"^ *write_unit ([\w-]+) ", scripts, re.MULTILINE))
+    assert {"collect-efa", "dcgm-exporter", "metrics-agent"} <= ours
+    pages = "\n".join(page.read_text() for page in PAGES.glob("*.md"))
+    calls = re.findall(r"(?:systemctl (?:start|stop|status|restart)|journalctl -u|`-u) ([^`]+)`", pages)
+    named = {unit for call in calls for unit in call.split()}
+    assert named - ours - IMAGE_UNITS - PACKAGE_UNITS - {"UNIT"} == set()
+
+
+def test_namespaces_of_the_pages_are_those_of_the_charts():
+    charts = json.loads((ROOT / "infra/ultracluster/catalog/data/software.json").read_text())["charts"].values()
+    pages = "\n".join(page.read_text() for page in PAGES.glob("*.md"))
+    named = set(re.findall(r"kubectl -n ([\w-]+)", pages))
+    assert named <= {chart["namespace"] for chart in charts} | {"NAMESPACE"}
+    assert {"monitoring", "kube-system"} <= named
