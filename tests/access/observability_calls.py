@@ -7,6 +7,7 @@ OURS = "least privilege"
 AMP_SNS = "AMP User Guide, Giving Amazon Managed Service for Prometheus permission to send alert messages to your topic"
 ALARMS_SNS = "SNS Developer Guide, Enable compatibility between event sources from AWS services and encrypted topics"
 USERS = "AWS managed policy AWSGrafanaWorkspacePermissionManagementV2"
+ASSIGNS = "Amazon Managed Grafana User Guide, AWS managed policies, Additional policy needed"
 IDENTITY_CENTER = (
     *("sso:ListDirectoryAssociations", "sso:ListProfileAssociations", "sso:ListProfiles", "sso:GetProfile"),
     *("sso:DescribeRegisteredRegions", "sso:GetManagedApplicationInstance", "sso:GetSharedSsoConfiguration"),
@@ -63,11 +64,14 @@ def assigns_users(account: Account, role: Role, resource: Found) -> list[Call]:
     """The function that gives groups their roles in a workspace."""
     own = f"arn:aws:grafana:{account.region}:{ACCOUNT}:/workspaces/{resource.properties['WorkspaceId']}"
     other = f"arn:aws:grafana:{account.region}:{ACCOUNT}:/workspaces/g-other"
+    application = f"arn:aws:sso::{ACCOUNT}:application/ssoins-1/apl-1"
     changes = ("grafana:UpdatePermissions", "grafana:ListPermissions")
     return [
         *may(role, changes, own, "handlers/grafana_users.py"),
         *may(role, IDENTITY_CENTER, "*", USERS),
+        *may(role, ("sso:AssociateProfile", "sso:DisassociateProfile"), "*", ASSIGNS),
+        *may(role, ("sso:CreateApplicationAssignment", "sso:DeleteApplicationAssignment"), application, ASSIGNS),
         *never(role, changes, other, OURS),
         *never(role, ("grafana:CreateWorkspaceServiceAccountToken", "grafana:DeleteWorkspace"), own, OURS),
-        *never(role, ("sso:AssociateProfile", "sso-directory:CreateUser"), "*", OURS),
+        *never(role, ("sso:CreateAccountAssignment", "sso-directory:CreateUser"), "*", OURS),
     ]

@@ -222,6 +222,10 @@ def grafana(account: Account) -> list[Call]:
         for metrics in account.of_type("AWS::APS::Workspace"):
             calls += may(role, query, metrics.arn, source)
             calls += never(role, ("aps:RemoteWrite", "aps:DeleteWorkspace"), metrics.arn, OURS)
+            key, encrypted = metrics.properties["KmsKeyArn"], "AMP User Guide, Encryption at rest, Step 3"
+            through_amp = {"kms:ViaService": f"aps.{account.region}.amazonaws.com"}
+            calls += may(role, ("kms:Decrypt", "kms:DescribeKey"), key, encrypted, context=through_amp)
+            calls += never(role, "kms:Decrypt", key, OURS)
         calls += may(role, "aps:ListWorkspaces", "*", source)
         calls += may(role, CLOUDWATCH_METRICS, "*", "AWS managed policy AmazonGrafanaCloudWatchAccess, metrics")
         calls += never(role, "aps:QueryMetrics", f"arn:aws:aps:{account.region}:{ACCOUNT}:workspace/ws-other", OURS)

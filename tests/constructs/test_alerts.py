@@ -2,13 +2,14 @@
 
 import json
 
+import aws_cdk as cdk
 import pytest
-from aws_cdk.assertions import Match
+from aws_cdk.assertions import Match, Template
 
 from tests.synthesis import resources
 from ultracluster.config.observability import Observability
 from ultracluster.constructs.alarms import Alarms, Watch, file_system_watches, workspace_watches
-from ultracluster.constructs.alerts import AlertTopic, RuleFiles, aps_principal
+from ultracluster.constructs.alerts import AlertTopic, RuleFiles
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.metrics import MetricsWorkspace
 from ultracluster.errors import InvalidArgument
@@ -89,9 +90,15 @@ def test_both_services_may_use_the_key_of_the_topic(template):
     }
 
 
-def test_amp_has_a_regional_principal_in_opt_in_regions():
-    assert aps_principal("me-south-1") == "me-south-1.aps.amazonaws.com"
-    assert aps_principal("eu-west-1") == "aps.amazonaws.com"
+def test_amp_has_the_same_principal_in_opt_in_regions():
+    """For a topic in the workspace's Region; KMS refuses a key policy whose principal does not exist."""
+    stack = cdk.Stack(cdk.App(analytics_reporting=False), "one", env=cdk.Environment(region="eu-south-2"))
+    key = DataKey(stack, "Key", description="Metrics")
+    metrics = MetricsWorkspace(stack, "Metrics", settings=Observability(), key=key)
+    AlertTopic(stack, "Alerts", key=key).grant_publish_alerts(metrics)
+    template = Template.from_stack(stack)
+    assert statements(template)["AlertManager"]["Principal"] == {"Service": "aps.amazonaws.com"}
+    assert '"eu-south-2.aps' not in json.dumps(template.to_json())
 
 
 def test_the_workspace_has_its_alert_manager_and_the_limit_of_the_environment(template):

@@ -46,7 +46,7 @@ def test_users_sign_in_with_identity_center_in_this_account(template):
 def test_the_role_may_query_one_workspace_and_read_cloudwatch_metrics(template):
     (workspace,) = template.find_resources("AWS::APS::Workspace")
     (policy,) = template.find_resources("AWS::IAM::ManagedPolicy").values()
-    query, every = policy["Properties"]["PolicyDocument"]["Statement"]
+    query, every, decrypt = policy["Properties"]["PolicyDocument"]["Statement"]
     assert set(query["Action"]) == {
         *("aps:DescribeWorkspace", "aps:GetLabels", "aps:GetMetricMetadata", "aps:GetSeries", "aps:QueryMetrics")
     }
@@ -54,6 +54,13 @@ def test_the_role_may_query_one_workspace_and_read_cloudwatch_metrics(template):
     assert {"aps:ListWorkspaces", "cloudwatch:GetMetricData"} < set(every["Action"])
     assert all(re.match(r"\w+:(Describe|Get|List)", action) for action in every["Action"])
     assert not any(action.startswith("logs:") for action in every["Action"])
+    (key,) = template.find_resources("AWS::KMS::Key")
+    assert decrypt == {
+        "Effect": "Allow",
+        "Action": ["kms:Decrypt", "kms:DescribeKey"],
+        "Resource": {"Fn::GetAtt": [key, "Arn"]},
+        "Condition": {"StringEquals": {"kms:ViaService": "aps.us-east-2.amazonaws.com"}},
+    }
     template.resource_count_is("AWS::IAM::Policy", 0)
 
 

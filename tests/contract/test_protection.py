@@ -1,6 +1,7 @@
 """Which stacks have termination protection, what a synth says about it, and which environments have Grafana."""
 
 import json
+import re
 
 import aws_cdk as cdk
 import pytest
@@ -62,6 +63,17 @@ def test_grafana_is_alone_in_an_unprotected_stack_that_no_other_stack_needs(tmp_
     needed = {dependency.id for stack in found.stacks for dependency in stack.dependencies}
     assert "dev-observability" in needed
     assert "dev-grafana" not in needed
+    imports = set(re.findall(r'"Fn::ImportValue": "(dev-observability:[^"]+)"', json.dumps(stacks["grafana"].template)))
+    without = {each.stack_name: each for each in assembly("dev", tmp_path / "without").stacks}["dev-observability"]
+    exports = {each["Export"]["Name"] for each in without.template["Outputs"].values()}
+    assert imports
+    assert imports <= exports, "a file without Grafana would delete exports that the old stack imports"
+
+
+def test_the_stack_that_subscribes_to_the_topic_of_repairs_waits_for_it(tmp_path):
+    """It imports nothing. SNS answers NotFound for a topic that another deployment is about to create."""
+    stacks = {stack.stack_name: stack for stack in assembly("dev", tmp_path).stacks}
+    assert "dev-observability" in {dependency.id for dependency in stacks["dev-repair"].dependencies}
 
 
 def messages(found):

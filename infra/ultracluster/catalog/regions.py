@@ -17,7 +17,5 @@ PARTITIONS: dict[str, str] = {
 """Partition of each Region."""
 PCS_REGIONS: frozenset[str] = frozenset(_REGIONS["pcs"])
 GRAFANA_REGIONS: frozenset[str] = frozenset(_REGIONS["grafana"])
-OPT_IN_REGIONS: frozenset[str] = frozenset(_REGIONS["opt_in"])
-"""Regions that an account must enable; some services have a regional principal there."""
 ZONE_ID_PREFIXES: dict[str, str] = _REGIONS["zone_id_prefixes"]
 """Start of the ids of a Region's Availability Zones: `use1` of us-east-1. Some Regions are missing."""

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jsii
-from aws_cdk import Stack
 from aws_cdk import aws_aps as aps
 from aws_cdk import aws_sns as sns
 from aws_cdk.interfaces import ResourceEnvironment
@@ -12,13 +11,18 @@ from aws_cdk.interfaces.aws_kms import IKeyRef
 from aws_cdk.interfaces.aws_sns import ITopicRef, TopicReference
 from constructs import Construct
 
-from ultracluster.catalog.regions import OPT_IN_REGIONS
 from ultracluster.constructs.keys import add_to_key_policy
 from ultracluster.constructs.metrics import PrometheusWorkspace
 from ultracluster.constructs.names import ACCOUNT, own_arn
 from ultracluster.constructs.references import expect, expect_list, key_arn
 from ultracluster.constructs.roles import policy_document
 from ultracluster.errors import InvalidArgument
+
+AMP = "aps.amazonaws.com"
+"""Principal of AMP for topics in the Region of the workspace. Opt-in Regions have others for topics elsewhere.
+
+Source: AMP User Guide, "Giving Amazon Managed Service for Prometheus permission to send alert messages" (2026).
+"""
 
 RULE_FILE_BYTES = 1_000_000
 """Largest rule file of a workspace (AMP User Guide, "Service quotas", 2026: 1 MB)."""
@@ -41,9 +45,8 @@ class AlertTopic(Construct):
     ) -> None:
         super().__init__(scope, id)
         expect_list(email, "email")
-        self._aps = aps_principal(Stack.of(self).region)
         sources = {"aps": own_arn("aps", "workspace/*"), "cloudwatch": own_arn("cloudwatch", "alarm:*")}
-        for service, principal in (("aps", self._aps), ("cloudwatch", "cloudwatch.amazonaws.com")):
+        for service, principal in (("aps", AMP), ("cloudwatch", "cloudwatch.amazonaws.com")):
             # a workspace names the topic, and the topic its key: the ARN of the workspace would close a circle
             add_to_key_policy(
                 self,
@@ -105,7 +108,7 @@ class AlertTopic(Construct):
         expect(metrics, PrometheusWorkspace, "metrics")
         statement = {
             "Sid": "AlertManager",
-            "Principal": {"Service": self._aps},
+            "Principal": {"Service": AMP},
             "Action": ["sns:Publish", "sns:GetTopicAttributes"],
             "Resource": self._arn,
             "Condition": _from_source(metrics.workspace_arn),
@@ -129,14 +132,6 @@ class RuleFiles(Construct):
                 message = f"the rule file {name} has {size} bytes; AMP takes at most {RULE_FILE_BYTES}. Split the file"
                 raise InvalidArgument(message)
             aps.CfnRuleGroupsNamespace(self, name, name=name, data=text, workspace=metrics.workspace_arn)
-
-
-def aps_principal(region: str) -> str:
-    """Service principal of AMP, which is a regional one in opt-in Regions.
-
-    Source: AMP User Guide, "Giving Amazon Managed Service for Prometheus permission to send alert messages" (2026).
-    """
-    return f"{region}.aps.amazonaws.com" if region in OPT_IN_REGIONS else "aps.amazonaws.com"
 
 
 def _from_source(arn: str) -> dict[str, Any]:

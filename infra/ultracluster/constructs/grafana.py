@@ -38,6 +38,12 @@ CLOUDWATCH_ACTIONS = (
 Source: Amazon Managed Grafana User Guide, "Permissions and policies for AWS data sources" (2026).
 """
 
+KEY_ACTIONS = ("kms:Decrypt", "kms:DescribeKey")
+"""What Grafana needs on the key of encrypted metrics.
+
+Source: AMP User Guide, "Encryption at rest", "Accessing data from other services" (2026).
+"""
+
 
 @jsii.implements(IWorkspaceRef)
 class ManagedGrafana(Construct):
@@ -69,7 +75,10 @@ class ManagedGrafana(Construct):
         own = {"Action": [*QUERY_ACTIONS, "aps:DescribeWorkspace"], "Resource": metrics.workspace_arn}
         every = {"Action": ["aps:ListWorkspaces", *CLOUDWATCH_ACTIONS], "Resource": "*"}
         accepted = {"AwsSolutions-IAM5[Resource::*]": "they only read, and most of them take no resource"}
-        statements = [own, every]
+        statements: list[dict[str, Any]] = [own, every]
+        if metrics.key_arn:
+            through_amp = {"StringEquals": {"kms:ViaService": f"aps.{REGION}.amazonaws.com"}}
+            statements.append({"Action": list(KEY_ACTIONS), "Resource": metrics.key_arn, "Condition": through_amp})
         self.read_policy = managed_policy(self, "Policy", roles=roles, statements=statements, accepted=accepted)
 
 

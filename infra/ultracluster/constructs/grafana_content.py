@@ -28,6 +28,16 @@ DIRECTORY_ACTIONS = (
 )
 """What UpdatePermissions reads in IAM Identity Center (AWS policy AWSGrafanaWorkspacePermissionManagementV2)."""
 
+ASSIGNMENT_ACTIONS = (
+    *("sso:AssociateProfile", "sso:CreateApplicationAssignment"),
+    *("sso:DeleteApplicationAssignment", "sso:DisassociateProfile"),
+)
+"""What UpdatePermissions writes there: it assigns the workspace's application to users and groups.
+
+Source: Amazon Managed Grafana User Guide, "AWS managed policies", "Additional policy needed" (2026), for the assignment
+of applications; AWS policy AWSGrafanaWorkspacePermissionManagement for profiles.
+"""
+
 
 class GrafanaContent(FunctionResource):
     """Data sources for `metrics` and CloudWatch, and `dashboards`, in a folder of a Grafana workspace.
@@ -114,12 +124,14 @@ class GrafanaUsers(InlineResource):
                     "Action": ["grafana:ListPermissions", "grafana:UpdatePermissions"],
                     "Resource": workspace.workspace_arn,
                 },
-                {"Action": list(DIRECTORY_ACTIONS), "Resource": "*"},
+                # Grafana makes the application, and its ARN is known to Identity Center only
+                {"Action": [*DIRECTORY_ACTIONS, *ASSIGNMENT_ACTIONS], "Resource": "*"},
             ],
             key=key,
             timeout_seconds=120,
         )
-        acknowledge(self, {"AwsSolutions-IAM5[Resource::*]": "IAM Identity Center's read actions take no resource."})
+        reason = "IAM Identity Center: most actions take no resource, and no attribute names Grafana's application."
+        acknowledge(self, {"AwsSolutions-IAM5[Resource::*]": reason})
 
 
 def data_sources(

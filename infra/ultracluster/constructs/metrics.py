@@ -31,6 +31,8 @@ class PrometheusWorkspace(Construct):
     """ARN of the workspace."""
     prometheus_endpoint: str
     """URL of the workspace, with a slash at its end. Remote write goes to `api/v1/remote_write` below it."""
+    key_arn: str | None = None
+    """ARN of the KMS key that encrypts the metrics. None for an imported workspace: its owner knows the key."""
 
     @property
     def remote_write_url(self) -> str:
@@ -97,6 +99,7 @@ class MetricsWorkspace(PrometheusWorkspace):
         retain(workspace)
         self.workspace_id, self.workspace_arn = workspace.attr_workspace_id, workspace.attr_arn
         self.prometheus_endpoint = workspace.attr_prometheus_endpoint
+        self.key_arn = key_arn(key)
 
     @staticmethod
     def from_workspace_id(scope: Construct, id: str, workspace_id: str) -> PrometheusWorkspace:

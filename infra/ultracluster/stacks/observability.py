@@ -50,6 +50,9 @@ class ObservabilityStack(EnvironmentStack):
                 repair_topic=repairs.topic_arn if repairs else None,
             ),
         )
+        # exported at all times: CloudFormation deletes no export that a Grafana stack, no longer in the file, imports
+        for imported in (self.metrics.prometheus_endpoint, self._key.key_arn):
+            self.export_value(imported)
         if repairs:
             repairs.grant_publish_alerts(self.metrics)
         self.repair_topic_arn = self._arn(REPAIRS) if repairs else None
