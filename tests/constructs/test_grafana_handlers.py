@@ -17,7 +17,9 @@ from ultracluster.localaws import accounts, local_aws
 
 PLUGIN = "grafana-amazonprometheus-datasource"
 SOURCE = {"uid": "dev-metrics", "name": "dev metrics", "type": PLUGIN, "access": "proxy", "url": "https://amp/"}
-CONTEXT = SimpleNamespace(log_group_name="/aws/lambda/grafana", log_stream_name="1")
+CONTEXT = SimpleNamespace(
+    log_group_name="/aws/lambda/grafana", log_stream_name="1", get_remaining_time_in_millis=lambda: 900_000
+)
 FLEET, NODES = (
     {"uid": f"dev-{name}", "title": name, "tags": ["environment:dev"], "panels": []} for name in ("fleet", "nodes")
 )
@@ -45,8 +47,8 @@ class Served:
         for dashboard in dashboards:
             (self.folder / f"{dashboard['uid']}.json").write_text(json.dumps(dashboard), "utf-8")
 
-    def run(self, request, **changes):
-        """Runs the function. Returns the status and reason that CloudFormation got."""
+    def run(self, request, *, earlier=None, seconds=900, **changes):
+        """Runs the function, which has `seconds`. Returns the status and reason that CloudFormation got."""
         properties = {
             "WorkspaceId": self.workspace.id,
             "Url": self.url,
@@ -57,13 +59,18 @@ class Served:
             "FolderTitle": "UltraCluster dev",
             "UidPrefix": "dev-",
             "Tag": "environment:dev",
+            "Dashboards": sorted(file.stem for file in self.folder.glob("*.json")),
             **changes,
         }
         ids = {"StackId": "stack", "RequestId": "1", "LogicalResourceId": "Content"}
         event = {"RequestType": request, "ResourceProperties": properties, "ResponseURL": f"{self.url}/response", **ids}
+        if earlier is not None:
+            event["OldResourceProperties"] = {**properties, "Dashboards": earlier}
+        context = SimpleNamespace(**{**vars(CONTEXT), "get_remaining_time_in_millis": lambda: seconds * 1000})
         with patch.object(grafana_content, "FOLDER", self.folder), patch("time.sleep"):
-            grafana_content.handler(event, CONTEXT)
+            grafana_content.handler(event, context)
         answer = self.workspace.responses.pop()
+        self.step = answer["Data"].get("ManualStep")
         assert answer["PhysicalResourceId"] == f"{properties['WorkspaceId']}/dev"
         assert {name: answer[name] for name in ids} == ids
         return answer["Status"], answer["Reason"]
@@ -138,6 +145,34 @@ def test_delete_twice_succeeds(grafana):
     assert grafana.run("Delete")[0] == "SUCCESS"
 
 
+def search_finds(grafana, *uids):
+    """Has searches list exactly these dashboards, as an index that lags behind does."""
+    answer = grafana.workspace.answer
+
+    def late(method, target, headers, body):
+        status, found = answer(method, target, headers, body)
+        return (status, [{"uid": uid} for uid in uids]) if "/api/search" in target else (status, found)
+
+    grafana.workspace.answer = late
+
+
+def test_what_a_search_does_not_list_yet_is_deleted(grafana):
+    grafana.run("Create")
+    search_finds(grafana)
+    grafana.put(FLEET)
+    assert grafana.run("Update", earlier=["dev-fleet", "dev-nodes"])[0] == "SUCCESS"
+    assert grafana.dashboards() == {"dev-fleet"}
+    assert grafana.run("Delete")[0] == "SUCCESS"
+    assert (grafana.workspace.inside["folders"], grafana.dashboards()) == ({}, set())
+
+
+def test_what_a_search_still_lists_after_its_deletion_keeps_no_folder(grafana):
+    grafana.run("Create")
+    search_finds(grafana, "dev-fleet", "dev-gone")
+    assert grafana.run("Delete")[0] == "SUCCESS"
+    assert grafana.workspace.inside["folders"] == {}
+
+
 def test_delete_of_an_owned_workspace_makes_no_call(grafana):
     assert grafana.run("Delete", Owned="true")[0] == "SUCCESS"
     assert grafana.workspace.calls == []
@@ -168,7 +203,7 @@ def test_create_makes_no_other_calls(grafana):
     assert [call for call in grafana.workspace.calls if not any(known.strip("$") in call for known in CALLS)] == []
 
 
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", [call for call in CALLS if "/install" not in call])
 def test_a_call_that_is_refused_fails_the_deployment_and_leaves_no_token(grafana, call):
     grafana.workspace.faults.append((call, 403))
     status, reason = grafana.run("Create")
@@ -206,6 +241,28 @@ def test_a_workspace_that_never_answers_fails_and_leaves_no_token(grafana):
     assert grafana.workspace.accounts == {}
 
 
+def test_the_function_gives_up_before_its_time_ends(grafana):
+    grafana.workspace.faults += [("POST /api/folders", 503)] * grafana_content.ATTEMPTS
+    now = [0.0]
+
+    def sleep(seconds):
+        now[0] += seconds + grafana_content.TIMEOUT_SECONDS
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    with patch.object(grafana_content, "time", clock):
+        status, reason = grafana.run("Create")
+    assert (status, "no time is left to try POST /api/folders again" in reason) == ("FAILED", True)
+    assert "503" in reason
+    assert now[0] <= 900 - grafana_content.LAST_SECONDS + grafana_content.TIMEOUT_SECONDS
+    assert grafana.workspace.accounts == {}
+
+
+def test_a_function_without_time_makes_no_call(grafana):
+    status, reason = grafana.run("Create", seconds=grafana_content.LAST_SECONDS)
+    assert (status, "no time is left" in reason, grafana.workspace.calls) == ("FAILED", True, [])
+    assert grafana.workspace.accounts == {}
+
+
 def test_an_unreachable_host_fails_and_leaves_no_token(grafana):
     status, reason = "", ""
     with patch.object(grafana_content, "ATTEMPTS", 2):
@@ -226,22 +283,27 @@ def test_the_token_is_short_lived_and_of_an_admin(grafana):
     seen = []
     provide = grafana_content.provide
 
-    def look(api, properties):
+    def look(api, properties, earlier):
         (account,) = grafana.workspace.accounts.values()
         (token,) = account["tokens"].values()
         seen.append((account["grafanaRole"], (token["expiresAt"] - token["createdAt"]).total_seconds()))
-        provide(api, properties)
+        return provide(api, properties, earlier)
 
     with patch.object(grafana_content, "provide", look):
         grafana.run("Create")
     assert seen == [("ADMIN", 900)]
 
 
-def test_a_plugin_that_never_loads_fails(grafana):
+def test_a_plugin_that_never_loads_is_a_step_for_a_person(grafana):
     with patch.object(grafana_content, "ATTEMPTS", 2):
         grafana.workspace.faults += [(f"GET /api/plugins/{PLUGIN}", 404)] * 3
-        status, reason = grafana.run("Create")
-    assert (status, "did not load the plugin" in reason) == ("FAILED", True)
+        assert grafana.run("Create")[0] == "SUCCESS"
+    assert "did not load the plugin" in grafana.step
+
+
+def test_nothing_is_left_to_do_after_a_create(grafana):
+    grafana.run("Create")
+    assert grafana.step == "none"
 
 
 def test_a_plugin_that_somebody_installs_meanwhile_is_fine(grafana):
@@ -250,10 +312,22 @@ def test_a_plugin_that_somebody_installs_meanwhile_is_fine(grafana):
     assert grafana.run("Create")[0] == "SUCCESS"
 
 
-def test_without_plugin_management_the_reason_says_so(grafana):
+@pytest.mark.parametrize("code", [400, 403, 404])
+def test_a_workspace_that_refuses_the_plugin_gets_everything_else_and_says_what_to_do(grafana, code):
+    grafana.workspace.faults.append((f"POST /api/plugins/{PLUGIN}/install", code))
+    assert grafana.run("Create")[0] == "SUCCESS"
+    assert f"Install the plugin {PLUGIN}" in grafana.step
+    assert "Administration, Plugins" in grafana.step
+    assert (set(grafana.workspace.inside["sources"]), grafana.dashboards()) == (
+        {"dev-metrics"},
+        {"dev-fleet", "dev-nodes"},
+    )
+
+
+def test_without_plugin_management_the_step_says_so(grafana):
     grafana.workspace.backend.configurations[grafana.workspace.id]["plugins"]["pluginAdminEnabled"] = False
-    status, reason = grafana.run("Create")
-    assert (status, "Plugin management is not enabled" in reason) == ("FAILED", True)
+    assert grafana.run("Create")[0] == "SUCCESS"
+    assert "Plugin management is not enabled" in grafana.step
 
 
 def test_a_name_that_another_data_source_has_is_an_error(grafana):

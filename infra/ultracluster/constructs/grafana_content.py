@@ -48,7 +48,8 @@ class GrafanaContent(FunctionResource):
     workspace is deleted together with its content; otherwise deleting this resource deletes the content. Grafana takes
     `scrape_interval_seconds` for the range of rates: with less than the metrics have, charts of rates are empty.
 
-    The function makes a service account with a token for each call, and deletes it when the call ends.
+    The function makes a service account with a token for each call, and deletes it when the call ends. It installs the
+    plugin of the data source for metrics. Where Grafana refuses that, `manual_step` says what to do.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class GrafanaContent(FunctionResource):
                 "FolderUid": name,
                 "FolderTitle": f"UltraCluster {name}",
                 "UidPrefix": f"{name}-",
+                "Dashboards": sorted(dashboards),
                 "Tag": tag,
                 # another asset is another update
                 "Content": code["s3Key"],
@@ -95,6 +97,11 @@ class GrafanaContent(FunctionResource):
             key=key,
             timeout_seconds=900,
         )
+
+    @property
+    def manual_step(self) -> str:
+        """What a person has to do in Grafana, known at deployment, or "none"."""
+        return self.resource.get_att("ManualStep").to_string()
 
 
 class GrafanaUsers(InlineResource):

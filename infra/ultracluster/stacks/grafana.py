@@ -1,5 +1,6 @@
 """`<env>-grafana`: dashboards, in a stack that cannot keep metrics from being stored or deleted."""
 
+from aws_cdk import CfnOutput
 from constructs import Construct
 
 from ultracluster.config.environment import Environment
@@ -32,6 +33,7 @@ class GrafanaStack(EnvironmentStack):
             key=key,
             scrape_interval_seconds=environment.observability.scrape_interval_seconds,
         )
+        CfnOutput(self, "ManualStep", value=content.manual_step, description="What to do by hand in Grafana")
         # data sources query with the workspace's role, so its policy comes first and goes last
         content.resource.add_resource_dependency(self.grafana.read_policy)
         if settings.auth == "identity_center" and (settings.admins or settings.editors):

@@ -20,33 +20,42 @@ FOLDER = Path(__file__).parent / "dashboards"
 TOKEN_SECONDS = 900
 """Life of the token if nothing deletes it: the time that the function may run."""
 ATTEMPTS, WAIT_SECONDS, TIMEOUT_SECONDS = 30, 5, 30
+LAST_SECONDS = 60
+"""Kept of the time that the function may run, to delete the service account and to answer CloudFormation."""
 BUSY = (429, 500, 502, 503, 504)
+NOTHING = "none"
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
     """Answers CloudFormation. The resource is its workspace and folder, so another workspace is another resource."""
     properties = event["ResourceProperties"]
     resource = f"{properties['WorkspaceId']}/{properties['FolderUid']}"
+    old = event.get("OldResourceProperties") or {}
+    ends = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - LAST_SECONDS
     try:
-        serve(event["RequestType"], properties)
+        step = serve(event["RequestType"], properties, earlier=old.get("Dashboards", ()), ends=ends)
     except Exception as error:
         logging.exception("Grafana content")
         respond(event, context, "FAILED", resource, str(error))
         return
-    respond(event, context, "SUCCESS", resource, "")
+    respond(event, context, "SUCCESS", resource, "", {"ManualStep": step})
 
 
-def serve(request: str, properties: dict[str, Any]) -> None:
-    """Creates, updates or deletes. The content of a workspace that the stack owns is deleted with the workspace."""
+def serve(request: str, properties: dict[str, Any], *, earlier: Collection[str], ends: float) -> str:
+    """Creates, updates or deletes until `ends`, a time of the monotonic clock. Returns what a person has to do.
+
+    The content of a workspace that the stack owns is deleted with the workspace. `earlier` are uids of the dashboards
+    before an update.
+    """
     workspace = properties["WorkspaceId"]
     if request == "Delete" and (properties["Owned"] == "true" or not exists(workspace)):
-        return
+        return NOTHING
     with token(workspace, f"ultracluster-{properties['FolderUid']}") as secret:
-        grafana = Grafana(properties["Url"], secret)
+        grafana = Grafana(properties["Url"], secret, ends)
         if request == "Delete":
             remove(grafana, properties)
-        else:
-            provide(grafana, properties)
+            return NOTHING
+        return provide(grafana, properties, earlier)
 
 
 def exists(workspace: str) -> bool:
@@ -78,16 +87,26 @@ def token(workspace: str, name: str) -> Iterator[str]:
         client.delete_workspace_service_account(**account)
 
 
-class Grafana:
-    """Calls of Grafana's HTTP API. A new workspace or token may take a minute to work, so calls wait for them."""
+class Refused(RuntimeError):
+    """A call that Grafana refuses. `status` is that of HTTP, 0 without an answer that a further attempt may change."""
 
-    def __init__(self, url: str, secret: str) -> None:
-        self.url, self.secret, self.known = url, secret, False
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Grafana:
+    """Calls of Grafana's HTTP API until `ends`. A new workspace or token may take a minute, so calls wait for them."""
+
+    def __init__(self, url: str, secret: str, ends: float) -> None:
+        self.url, self.secret, self.ends, self.known = url, secret, ends, False
 
     def call(self, method: str, path: str, body: Any = None, *, accept: Collection[int] = ()) -> Any:
-        """The answer, or None for a status in `accept`. RuntimeError for other errors that do not pass."""
-        failure = ""
+        """The answer, or None for a status in `accept`. Refused for other errors that do not pass."""
+        failure, status = "nothing", 0
         for attempt in range(ATTEMPTS):
+            if self.ends - time.monotonic() < WAIT_SECONDS:
+                raise Refused(f"no time is left to try {method} {path} again, which Grafana answers with {failure}", 0)
             if attempt:
                 time.sleep(WAIT_SECONDS)
             try:
@@ -95,30 +114,30 @@ class Grafana:
             except urllib.error.HTTPError as error:
                 if error.code in accept:
                     return None
-                failure = f"{error.code} {error.read().decode(errors='replace')[:500]}"
+                failure, status = f"{error.code} {error.read().decode(errors='replace')[:500]}", error.code
                 if error.code not in BUSY and (error.code != 401 or self.known):
                     break
             except OSError as error:
-                failure = str(error)
+                failure, status = str(error), 0
             else:
                 self.known = True
                 return found
-        raise RuntimeError(f"Grafana answers {method} {path} with {failure}")
+        raise Refused(f"Grafana answers {method} {path} with {failure}", status)
 
     def _send(self, method: str, path: str, body: Any) -> Any:
         headers = {"Authorization": f"Bearer {self.secret}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, headers, method=method)  # noqa: S310 - see GrafanaContent
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310
+        seconds = max(1.0, min(TIMEOUT_SECONDS, self.ends - time.monotonic()))
+        with urllib.request.urlopen(request, timeout=seconds) as answer:  # noqa: S310
             text = answer.read()
         return json.loads(text) if text else {}
 
 
-def provide(grafana: Grafana, properties: dict[str, Any]) -> None:
-    """Creates or updates everything, and deletes dashboards that an earlier version had."""
+def provide(grafana: Grafana, properties: dict[str, Any], earlier: Collection[str]) -> str:
+    """Creates or updates everything, and deletes dashboards that an earlier version had. Returns a person's step."""
     grafana.call("GET", "/api/org")
-    for plugin in properties["Plugins"]:
-        install(grafana, plugin)
+    steps = [step for plugin in properties["Plugins"] if (step := install(grafana, plugin))]
     for source in map(json.loads, properties["DataSources"]):
         if grafana.call("PUT", f"/api/datasources/uid/{source['uid']}", source, accept=[404]) is None:
             grafana.call("POST", "/api/datasources", source)
@@ -129,46 +148,76 @@ def provide(grafana: Grafana, properties: dict[str, Any]) -> None:
     for dashboard in wanted:
         body = {"dashboard": {**dashboard, "id": None}, "folderUid": folder["uid"], "overwrite": True}
         grafana.call("POST", "/api/dashboards/db", body)
-    retire(grafana, properties, keep={dashboard["uid"] for dashboard in wanted})
+    keep = {dashboard["uid"] for dashboard in wanted}
+    delete(grafana, {*earlier, *found(grafana, properties)} - keep)
+    return " ".join(steps) or NOTHING
 
 
 def remove(grafana: Grafana, properties: dict[str, Any]) -> None:
-    """Deletes the dashboards and data sources, and the folder when nobody put anything else into it."""
+    """Deletes the dashboards and data sources, and the folder when nobody put anything else into it.
+
+    A search may still list what was just deleted.
+    """
     grafana.call("GET", "/api/org")
-    retire(grafana, properties, keep=())
+    deleted = {*properties.get("Dashboards", ()), *found(grafana, properties)}
+    delete(grafana, deleted)
     for source in map(json.loads, properties["DataSources"]):
         grafana.call("DELETE", f"/api/datasources/uid/{source['uid']}", accept=[404])
     folder = properties["FolderUid"]
-    if not grafana.call("GET", "/api/search?" + urlencode({"folderUIDs": folder, "limit": 1})):
+    inside = grafana.call("GET", "/api/search?" + urlencode({"folderUIDs": folder, "limit": 5000}))
+    if all(each["uid"] in deleted for each in inside):
         grafana.call("DELETE", f"/api/folders/{folder}", accept=[404])
 
 
-def retire(grafana: Grafana, properties: dict[str, Any], *, keep: Collection[str]) -> None:
-    """Deletes dashboards of this environment, known by uid and tag, but those in `keep` and copies that users made."""
+def found(grafana: Grafana, properties: dict[str, Any]) -> set[str]:
+    """Uids of dashboards of this environment, known by uid and tag, without copies that users made."""
     asked = {"type": "dash-db", "folderUIDs": properties["FolderUid"], "tag": properties["Tag"], "limit": 5000}
-    for found in grafana.call("GET", "/api/search?" + urlencode(asked)):
-        if found["uid"].startswith(properties["UidPrefix"]) and found["uid"] not in keep:
-            grafana.call("DELETE", f"/api/dashboards/uid/{found['uid']}", accept=[404])
+    listed = grafana.call("GET", "/api/search?" + urlencode(asked))
+    return {each["uid"] for each in listed if each["uid"].startswith(properties["UidPrefix"])}
 
 
-def install(grafana: Grafana, plugin: str) -> None:
-    """Installs a plugin and waits until Grafana has loaded it. 409: somebody installs it already."""
+def delete(grafana: Grafana, dashboards: Collection[str]) -> None:
+    """Deletes dashboards by uid; those that are gone already are fine."""
+    for uid in sorted(dashboards):
+        grafana.call("DELETE", f"/api/dashboards/uid/{uid}", accept=[404])
+
+
+def install(grafana: Grafana, plugin: str) -> str:
+    """Installs a plugin and waits until Grafana has loaded it. Returns what a person has to do, if anything.
+
+    AWS documents the installation in the console of Grafana only, so a workspace may refuse it to a token. Grafana
+    stores data sources of plugins that are not installed, and they work once the plugin is. 409: somebody installs it.
+    """
     if grafana.call("GET", f"/api/plugins/{plugin}/settings", accept=[404]) is not None:
-        return
-    grafana.call("POST", f"/api/plugins/{plugin}/install", {}, accept=[409])
+        return ""
+    step = (
+        f"Install the plugin {plugin}: sign in to the workspace as an admin and choose Administration, Plugins. The "
+        "data source for metrics works from then on."
+    )
+    try:
+        grafana.call("POST", f"/api/plugins/{plugin}/install", {}, accept=[409])
+    except Refused as error:
+        if not 400 <= error.status < 500 or error.status == 401:
+            raise
+        logging.warning("%s %s", error, step)
+        return f"{step} ({error})"
     for _ in range(ATTEMPTS):
         if grafana.call("GET", f"/api/plugins/{plugin}/settings", accept=[404]) is not None:
-            return
+            return ""
         time.sleep(WAIT_SECONDS)
-    raise RuntimeError(f"Grafana did not load the plugin {plugin} within {ATTEMPTS * WAIT_SECONDS} s")
+    logging.warning("Grafana did not load the plugin within %s s. %s", ATTEMPTS * WAIT_SECONDS, step)
+    return f"Grafana did not load the plugin within {ATTEMPTS * WAIT_SECONDS} s. {step}"
 
 
-def respond(event: dict[str, Any], context: Any, status: str, resource: str, reason: str) -> None:
-    """Sends the result to CloudFormation, which waits for it at a presigned address."""
+def respond(
+    event: dict[str, Any], context: Any, status: str, resource: str, reason: str, data: dict[str, str] | None = None
+) -> None:
+    """Sends the result to CloudFormation, which waits for it at a presigned address. `data` are attributes."""
     answer = {
         "Status": status,
         "Reason": f"{reason[:1000]} (log: {context.log_group_name} {context.log_stream_name})",
         "PhysicalResourceId": resource,
+        "Data": {name: text[:900] for name, text in (data or {}).items()},
         **{name: event[name] for name in ("StackId", "RequestId", "LogicalResourceId")},
     }
     request = urllib.request.Request(event["ResponseURL"], json.dumps(answer).encode(), method="PUT")  # noqa: S310
