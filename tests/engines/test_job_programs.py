@@ -47,13 +47,14 @@ def test_metrics_that_a_job_wrote_end_with_it(debian):
 install -d -m 1777 {METRICS}; chmod 777 /tmp
 touch {METRICS}/others.prom
 setpriv --reuid=nobody --regid=nogroup --clear-groups \\
-  sbatch -N1 --output=/tmp/%j.log --wait --wrap 'echo "step 5" > {METRICS}/training-1-0.prom; ls {METRICS}' > /dev/null
+  sbatch -N1 --output=/tmp/%j.log --wait --wrap \\
+  'echo "step 5" > {METRICS}/training-1-0.prom; mkfifo {METRICS}/pipe; ls {METRICS}' > /dev/null
 cat /tmp/1.log
-for _ in $(seq 40); do [ -e {METRICS}/training-1-0.prom ] || break; sleep 0.2; done
+for _ in $(seq 40); do [ "$(ls {METRICS})" = others.prom ] && break; sleep 0.2; done
 echo "left $(ls {METRICS})"
 """,
     )
-    assert said.splitlines() == ["others.prom", "training-1-0.prom", "left others.prom"], errors
+    assert said.splitlines() == ["others.prom", "pipe", "training-1-0.prom", "left others.prom"], errors
 
 
 def test_the_end_of_a_job_is_recorded_once_with_its_output(debian):

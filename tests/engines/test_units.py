@@ -23,7 +23,7 @@ NODES = {
     "telemetry": [
         step
         for step in compute_node_steps(group(), MOUNT, telemetry=TELEMETRY)
-        if step.name in ("run-exporters", "ship-logs")
+        if step.name in ("run-exporters", "serve-job-metrics", "ship-logs")
     ],
     "collectors": collector_steps(efa=True, lustre=True, seconds=15, mount_path="/fsx", mount_name="abcdefgh"),
 }

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
 
@@ -120,7 +120,7 @@ def measure(
         serving(paths) as address,
         engines.prometheus(folder, config=yaml.safe_dump(_config(fleet, address, interval)), rules=names) as server,
     ):
-        _wait(server, f"count(up == 1) == {2 * fleet.nodes + 1}", FIRST_SCRAPES)
+        _wait(server, f"count(up == 1) == {len(texts) * fleet.nodes + 1}", FIRST_SCRAPES)
         before = _cpu_seconds(server)
         time.sleep(seconds)
         cpu = 60 * (_cpu_seconds(server) - before) / seconds
@@ -144,6 +144,7 @@ def node_texts(fleet: Fleet) -> dict[ScrapeJob, str]:
     return {
         job: exposition(_served(job, fleet), labels=lambda each: _values(each, one), value=_healthy)
         for job in NODE_JOBS
+        if _served(job, fleet)
     }
 
 
@@ -193,7 +194,7 @@ def _config(fleet: Fleet, address: str, interval: int) -> dict[str, Any]:
             ],
         }
         for job in (*NODE_JOBS, "slurm")
-        if job in get_args(ScrapeJob)
+        if _served(job, fleet)
     ]
     return {
         "global": {"scrape_interval": f"{interval}s", "scrape_timeout": f"{interval}s", "evaluation_interval": "60s"},

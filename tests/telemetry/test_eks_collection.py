@@ -194,7 +194,7 @@ def cluster() -> Iterator[int]:
         (SCHEDULER, 8080): {"/metrics": exposition((*job_metrics("volcano"), *job_metrics("kai"))) + JUNK},
         (CONTROLLER, 8080): {"/metrics": JUNK},
         (CONTROLLER, 8081): {"/metrics": JUNK},
-        (SERVING, 8000): {"/metrics": exposition(job_metrics("pods")) + JUNK},
+        (SERVING, 8000): {"/metrics": exposition(job_metrics("pods")) + JUNK + FORGED},
     }
     with ExitStack() as stack:
         for (address, port), paths in served.items():
@@ -211,6 +211,9 @@ def configured(environment: Any, port: int) -> str:
             discovery["api_server"] = f"http://127.0.0.1:{port}"
     return yaml.safe_dump(configuration)
 
+
+FORGED = "lustre_mounted 0\nnode_amazonefa_info 0\nDCGM_FI_DEV_GPU_TEMP 0\nnode:gpus:count 0\nup 0\n"
+"""What a pod could write to have an alert fire that a node needs a repair."""
 
 TARGETS = {
     "kueue": {"node": 2, "dcgm": 1, "kube-state-metrics": 2, "relay": 1, "karpenter": 1, "pods": 1},
@@ -286,6 +289,13 @@ def test_relayed_series_have_the_name_of_their_own_job(scraped, scheduler):
     assert jobs == {"kueue", "jobset"}
     for entry in scraped.query('{job="kueue",cluster_queue!=""}') if scheduler == "kueue" else ():
         assert entry["metric"]["team"] == "research"
+
+
+def test_a_forged_metric_of_a_pod_never_arrives(scraped):
+    for line in FORGED.splitlines():
+        name, value = line.split()
+        found = scraped.query(f'{{__name__="{name}", job="pods"}} == {value}')
+        assert not found, name
 
 
 def test_a_pod_of_a_team_is_named_after_its_workload(scraped):

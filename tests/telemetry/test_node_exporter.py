@@ -29,7 +29,7 @@ unused devices: <none>
 def served(engines, tmp_path_factory) -> str:
     """What node exporter answers, with the EFA and Lustre collectors' files in its textfile folder."""
     folder = tmp_path_factory.mktemp("textfile")
-    for name in ("efa", "lustre", "nccl"):
+    for name in ("efa", "lustre"):
         (folder / f"{name}.prom").write_text(exposition(metrics_of(name)))
     return _ask(engines, "--collector.ethtool", f"--collector.textfile.directory={folder}")
 
@@ -91,7 +91,7 @@ def test_a_metric_of_hardware_has_the_type_and_labels_of_node_exporter(hardware,
     _agrees(each, hardware)
 
 
-@pytest.mark.parametrize("each", [*metrics_of("efa"), *metrics_of("lustre"), *metrics_of("nccl")], ids=lambda m: m.name)
+@pytest.mark.parametrize("each", [*metrics_of("efa"), *metrics_of("lustre")], ids=lambda m: m.name)
 def test_files_of_the_textfile_folder_are_served_under_their_names(served, each):
     _agrees(each, served)
 

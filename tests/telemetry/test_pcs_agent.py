@@ -21,6 +21,7 @@ from tests.unit.nodes.machine import Machine
 from tests.unit.nodes.test_eks import group
 from tests.unit.nodes.test_telemetry import MOUNT, TELEMETRY, scontrol
 from ultracluster.nodes.pcs import compute_node_steps, login_node_steps
+from ultracluster.nodes.steps import Step
 from ultracluster.telemetry.agent import slurm_paths
 from ultracluster.telemetry.labels import DROPPED, ScrapeJob
 from ultracluster.telemetry.metrics import metrics_of
@@ -41,6 +42,27 @@ def exporters() -> dict[str, Mapping[str, str]]:
         by_path[each.path] += (each,)
     slurm = {path: exposition(metrics, labels={"node": ("train-1", "train-2")}) for path, metrics in by_path.items()}
     return {"node": {"/metrics": node + JUNK}, "dcgm": {"/metrics": dcgm + JUNK}, "slurm": slurm}
+
+
+@contextmanager
+def job_metrics_program(folder: Path) -> Iterator[str]:
+    """The program that serves what jobs write, with files of an honest and of a hostile user; yields its address."""
+    machine = Machine(folder / "job-metrics")
+    assert machine.run(Step("serve-job-metrics")).returncode == 0
+    files = folder / "jobs"
+    files.mkdir()
+    honest = exposition(job_metrics("jobs")).replace("exported_node=", "node=")
+    (files / "honest.prom").write_text(honest)
+    own = "".join(f"{line} 0\n" for line in ('lustre_mounted{target="x"}', "node_amazonefa_info", "training_made_up"))
+    (files / "hostile.prom").write_text(own + 'training_step{workload="9",node="train-9",cluster="prod",team="x"} 1\n')
+    os.mkfifo(files / "pipe.prom")
+    port = free_port()
+    command = ["python3", "-IS", machine.root / "opt/ultracluster/job-metrics", files, str(port)]
+    with subprocess.Popen(command) as process:
+        try:
+            yield f"127.0.0.1:{port}"
+        finally:
+            process.terminate()
 
 
 @contextmanager
@@ -76,9 +98,9 @@ def configured(tmp_path: Path, url: str, addresses: Mapping[str, str]) -> Path:
         if step.name == "find-slurm-controller" or (step in compute and step.name == "configure-metrics"):
             assert machine.run(step).returncode == 0
     folder = machine.root / "etc/ultracluster/metrics"
-    for name, address, own in (("node", addresses["node"], 9100), ("dcgm", addresses["dcgm"], 9400)):
+    for name, own in (("node", 9100), ("dcgm", 9400), ("jobs", 9101)):
         file = folder / f"targets/{name}.json"
-        file.write_text(file.read_text().replace(f"127.0.0.1:{own}", address))
+        file.write_text(file.read_text().replace(f"127.0.0.1:{own}", addresses[name]))
     text = (folder / "prometheus.yml").read_text()
     # the folder in the agent's container, and an interval that a controller of two nodes bears
     text = text.replace(f"{machine.root}/etc/prometheus/targets", f"{folder}/targets")
@@ -89,7 +111,7 @@ def configured(tmp_path: Path, url: str, addresses: Mapping[str, str]) -> Path:
 def arrived(server: Prometheus) -> list[dict[str, Any]]:
     """Labels of every series that was written, once every job has."""
     until = time.monotonic() + WAIT
-    expected = {"node", "dcgm", "slurm"}
+    expected = {"node", "dcgm", "jobs", "slurm"}
     while time.monotonic() < until:
         found = [entry["metric"] for entry in server.query('{__name__=~".+"}')]
         paths = {each["instance"] for each in found if each["job"] == "slurm"}
@@ -104,6 +126,7 @@ def series(engines, tmp_path_factory) -> list[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("agent")
     with ExitStack() as running:
         addresses = {name: running.enter_context(serving(paths)) for name, paths in exporters().items()}
+        addresses["jobs"] = running.enter_context(job_metrics_program(folder))
         server = running.enter_context(engines.prometheus(folder / "server"))
         written = configured(folder, f"{server.url}/api/v1/write", addresses)
         running.enter_context(agent(engines, written))
@@ -114,12 +137,12 @@ def names(series, job: ScrapeJob):
     return {each["__name__"] for each in series if each["job"] == job} - set(UP)
 
 
-@pytest.mark.parametrize("job", ["node", "dcgm", "slurm"])
+@pytest.mark.parametrize("job", ["node", "dcgm", "jobs", "slurm"])
 def test_every_metric_arrives_under_the_name_of_the_catalogue_and_nothing_else_does(series, job):
     assert names(series, job) == {name for each in job_metrics(job) for name in each.series_names}
 
 
-@pytest.mark.parametrize("job", ["node", "dcgm"])
+@pytest.mark.parametrize("job", ["node", "dcgm", "jobs"])
 def test_every_series_of_a_node_has_the_labels_of_both_control_planes(series, job):
     labels = {
         "cluster": "dev-cluster",
@@ -139,6 +162,20 @@ def test_a_gpu_names_its_job_and_account_and_no_label_twice(series):
     assert {(each["workload"], each["team"]) for each in gpus} == {("17", "research")}
     assert not {"hpc_job", *DROPPED} & {name for each in gpus for name in each}
     assert {each["gpu"] for each in gpus} == {"gpu"}
+
+
+def test_a_forged_metric_of_a_job_never_arrives(series):
+    """test_every_metric_arrives... has the names; here, those that a user wrote beside our own."""
+    forged = {"lustre_mounted", "node_amazonefa_info", "training_made_up"}
+    assert not [each for each in series if each["job"] == "jobs" and each["__name__"] in forged]
+    (hostile,) = [each for each in series if each["__name__"] == "training_step" and each["workload"] == "9"]
+    assert (hostile["node"], hostile["exported_node"], hostile["cluster"]) == ("train-1", "train-9", "dev-cluster")
+    assert "team" not in hostile
+
+
+def test_the_node_that_nccl_names_does_not_replace_ours(series):
+    found = [each for each in series if each["__name__"] == "nccl_bus_bandwidth_gbs"]
+    assert {(each["node"], each["exported_node"]) for each in found} == {("train-1", "exported_node")}
 
 
 def test_only_the_stored_values_of_a_label_arrive(series):

@@ -16,7 +16,7 @@ from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.labels import DEVICE_STACK, NODE_GROUP
 from ultracluster.kubernetes.workloads import WORKLOAD_LABELS, label_name
 from ultracluster.telemetry.labels import ScrapeJob
-from ultracluster.telemetry.scrape import UP, job_metrics, metric_relabel_configs
+from ultracluster.telemetry.scrape import SAMPLE_LIMIT, UP, job_metrics, metric_relabel_configs
 
 Rule = dict[str, Any]
 
@@ -165,6 +165,7 @@ def _annotated_pods_job(teams: Sequence[str]) -> dict[str, Any]:
     ]
     return {
         "job_name": "pods",
+        "sample_limit": SAMPLE_LIMIT,
         "kubernetes_sd_configs": [{"role": "pod", "namespaces": {"names": list(teams)}}],
         "relabel_configs": rules,
         "metric_relabel_configs": _stored_of("pods"),

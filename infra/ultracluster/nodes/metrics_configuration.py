@@ -41,6 +41,7 @@ instance_type=$7 node_group=$8
 target 9100 > "$folder/targets/node.json"
 if [ "${{9:-}}" = gpus ]; then
   target 9400 > "$folder/targets/dcgm.json"
+  target 9101 > "$folder/targets/jobs.json"
 fi
 """
 

@@ -42,6 +42,7 @@ PCS_SCRIPTS = (
     "collect-lustre",
     "configure-metrics",
     "run-exporters",
+    "serve-job-metrics",
     "find-slurm-controller",
     "ship-logs",
     "set-job-environment",

@@ -63,6 +63,7 @@ def telemetry_steps(
         ),
         Step(metrics_configuration.NAME, configuration, required=False),
         Step("run-exporters", tuple(images), required=False),
+        *([Step("serve-job-metrics", required=False)] if gpus else []),
         Step("ship-logs", (telemetry.region, telemetry.log_group), required=False),
     ]
     if hardware is None and telemetry.slurm:

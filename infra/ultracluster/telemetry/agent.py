@@ -14,9 +14,9 @@ from typing import Any
 
 import yaml
 
-from ultracluster.telemetry.labels import ScrapeJob
+from ultracluster.telemetry.labels import USER_JOBS, ScrapeJob
 from ultracluster.telemetry.metrics import metrics_of
-from ultracluster.telemetry.scrape import metric_relabel_configs
+from ultracluster.telemetry.scrape import SAMPLE_LIMIT, metric_relabel_configs
 
 Rule = dict[str, Any]
 
@@ -50,7 +50,7 @@ What AMP throttles (429), Prometheus drops by default; here it is sent again. `b
 
 
 def agent_configuration(targets: str) -> str:
-    """The configuration as YAML, with placeholders. `targets` is the folder of the target files node, dcgm and slurm.
+    """The configuration as YAML, with placeholders. `targets` is the folder of the files of targets, one for each job.
 
     Every login node scrapes Slurm, so that the metrics survive a login node. They are written with a replica label, of
     which AMP keeps one replica, in a queue of their own: AMP decides by request.
@@ -70,6 +70,7 @@ def agent_configuration(targets: str) -> str:
         "scrape_configs": [
             _job("node", targets),
             _job("dcgm", targets, _job_labels()),
+            _job("jobs", targets),
             {**_job("slurm", targets), "scrape_interval": "@SLURM_INTERVAL@s"},
         ],
     }
@@ -102,6 +103,7 @@ def _job(name: ScrapeJob, targets: str, rules: Sequence[Rule] = ()) -> dict[str,
         "job_name": name,
         "file_sd_configs": [{"files": [f"{targets}/{name}.json"]}],
         "metric_relabel_configs": [*metric_relabel_configs(name), *rules],
+        **({"sample_limit": SAMPLE_LIMIT} if name in USER_JOBS else {}),
     }
 
 

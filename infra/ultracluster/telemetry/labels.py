@@ -4,9 +4,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 ScrapeJob = Literal[
-    "dcgm", "node", "slurm", "kube-state-metrics", "kueue", "volcano", "kai", "jobset", "karpenter", "pods"
+    "dcgm", "node", "jobs", "slurm", "kube-state-metrics", "kueue", "volcano", "kai", "jobset", "karpenter", "pods"
 ]
 """Values of the label `job`: the scrape job, as Prometheus sets it. The workload is in the label `workload`."""
+
+USER_JOBS: tuple[ScrapeJob, ...] = ("pods", "jobs")
+"""Scrape jobs whose metrics users write: their pods on EKS, files of their jobs on PCS. No rule may repair on them."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ NODE = (
 )
 """Labels of every series of the scrape jobs in NODE_JOBS."""
 
-NODE_JOBS: tuple[ScrapeJob, ...] = ("dcgm", "node")
+NODE_JOBS: tuple[ScrapeJob, ...] = ("dcgm", "node", "jobs")
 """Scrape jobs whose targets get the labels of NODE.
 
 Others must not: Slurm's and kube-state-metrics' own label `node` names the node that a series is about, and a label of

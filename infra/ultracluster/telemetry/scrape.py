@@ -2,14 +2,14 @@
 
 from typing import TypedDict
 
-from ultracluster.telemetry.labels import DROPPED, ScrapeJob
+from ultracluster.telemetry.labels import DROPPED, NODE, USER_JOBS, ScrapeJob
 from ultracluster.telemetry.metrics import EXPORTER_NAMES, EXPORTERS, Metric, metrics_of
 
 UP = ("up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_samples_post_metric_relabeling")
 """Series that Prometheus itself writes for each target. Relabelling does not touch them."""
 
 SAMPLE_LIMIT = 5000
-"""`sample_limit` of the job `pods`: Prometheus drops a scrape with more, so one pod cannot fill the workspace."""
+"""`sample_limit` of USER_JOBS: Prometheus drops a scrape with more, so one target cannot fill the workspace."""
 
 
 class Relabelling(TypedDict, total=False):
@@ -28,10 +28,11 @@ def job_metrics(job: ScrapeJob) -> tuple[Metric, ...]:
 def metric_relabel_configs(job: ScrapeJob) -> list[Relabelling]:
     """Steps for a scrape job: keep its metrics, keep only the stored values of labels, drop DCGM's second node labels.
 
-    Pods with annotations are their users' own, so the job `pods` keeps every metric; limit it by `SAMPLE_LIMIT`.
+    Pods with annotations are their users' own, so the job `pods` keeps every metric but those of our own exporters and
+    rules, which a pod could forge. Of the files of `jobs` only metrics and labels of the catalogue are kept.
     """
     if job == "pods":
-        return []
+        return [{"source_labels": ["__name__"], "regex": "|".join(_ours()), "action": "drop"}]
     stored = job_metrics(job)
     labels = list(dict.fromkeys(label for each in stored for label in each.only))
     plain = [series for each in stored if not each.only for series in each.series_names]
@@ -42,7 +43,18 @@ def metric_relabel_configs(job: ScrapeJob) -> list[Relabelling]:
     steps: list[Relabelling] = [{"source_labels": ["__name__", *labels], "regex": "|".join(patterns), "action": "keep"}]
     if job == "dcgm":
         steps.append({"regex": "|".join(DROPPED), "action": "labeldrop"})
+    if job == "jobs":
+        of_target = ("__name__", "job", "instance", *(label.name for label in NODE))
+        of_metric = (label for each in stored for label in each.labels)
+        steps.append({"regex": "|".join(dict.fromkeys((*of_target, *of_metric))), "action": "labelkeep"})
     return steps
+
+
+def _ours() -> list[str]:
+    """Patterns of names that no user may write: of other exporters, recording rules, alerts, and Prometheus itself."""
+    exporters = (each for each in EXPORTERS.values() if each.jobs and not set(each.jobs) & set(USER_JOBS))
+    names = [series for each in exporters for metric in metrics_of(each.name) for series in metric.series_names]
+    return [*names, "[^:]*:[^:]*:.*", "ALERTS.*", "up|scrape_.*"]
 
 
 def _pattern(each: Metric, labels: list[str]) -> str:

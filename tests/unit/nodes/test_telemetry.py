@@ -65,8 +65,8 @@ def service(machine, name):
 
 def test_a_compute_node_runs_every_agent_and_admits_jobs_whether_or_not_they_work(machine):
     found = steps()
-    agents = ["collect-efa", "collect-lustre", "configure-metrics", "run-exporters", "ship-logs"]
-    assert list(found)[-6:] == [*agents, "admit-jobs"]
+    agents = ["collect-efa", "collect-lustre", "configure-metrics", "run-exporters", "serve-job-metrics", "ship-logs"]
+    assert list(found)[-7:] == [*agents, "admit-jobs"]
     assert not any(found[name].required for name in agents)
     assert found["write-job-programs"].required
 
@@ -126,7 +126,7 @@ def test_targets_carry_the_labels_of_the_node(machine):
         "instance_type": "p5en.48xlarge",
         "node_group": "train",
     }
-    for name, port in (("node", 9100), ("dcgm", 9400)):
+    for name, port in (("node", 9100), ("dcgm", 9400), ("jobs", 9101)):
         [target] = json.loads(machine.read(f"etc/ultracluster/metrics/targets/{name}.json"))
         assert target == {"targets": [f"127.0.0.1:{port}"], "labels": labels}
     assert machine.read("etc/ultracluster/metrics/dcgm-counters.csv") == counters_csv(DCGM_VERSION)
@@ -134,7 +134,8 @@ def test_targets_carry_the_labels_of_the_node(machine):
 
 def test_a_login_node_has_no_target_with_gpus(machine):
     run(machine, "configure-metrics", "login")
-    assert not (machine.root / "etc/ultracluster/metrics/targets/dcgm.json").exists()
+    targets = (machine.root / "etc/ultracluster/metrics/targets").iterdir()
+    assert [file.name for file in targets] == ["node.json"]
 
 
 def test_the_generated_script_is_a_bash_script_that_stops_at_the_first_failure():
@@ -202,16 +203,18 @@ def test_dcgm_exporter_reads_the_folder_that_the_prolog_writes(machine):
     assert script("write-job-programs").text.count(f"\n{folder}\n") == 2
 
 
-def test_jobs_of_any_user_write_metrics_of_their_own(machine):
+def test_logs_of_containers_have_a_limit(machine):
     run(machine, "run-exporters")
-    folder = machine.root / "var/lib/node_exporter/jobs"
-    assert folder.stat().st_mode & 0o7777 == 0o1777
+    for name in ("node-exporter", "metrics-agent", "dcgm-exporter"):
+        command = service(machine, f"{name}.service")["ExecStart"]
+        assert " --log-driver json-file --log-opt max-size=10m --log-opt max-file=2 " in command
+
+
+def test_node_exporter_reads_no_folder_that_users_write(machine):
+    run(machine, "run-exporters")
     command = service(machine, "node-exporter.service")["ExecStart"].split()
     folders = [word for word in command if word.startswith("--collector.textfile.directory=")]
-    assert [word.partition("=")[2].removeprefix("/host") for word in folders] == [
-        TEXTFILE_FOLDER,
-        "/var/lib/node_exporter/jobs",
-    ]
+    assert folders == [f"--collector.textfile.directory=/host{TEXTFILE_FOLDER}"]
 
 
 def test_a_node_whose_image_has_no_docker_says_so(tmp_path):

@@ -23,6 +23,8 @@ docker pull --quiet "$image"
 SCRIPT
 chmod 755 /usr/local/sbin/pull-image
 
+# Docker keeps what a container writes, besides the journal, and by default without a limit
+limits="--log-driver json-file --log-opt max-size=10m --log-opt max-file=2"
 write_unit() { # name, description, image, options of docker run, arguments of the program
   cat > "/etc/systemd/system/$1.service" <<UNIT
 [Unit]
@@ -35,7 +37,7 @@ StartLimitIntervalSec=0
 [Service]
 ExecStartPre=-/usr/bin/docker rm --force $1
 ExecStartPre=/usr/local/sbin/pull-image $3
-ExecStart=/usr/bin/docker run --rm --name $1 --network host $4 $3 $5
+ExecStart=/usr/bin/docker run --rm --name $1 --network host $limits $4 $3 $5
 ExecStop=/usr/bin/docker stop $1
 Restart=always
 RestartSec=30s
@@ -48,18 +50,14 @@ UNIT
 }
 
 textfile=/var/lib/node_exporter/textfile
-jobs=/var/lib/node_exporter/jobs
 storage=/var/lib/ultracluster/metrics
-mkdir -p "$textfile" "$storage" "$jobs"
-# jobs write their own metrics here, as any user
-chmod 1777 "$jobs"
+mkdir -p "$textfile" "$storage"
 chown 65534:65534 "$storage"
 # its collector of systemd talks to the bus, which Docker's AppArmor profile denies
 write_unit node-exporter "Metrics of the node" "$node_exporter" \
   "--pid host --cpus 1 --memory 256m --security-opt apparmor=unconfined -v /:/host:ro,rslave \
 -v /run/dbus/system_bus_socket:/var/run/dbus/system_bus_socket:ro" \
   "--path.rootfs=/host --web.listen-address=127.0.0.1:9100 --collector.textfile.directory=/host$textfile \
---collector.textfile.directory=/host$jobs \
 --collector.ethtool --collector.ethtool.metrics-include=^.*_allowance_exceeded\$\$ \
 --collector.systemd --collector.systemd.unit-include=.+[.](service|timer|mount) \
 --collector.netdev.device-exclude=^(veth|docker|lo).* \

@@ -54,8 +54,8 @@ folder=/run/ultracluster/gpu-jobs
     sed -i "/^$SLURM_JOB_ID;/d" "$file"
     [ -s "$file" ] || rm -f "$file"
   done
-  # metrics that the job wrote for node exporter; a job of the same user that still runs writes its own again
-  find /var/lib/node_exporter/jobs -maxdepth 1 -type f -uid "$SLURM_JOB_UID" -delete
+  # metrics that the job wrote; a job of the same user that still runs writes its own again
+  find /var/lib/node_exporter/jobs -maxdepth 1 ! -type d -uid "$SLURM_JOB_UID" -delete
 ) 2> /dev/null
 
 first=$SLURM_JOB_NODELIST
