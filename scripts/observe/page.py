@@ -57,7 +57,7 @@ th { font-size: 13px; color: var(--soft); }
 .critical { color: var(--critical); } .warning { color: var(--warning); } .info { color: var(--info); }
 .story { display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); gap: 12px; }
 .story div { background: var(--panel); border: 1px solid var(--edge); border-radius: 8px; padding: 12px 16px; }
-section { scroll-margin-top: 60px; margin-block: 26px; }
+section { scroll-margin-top: 60px; margin-block: 26px; overflow-x: auto; }
 img { width: 100%; height: auto; display: block; border: 1px solid var(--edge); border-radius: 8px; }
 """
 
@@ -75,7 +75,8 @@ def page(day: Day, firing: Sequence[Firing], pictures: Sequence[Picture]) -> str
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,"><style>{_STYLE}</style></head>
 <body><header><h1>A day of a GPU fleet</h1>
 <p>Sixteen p5en.48xlarge nodes under Slurm and a Kubernetes cluster, made up, in a real Prometheus on this machine.
-Rules and dashboards are those of environments/prod.yaml and staging.yaml. The day ends on {until}.</p></header>
+Rules are those of environments/prod.yaml, dashboards those of prod.yaml and staging.yaml.
+The day ends on {until}.</p></header>
 <nav><div><a href="#alerts">Alerts</a><a href="#story">What happened</a>{links}</div></nav>
 <main><section id="alerts"><h2>{_count(firing)}</h2>
 <table><thead><tr>{heads}</tr></thead>

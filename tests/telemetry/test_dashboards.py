@@ -9,9 +9,9 @@ import pytest
 from tests.synthesis import ROOT
 from ultracluster import load
 from ultracluster.telemetry import labels, thresholds
-from ultracluster.telemetry.dashboards import dashboards
+from ultracluster.telemetry.dashboards import dashboards, limits
 from ultracluster.telemetry.dashboards.boards import boards
-from ultracluster.telemetry.dashboards.panels import CloudWatch, Query, queries, scoped
+from ultracluster.telemetry.dashboards.panels import CloudWatch, Limits, Query, queries, scoped
 from ultracluster.telemetry.dashboards.variables import VARIABLES
 from ultracluster.telemetry.metrics import METRICS, UnknownMetric, metric
 from ultracluster.telemetry.promql import reading
@@ -237,3 +237,36 @@ def test_charts_of_the_whole_fleet_read_recorded_series(slug):
         for target in panel.get("targets", ()):
             if target.get("range"):
                 assert "DCGM_" not in target["expr"], panel["title"]
+
+
+def test_a_number_without_limits_is_neither_good_nor_bad():
+    for board in made(load(ROOT / "environments/prod.yaml")).values():
+        for panel in (each for each in board["panels"] if each["type"] == "stat"):
+            steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
+            assert (steps[0]["color"] == "blue") == (len(steps) == 1), panel["title"]
+
+
+def test_an_xid_has_its_meaning_in_the_colour_of_its_severity():
+    board = made(load(ROOT / "environments/prod.yaml"))["gpu-cluster"]
+    panel = next(each for each in board["panels"] if each["title"].startswith("Errors by GPU"))
+    override = next(each for each in panel["fieldConfig"]["overrides"] if each["matcher"]["options"] == "XID")
+    looks = {each["id"]: each["value"] for each in override["properties"]}
+    texts = looks["mappings"][0]["options"]
+    assert looks["custom.cellOptions"] == {"type": "color-text"}
+    assert (texts["79"]["text"], texts["79"]["color"]) == ("79  The GPU has fallen off the bus", "red")
+    assert (texts["63"]["color"], texts["13"]["color"]) == ("orange", "text")
+
+
+def test_charts_draw_every_limit_that_dashboards_take_from_the_rules():
+    """A limit that no chart draws was forgotten."""
+    shared = {name: value for name, value in vars(limits).items() if isinstance(value, Limits)}
+    drawn = {panel.limits for board in boards(load(ROOT / "environments/prod.yaml")) for panel in board.panels}
+    assert {name for name, value in shared.items() if value not in drawn} == set()
+
+
+def test_shares_of_jobs_and_nodes_compare_the_same_things():
+    panels = {panel.title: panel for board in boards(load(ROOT / "environments/prod.yaml")) for panel in board.panels}
+    rates = queries(panels["EFA against line rate: busiest, mean and quietest node"])
+    assert all("> 0.005" in query.expr for query in rates[1:])
+    (lost,) = queries(panels["Time lost, by reason"])
+    assert "/ scalar(count(count by (workload)" in lost.expr

@@ -94,7 +94,7 @@ def lines(panel: Json, series: Sequence[Series], box: Box, look: Look, marks: Se
     for moment in _hours(times[0], times[-1], plot.width):
         out.append(rule(to_x(moment), plot.y, to_x(moment), plot.y + plot.height))
         out.append(
-            text(to_x(moment), plot.y + plot.height + 15, time.strftime("%H:%M", time.gmtime(moment)), "axis", "middle")
+            text(to_x(moment), plot.y + plot.height + 18, time.strftime("%H:%M", time.gmtime(moment)), "axis", "middle")
         )
     for number in reversed(range(len(series))):
         points = [None if v is None else (to_x(t), to_y(v)) for t, v in zip(times, tops[number], strict=True)]
@@ -108,6 +108,11 @@ def lines(panel: Json, series: Sequence[Series], box: Box, look: Look, marks: Se
         filled = stacked or len(series) <= 3
         opacity = 0.45 if stacked else defaults["custom"].get("fillOpacity", 0) / 100
         out += _curve(points, edge, paints[number], opacity if filled else 0.0)
+    for mark_time in marks:
+        if times[0] <= mark_time <= times[-1]:
+            x, y = to_x(mark_time), plot.y + plot.height
+            out.append(rule(x, plot.y, x, y, "mark"))
+            out.append(f'<path d="M{x - 4:.1f} {y + 6:.1f}h8l-4 -6z" style="fill:{colour("red")}"/>')
     if defaults["custom"]["thresholdsStyle"]["mode"] == "dashed":
         for step in defaults["thresholds"]["steps"]:
             if step["value"] is not None and low <= step["value"] <= high:
@@ -126,11 +131,6 @@ def lines(panel: Json, series: Sequence[Series], box: Box, look: Look, marks: Se
                 shown = f"limit {format_value(step['value'], unit)} ↑"
                 out.append(text(plot.x + plot.width - 2, plot.y + 10, shown, "axis", "end", step["color"]))
                 break
-    for mark_time in marks:
-        if times[0] <= mark_time <= times[-1]:
-            x, y = to_x(mark_time), plot.y + plot.height
-            out.append(rule(x, plot.y, x, y, "mark"))
-            out.append(f'<path d="M{x - 4:.1f} {y + 6:.1f}h8l-4 -6z" style="fill:{colour("red")}"/>')
     out += legend.draw(box.y + box.height - legend.height + 15)
     return out
 

@@ -78,6 +78,8 @@ def test_every_column_of_every_table_has_values(made):
         ("gpu-cluster", "GPUs to reset or replace", "SRAM threshold"),
         ("gpu-node", "GPUs of the node", "Team"),  # the node is drained
         ("gpu-node", "GPUs of the node", "Job"),
+        ("gpu-node", "Alerts of the node", "Team"),
+        ("gpu-node", "Alerts of the node", "Job"),
     }
 
 

@@ -85,7 +85,7 @@ TRAFFIC = Row(
                     "blue",
                 ),
                 Query(
-                    f"avg(sum by (node) (node:efa_rx_bits:rate{{groups}}) / on (node) {LINE_RATE})",
+                    f"avg((sum by (node) (node:efa_rx_bits:rate{{groups}}) / on (node) {LINE_RATE}) > 0.005)",
                     "mean",
                     "green",
                 ),

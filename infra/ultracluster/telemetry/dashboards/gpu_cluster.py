@@ -26,6 +26,7 @@ from ultracluster.telemetry.dashboards.panels import (
 )
 from ultracluster.telemetry.xids import XIDS
 
+XID_COLOURS = {"critical": "red", "warning": "orange", "info": "text"}
 MEANINGS = tuple((str(xid.code), f"{xid.code}  {re.split('[:;]', xid.meaning)[0]}") for xid in XIDS.values())
 
 NOW = Row(
@@ -108,7 +109,8 @@ XID = Row(
     (
         Table(
             title="Errors by GPU, last 24 h",
-            help="XIDs that DCGM exporter counted. Severity and action are in the runbook of the alert.",
+            help="XIDs that DCGM exporter counted. Red: critical. Orange: look at it after the job. The others come"
+            " from programs. Actions are in the runbook of the alert.",
             labels=(("node", "Node"), ("gpu", "GPU"), ("xid", "XID")),
             columns=(
                 Column(
@@ -121,6 +123,7 @@ XID = Row(
             sort="Most in 5 min",
             links=(("Node", TO_NODE),),
             names=(("XID", MEANINGS),),
+            colours=(("XID", tuple((str(xid.code), XID_COLOURS[xid.severity]) for xid in XIDS.values())),),
             width=12,
             height=9,
         ),

@@ -8,7 +8,7 @@ from ultracluster.telemetry.dashboards.limits import (
     SINGLE_BIT,
     THROTTLED,
 )
-from ultracluster.telemetry.dashboards.panels import Board, Column, Limits, Lines, Query, Row, Table, Value
+from ultracluster.telemetry.dashboards.panels import TO_WORK, Board, Column, Limits, Lines, Query, Row, Table, Value
 
 GPU = "GPU {{gpu}}"
 NO_LIMITS = Limits()
@@ -85,6 +85,37 @@ NOW = Row(
             limits=ANY_IS_BAD,
             decimals=0,
             width=3,
+        ),
+    ),
+)
+
+ALERTS = Row(
+    "What fires on this node",
+    (
+        Table(
+            title="Alerts of the node",
+            help="Critical and warning alerts that fire; docs/runbooks has a page for each. No data: none fires.",
+            labels=(
+                ("severity", "Severity"),
+                ("alertname", "Alert"),
+                ("gpu", "GPU"),
+                ("team", "Team"),
+                ("workload", "Job"),
+            ),
+            columns=(
+                Column(
+                    "For",
+                    "time() - min by (severity, alertname, gpu, team, workload) (ALERTS_FOR_STATE{node} and"
+                    ' ignoring (alertstate) ALERTS{node, alertstate="firing", severity=~"critical|warning"})',
+                    "dtdurations",
+                ),
+            ),
+            sort="Severity",
+            descending=False,
+            colours=(("Severity", (("critical", "red"), ("warning", "orange"))),),
+            links=(("Job", TO_WORK),),
+            width=24,
+            height=5,
         ),
     ),
 )
@@ -297,7 +328,7 @@ BOARD = Board(
     slug="gpu-node",
     title="GPU health - node",
     question="What is wrong with this node, and since when?",
-    rows=(NOW, WORK, HEALTH, HOST),
+    rows=(NOW, ALERTS, WORK, HEALTH, HOST),
     variables=("node",),
     period="24h",
     tags=("gpu",),

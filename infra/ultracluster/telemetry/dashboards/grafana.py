@@ -304,12 +304,13 @@ class _Writer:
                 properties["custom.cellOptions"] = CELLS[column.display]
             overrides.append(override_of("byName", column.title, **properties))
         looks: dict[str, dict[str, object]] = {}
+        texts = dict(panel.names)
         for heading, names in panel.names:
             looks.setdefault(heading, {})["mappings"] = [mapping_of(names)]
         for heading, colours in panel.colours:
             looks.setdefault(heading, {}).update(
                 {
-                    "mappings": [mapping_of([(value, value) for value, _ in colours], dict(colours))],
+                    "mappings": [mapping_of(texts.get(heading) or [(v, v) for v, _ in colours], dict(colours))],
                     "custom.cellOptions": {"type": "color-text"},
                 }
             )

@@ -16,6 +16,8 @@ with warnings.catch_warnings():  # the SDK advertises a newer schema, which AMG 
     )
 
 GOOD, WARNING, CRITICAL = "green", "orange", "red"
+NEUTRAL = "blue"
+"""Colour of a number that is neither good nor bad."""
 
 CELLS: dict[str, dict[str, str]] = {
     "colour": {"type": "color-background", "mode": "basic"},
@@ -86,11 +88,11 @@ def defaults_of(panel: Panel, custom: object = None) -> dashboard.FieldConfig:
 
 
 def thresholds_of(limits: Limits) -> dashboard.ThresholdsConfig:
-    """Steps from low to high. Where low values are bad, the lowest step is the critical one."""
+    """Steps from low to high. Where low values are bad, the lowest step is the critical one. No limits: neutral."""
     marks = ((limits.warning, WARNING), (limits.critical, CRITICAL))
     given = [(value, colour) for value, colour in marks if value is not None]
     if limits.above:
-        steps = [(None, GOOD), *given]
+        steps = [(None, GOOD if given else NEUTRAL), *given]
     else:
         colours = [colour for _, colour in reversed(given)] + [GOOD]
         steps = list(zip([None, *sorted(value for value, _ in given)], colours, strict=True))

@@ -61,7 +61,7 @@ NOW = Row(
             limits=ITL,
         ),
         Value(
-            title="Tokens generated",
+            title="Tokens generated per second",
             query=Query(
                 "sum(rate(vllm:generation_tokens_total{models}[$__rate_interval]) or"
                 " rate(sglang:generation_tokens_total{models}[$__rate_interval]))"

@@ -18,6 +18,8 @@ BUSY_PERCENT = Limits(warning=100 * thresholds.LUSTRE_SATURATED.value)
 DISK = Limits(warning=thresholds.DISK_FULL.value)
 SLURM_CYCLE = Limits(warning=thresholds.SLURM_CYCLE.value)
 SLURM_THREADS = Limits(warning=thresholds.SLURM_THREADS.value)
+DATA_WAIT = Limits(warning=thresholds.DATA_WAIT.value)
+SLURM_DBD_QUEUE = Limits(warning=thresholds.SLURM_DBD_QUEUE.value)
 GOODPUT = Limits(warning=thresholds.GOODPUT.value, above=False)
 
 IDLE = thresholds.IDLE_GPU.value

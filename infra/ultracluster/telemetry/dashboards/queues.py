@@ -113,7 +113,7 @@ KUEUE = (
                         "percentunit",
                         decimals=0,
                         display="gauge",
-                        maximum=2,
+                        maximum=1,
                     ),
                     Column("Running", "sum by (cluster_queue) (kueue_admitted_active_workloads{fleet})", decimals=0),
                     Column("Waiting", "sum by (cluster_queue) (kueue_pending_workloads{fleet})", decimals=0),
@@ -256,8 +256,8 @@ JOBS = Row(
             calculations=("max", "lastNotNull"),
         ),
         Table(
-            title="Pods that ended badly",
-            help="Last reason of containers that restarted or failed. OOMKilled: raise memory, or lower the"
+            title="Containers that ended badly, last reason",
+            help="Containers that restarted or failed and still exist. OOMKilled: raise memory, or lower the"
             " data loader's.",
             labels=(("namespace", "Namespace"), ("reason", "Reason")),
             columns=(

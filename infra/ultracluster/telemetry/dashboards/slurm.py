@@ -1,6 +1,6 @@
 """The Slurm queue and the controller."""
 
-from ultracluster.telemetry.dashboards.limits import ANY_IS_BAD, SLURM_CYCLE
+from ultracluster.telemetry.dashboards.limits import ANY_IS_BAD, SLURM_CYCLE, SLURM_DBD_QUEUE, SLURM_THREADS
 from ultracluster.telemetry.dashboards.panels import Board, Column, Limits, Lines, Query, Row, Table, Value
 
 NODE_STATES = (
@@ -138,8 +138,8 @@ CONTROLLER = Row(
     (
         Lines(
             title="Time of a scheduling cycle",
-            help="While a main cycle runs, slurmctld answers slowly. Lower default_queue_depth or raise the"
-            " controller's size.",
+            help="While a main cycle runs, slurmctld answers slowly. Lower default_queue_depth, or ask users"
+            " for job arrays.",
             queries=(
                 Query("max(slurm_sched_mean_cycle{fleet}) / 1e6", "main, mean"),
                 Query("max(slurm_schedule_cycle_last{fleet}) / 1e6", "main, last"),
@@ -147,28 +147,38 @@ CONTROLLER = Row(
             ),
             unit="s",
             limits=SLURM_CYCLE,
+            width=6,
         ),
         Lines(
-            title="Backfill: jobs examined and started",
+            title="Backfill: jobs in the last cycle",
             help="Backfill starts small jobs in gaps. Few started with a long queue: raise bf_max_job_test or"
             " bf_window.",
             queries=(
-                Query("max(slurm_bf_last_depth{fleet})", "examined in the last cycle"),
-                Query("max(slurm_last_backfilled_jobs{fleet})", "started by the last cycle"),
+                Query("max(slurm_bf_last_depth{fleet})", "examined"),
+                Query("max(slurm_last_backfilled_jobs{fleet})", "started"),
                 Query("max(slurm_bf_queue_len{fleet})", "queue"),
             ),
             decimals=0,
+            width=6,
         ),
         Lines(
-            title="Threads and queues of slurmctld",
-            help="256 threads serve requests; above 200 commands time out. Messages for slurmdbd are"
-            " accounting records.",
+            title="Threads of slurmctld",
+            help="256 threads serve requests; above 200 commands time out.",
+            queries=(Query("max(slurm_server_thread_cnt{fleet})", "threads"),),
+            decimals=0,
+            limits=SLURM_THREADS,
+            width=6,
+        ),
+        Lines(
+            title="Messages of slurmctld that wait",
+            help="Those to slurmdbd are accounting records: records are lost when 10,000 wait.",
             queries=(
-                Query("max(slurm_server_thread_cnt{fleet})", "threads"),
-                Query("max(slurm_agent_queue_size{fleet})", "messages to nodes"),
-                Query("max(slurm_slurmdbd_queue_size{fleet})", "messages for slurmdbd"),
+                Query("max(slurm_agent_queue_size{fleet})", "to nodes"),
+                Query("max(slurm_slurmdbd_queue_size{fleet})", "to slurmdbd"),
             ),
             decimals=0,
+            limits=SLURM_DBD_QUEUE,
+            width=6,
         ),
     ),
 )

@@ -108,8 +108,8 @@ SPACE = Row(
             calculations=("min", "lastNotNull"),
         ),
         Lines(
-            title="Metadata operations of the nodes",
-            help="Operations per second of all clients, largest kinds.",
+            title="File operations of the nodes",
+            help="Operations per second of all clients, the six most frequent kinds.",
             queries=(
                 Query(
                     "topk(6, sum by (operation) (rate(lustre_stats_total{groups}[$__rate_interval])))", "{{operation}}"

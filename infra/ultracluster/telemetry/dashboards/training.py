@@ -1,6 +1,6 @@
 """How well jobs train."""
 
-from ultracluster.telemetry.dashboards.limits import ANY_IS_WORTH_A_LOOK, GOODPUT
+from ultracluster.telemetry.dashboards.limits import ANY_IS_WORTH_A_LOOK, DATA_WAIT, GOODPUT
 from ultracluster.telemetry.dashboards.panels import (
     TO_NODE,
     Bars,
@@ -27,14 +27,14 @@ NOW = Row(
     "",
     (
         Value(
-            title="Goodput, last hour",
+            title="Lowest goodput, last hour",
             query=Query("min(job:training_goodput:ratio{work})"),
             help="Share of time in steps whose result was kept, of the job with least. Jobs report it: training_*.",
             unit="percentunit",
             limits=GOODPUT,
         ),
         Value(
-            title="Model FLOPS utilisation",
+            title="Model FLOPS utilisation, mean",
             query=Query("avg(training_mfu_ratio{work})"),
             help="Model FLOPS over the dense peak of the GPUs at the job's precision, mean of the jobs.",
             unit="percentunit",
@@ -95,9 +95,13 @@ PROGRESS = Row(
         ),
         Lines(
             title="Time lost, by reason",
-            help="Seconds lost per second, of all jobs: 1 is one job that does nothing useful.",
+            help="Share of time in which jobs do nothing useful, mean of the jobs that report.",
             queries=(
-                Query("sum by (reason) (rate(training_lost_seconds_total{work}[$__rate_interval]))", "{{reason}}"),
+                Query(
+                    "sum by (reason) (rate(training_lost_seconds_total{work}[$__rate_interval]))"
+                    " / scalar(count(count by (workload) (training_lost_seconds_total{work})))",
+                    "{{reason}}",
+                ),
             ),
             unit="percentunit",
             stack=True,
@@ -111,16 +115,17 @@ PROGRESS = Row(
         ),
         Lines(
             title="Waiting for data, share of a step",
-            help="Mean over ranks. Above 5 % the data loader or the file system holds the GPUs up.",
+            help="Slowest rank of each job, as all others wait for it: its data loader or the file system holds the"
+            " GPUs up.",
             queries=(
                 Query(
-                    "avg by (workload) (training_data_wait_seconds{work}) / avg by (workload)"
+                    "max by (workload) (training_data_wait_seconds{work}) / max by (workload)"
                     " (training_step_time_seconds{work})",
                     "{{workload}}",
                 ),
             ),
             unit="percentunit",
-            limits=Limits(warning=0.05),
+            limits=DATA_WAIT,
         ),
     ),
 )
