@@ -139,6 +139,15 @@ def test_delete_leaves_a_folder_that_somebody_else_uses(grafana):
     assert set(grafana.workspace.inside["folders"]) == {"dev"}
 
 
+def test_delete_leaves_a_folder_with_alert_rules_that_somebody_made(grafana):
+    """Grafana 12 deletes no folder with alert rules (folder.not-empty), and its search does not find them."""
+    grafana.run("Create")
+    grafana.workspace.inside["rules"] = {"mine": {"folderUid": "dev"}}
+    assert grafana.run("Delete")[0] == "SUCCESS"
+    assert set(grafana.workspace.inside["folders"]) == {"dev"}
+    assert grafana.dashboards() == set()
+
+
 def test_delete_twice_succeeds(grafana):
     grafana.run("Create")
     grafana.run("Delete")

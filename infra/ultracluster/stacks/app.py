@@ -66,7 +66,7 @@ def _metrics(app: cdk.App, environment: Environment, network: NetworkStack) -> _
         topics = observability.topics
         repair = RepairStack(app, environment, topic_arn=observability.repair_topic_arn, topics=topics)
         # it imports nothing: the ARN is made of the topic's name
-        repair.add_dependency(observability, "SNS takes no subscription to a topic that does not exist")
+        repair.add_stack_dependency(observability, "SNS takes no subscription to a topic that does not exist")
     return _Metrics(observability.metrics, observability.topics, observability.scraper_roles)
 
 

@@ -70,6 +70,7 @@ class _Workspace:
         self._plugins = inside.setdefault("plugins", {})
         self._sources = inside.setdefault("sources", {})
         self._folders = inside.setdefault("folders", {})
+        self._rules = inside.get("rules", {})  # alert rules, which only people make
         self._dashboards = inside.setdefault("dashboards", {})
         self._plugin_admin = plugin_admin
 
@@ -168,6 +169,8 @@ class _Workspace:
 
     def _delete_folder(self, uid: str, **_: Any) -> Any:
         self._get_folder(uid)
+        if any(rule["folderUid"] == uid for rule in self._rules.values()):
+            raise _Refused(400, "Folder cannot be deleted: folder is not empty")
         del self._folders[uid]
         for name in [name for name, each in self._dashboards.items() if each["folderUid"] == uid]:
             del self._dashboards[name]  # Grafana deletes what is in a folder
