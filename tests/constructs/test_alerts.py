@@ -55,6 +55,19 @@ def test_the_topic_is_encrypted_and_each_address_is_subscribed(template):
     ]
 
 
+def test_the_subscription_of_an_address_outlives_changes_of_the_others():
+    """Replaced by itself, it would be deleted: Subscribe returns the subscription that an address already has."""
+
+    def ids(*email):
+        stack = cdk.Stack(cdk.App(analytics_reporting=False), "one")
+        AlertTopic(stack, "Alerts", key=DataKey(stack, "Key", description="Metrics"), email=email)
+        found = Template.from_stack(stack).find_resources("AWS::SNS::Subscription")
+        return {each["Properties"]["Endpoint"]: name for name, each in found.items()}
+
+    both = ids("a@example.com", "b@example.com")
+    assert both == ids("b@example.com", "a@example.com") == both | ids("b@example.com")
+
+
 def test_only_this_workspace_and_alarms_of_this_account_may_publish(template):
     topic, workspace = logical_id(template, "AWS::SNS::Topic"), logical_id(template, "AWS::APS::Workspace")
     found = statements(template)

@@ -1,5 +1,6 @@
 """Alert delivery: the SNS topic that AMP and CloudWatch publish to, and the rule files of a Prometheus workspace."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -82,8 +83,11 @@ class AlertTopic(Construct):
         self._policy = sns.CfnTopicPolicy(
             self, "Policy", topics=[self._arn], policy_document=policy_document(self._statements)
         )
-        for i, address in enumerate(email):
-            sns.CfnSubscription(self, f"Email{i + 1}", topic_arn=self._arn, protocol="email", endpoint=address)
+        for address in email:
+            # named for its address: SNS returns the subscription that an address already has, so a list that moved
+            # within its logical ids would replace subscriptions by themselves and then delete them
+            own = f"Email{hashlib.sha256(address.encode()).hexdigest()[:8]}"
+            sns.CfnSubscription(self, own, topic_arn=self._arn, protocol="email", endpoint=address)
 
     @property
     def topic_arn(self) -> str:
