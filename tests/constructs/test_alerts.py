@@ -184,7 +184,7 @@ def test_alarms_without_topics_only_show_their_state(synth):
 @pytest.mark.parametrize(("name", "told"), [("prod", True), ("staging", True), ("dev", False)])
 def test_every_alarm_of_an_environment_tells_its_receivers(name, told):
     alarms = resources(name, "AWS::CloudWatch::Alarm")
-    assert {place.partition("/")[0].partition("-")[0] for place in alarms} == {"alerts", "compute"}
+    assert {place.partition("/")[0].partition("-")[0] for place in alarms} == {"alerts", "compute", "repair"}
     for alarm in alarms.values():
         text = json.dumps(alarm["Properties"].get("AlarmActions", []))
         assert (f":{name}-alerts" in text) == told
