@@ -34,7 +34,7 @@ def relay_objects(environment: EksEnvironment) -> tuple[Objects, ...]:
     jobs = relayed(environment)
     if not jobs:
         return ()
-    configuration = yaml.safe_dump(relay_configuration(environment), sort_keys=False, width=1000)
+    configuration = yaml.dump(relay_configuration(environment), Dumper=yaml.CSafeDumper, sort_keys=False, width=1000)
     account = {"kind": "ServiceAccount", "name": NAME, "namespace": MONITORING}
     rules = {
         "ClusterRole": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],

@@ -50,7 +50,7 @@ def scrape_configuration(environment: EksEnvironment, *, cluster: str) -> str:
         },
         "scrape_configs": scrape_jobs(environment),
     }
-    return yaml.safe_dump(configuration, sort_keys=False, width=1000)
+    return yaml.dump(configuration, Dumper=yaml.CSafeDumper, sort_keys=False, width=1000)
 
 
 def scrape_jobs(environment: EksEnvironment) -> list[dict[str, Any]]:

@@ -75,7 +75,7 @@ def agent_configuration(targets: str) -> str:
         ],
     }
     without_aliases = json.loads(json.dumps(configuration))
-    return yaml.safe_dump(without_aliases, sort_keys=False, width=1_000_000)
+    return yaml.dump(without_aliases, Dumper=yaml.CSafeDumper, sort_keys=False, width=1_000_000)
 
 
 def slurm_paths() -> tuple[str, ...]:
