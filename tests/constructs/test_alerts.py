@@ -6,7 +6,8 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Match, Template
 
-from tests.synthesis import resources
+from tests.synthesis import FILES, resources
+from ultracluster import load
 from ultracluster.config.observability import Observability
 from ultracluster.constructs.alarms import Alarms, Watch, file_system_watches, workspace_watches
 from ultracluster.constructs.alerts import AlertTopic, RuleFiles
@@ -184,7 +185,8 @@ def test_alarms_without_topics_only_show_their_state(synth):
 @pytest.mark.parametrize(("name", "told"), [("prod", True), ("staging", True), ("dev", False)])
 def test_every_alarm_of_an_environment_tells_its_receivers(name, told):
     alarms = resources(name, "AWS::CloudWatch::Alarm")
-    assert {place.partition("/")[0].partition("-")[0] for place in alarms} == {"alerts", "compute", "repair"}
+    with_slurm = {"repair"} if load(FILES[name]).control_plane.type == "pcs" else set()
+    assert {place.partition("/")[0].partition("-")[0] for place in alarms} == {"alerts", "compute", *with_slurm}
     for alarm in alarms.values():
         text = json.dumps(alarm["Properties"].get("AlarmActions", []))
         assert (f":{name}-alerts" in text) == told
