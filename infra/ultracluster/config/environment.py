@@ -72,7 +72,7 @@ class Environment(Settings):
     control_plane: Annotated[Annotated[Pcs, Tag("<pcs>")] | Annotated[Eks, Tag("<eks>")], Discriminator(_kind)]
     """The scheduler of jobs: AWS PCS (Slurm) or Amazon EKS (Kubernetes)."""
     observability: Observability = Observability()
-    """Metrics and dashboards."""
+    """Metrics, dashboards, alerts, logs and repair."""
 
     @property
     def in_local_zone(self) -> bool:
