@@ -24,7 +24,8 @@ NODES = {
         step
         for step in compute_node_steps(group(), MOUNT, telemetry=TELEMETRY)
         if step.name in ("run-exporters", "serve-job-metrics", "ship-logs")
-    ],
+    ]
+    + [Step("find-slurm-controller", ("/metrics/jobs", "/metrics/nodes"))],
     "collectors": collector_steps(efa=True, lustre=True, seconds=15, mount_path="/fsx", mount_name="abcdefgh"),
 }
 

@@ -19,7 +19,7 @@ from tests.telemetry.engines import Engines, Prometheus, free_port
 from tests.telemetry.fake_exporter import exposition, serving
 from tests.unit.nodes.machine import Machine
 from tests.unit.nodes.test_eks import group
-from tests.unit.nodes.test_telemetry import MOUNT, TELEMETRY, scontrol
+from tests.unit.nodes.test_telemetry import MOUNT, TELEMETRY, find_controller, scontrol
 from ultracluster.nodes.pcs import compute_node_steps, login_node_steps
 from ultracluster.nodes.steps import Step
 from ultracluster.telemetry.agent import slurm_paths
@@ -97,6 +97,7 @@ def configured(tmp_path: Path, url: str, addresses: Mapping[str, str]) -> Path:
     for step in (*compute, *login):
         if step.name == "find-slurm-controller" or (step in compute and step.name == "configure-metrics"):
             assert machine.run(step).returncode == 0
+    assert find_controller(machine).returncode == 0
     folder = machine.root / "etc/ultracluster/metrics"
     for name, own in (("node", 9100), ("dcgm", 9400), ("jobs", 9101)):
         file = folder / f"targets/{name}.json"

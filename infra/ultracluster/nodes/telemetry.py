@@ -67,5 +67,5 @@ def telemetry_steps(
         Step("ship-logs", (telemetry.region, telemetry.log_group), required=False),
     ]
     if hardware is None and telemetry.slurm:
-        steps.append(Step("find-slurm-controller", slurm_paths(), "every_boot", "ready", required=False))
+        steps.append(Step("find-slurm-controller", slurm_paths(), stage="ready", required=False))
     return steps

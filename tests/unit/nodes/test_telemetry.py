@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 
 import pytest
 import yaml
@@ -75,7 +76,7 @@ def test_a_login_node_has_neither_gpus_nor_efa_and_reads_the_metrics_of_slurm_on
     found = steps("login")
     assert "collect-efa" not in found
     assert found["run-exporters"].arguments == (IMAGES["prometheus"], IMAGES["node_exporter"])
-    assert (found["find-slurm-controller"].stage, found["find-slurm-controller"].frequency) == ("ready", "every_boot")
+    assert found["find-slurm-controller"].stage == "ready"
     assert "find-slurm-controller" not in steps("login", slurm=False)
     assert "find-slurm-controller" not in steps()
 
@@ -234,21 +235,49 @@ def scontrol(machine, body, version="25.11"):
     (machine.root / path).chmod(0o755)
 
 
+def find_controller(machine):
+    """Runs what the timer runs, with the arguments of its unit."""
+    program, *paths = service(machine, "find-slurm-controller.service")["ExecStart"].split()
+    return machine._execute(str(machine.root) + program, *paths)
+
+
+SLURM_TARGETS = "etc/ultracluster/metrics/targets/slurm.json"
+
+
 def test_every_path_of_every_controller_is_a_target_of_its_own(machine):
     scontrol(machine, "exit 1", "25.05")
     scontrol(machine, f"cat <<'END'\n{SHOWN}END")
     run(machine, "find-slurm-controller", "login")
-    found = json.loads(machine.read("etc/ultracluster/metrics/targets/slurm.json"))
+    assert find_controller(machine).returncode == 0
+    found = json.loads(machine.read(SLURM_TARGETS))
     assert {target for each in found for target in each["targets"]} == {"10.1.0.7:6817", "10.1.0.9:6817"}
     paths = {each["labels"]["__metrics_path__"] for each in found}
     assert paths == {"/metrics/jobs", "/metrics/nodes", "/metrics/partitions", "/metrics/scheduler"}
     assert len({(*each["targets"], each["labels"]["instance"]) for each in found}) == len(found)
 
 
+def test_a_new_address_of_the_controller_replaces_the_old_one_and_an_old_one_touches_nothing(machine):
+    scontrol(machine, f"cat <<'END'\n{SHOWN}END")
+    run(machine, "find-slurm-controller", "login")
+    assert dict(service(machine, "find-slurm-controller.timer"))["OnUnitInactiveSec"] == "5min"
+    assert "systemctl start find-slurm-controller.timer" in machine.commands("systemctl")
+    written = []
+    for shown in (SHOWN, SHOWN, SHOWN.replace("10.1.0.7", "10.1.0.8")):
+        scontrol(machine, f"cat <<'END'\n{shown}END")
+        assert find_controller(machine).returncode == 0
+        written.append((machine.root / SLURM_TARGETS).stat().st_ino)
+    assert written[0] == written[1]
+    assert "10.1.0.7" not in machine.read(SLURM_TARGETS)
+    scontrol(machine, "exit 1")
+    assert find_controller(machine).returncode == 1
+    assert "10.1.0.8" in machine.read(SLURM_TARGETS)
+
+
 def test_a_controller_that_never_answers_leaves_no_target(machine):
     scontrol(machine, "exit 1")
-    assert machine.run(steps("login")["find-slurm-controller"]).returncode == 1
-    assert not (machine.root / "etc/ultracluster/metrics/targets/slurm.json").exists()
+    run(machine, "find-slurm-controller", "login")
+    assert find_controller(machine).returncode == 1
+    assert not (machine.root / SLURM_TARGETS).exists()
 
 
 # logs
@@ -263,7 +292,23 @@ def test_the_log_agent_sends_each_log_to_a_stream_of_the_node(machine):
     assert {"train-1/kernel", "train-1/jobs", "train-1/slurmd", "train-1/boot-steps"} <= streams
     assert found["agent"] == {"region": "us-east-2"}
     started = [command for command in machine.commands("systemctl") if " start " in command]
-    assert started == ["systemctl start --no-block kernel-log.service", "systemctl start --no-block log-agent.service"]
+    units = ("kernel-log.service", "log-agent.service", "rotate-logs.timer")
+    assert started == [f"systemctl start --no-block {unit}" for unit in units]
+
+
+def test_a_log_that_a_storm_fills_is_limited_within_a_minute(machine):
+    run(machine, "ship-logs")
+    assert service(machine, "rotate-logs.timer")["OnUnitActiveSec"] == "1min"
+    assert service(machine, "rotate-logs.service")["ExecStart"] == "/usr/local/sbin/rotate-logs"
+    logs = machine.root / "var/log/ultracluster"
+    for name, size in (("kernel.log", 50_000_001), ("jobs.log", 1_000)):
+        with (logs / name).open("w") as file:
+            file.truncate(size)
+    with (logs / "kernel.log").open("a") as storm:
+        subprocess.run(["bash", machine.root / "usr/local/sbin/rotate-logs"], check=True)
+        storm.write("goes on\n")
+    sizes = {file.name: file.stat().st_size for file in logs.iterdir()}
+    assert sizes == {"kernel.log": 8, "kernel.log.1": 50_000_001, "jobs.log": 1_000}
 
 
 AGENT = "opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl"

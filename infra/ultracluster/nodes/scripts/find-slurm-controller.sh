@@ -1,9 +1,15 @@
 #!/bin/bash
-# Has the metrics agent of a login node read the metrics of slurmctld, at the paths $1...: writes its addresses to the file
-# of targets. The image has several versions of Slurm; a controller does not answer a command that is newer than itself.
+# Has the metrics agent of a login node read the metrics of slurmctld, at the paths $1...: systemd writes its addresses to
+# the file of targets, every five minutes, since an update of the cluster may change them. The agent reads the file again
+# when it changes.
 set -euo pipefail
+cat > /usr/local/sbin/find-slurm-controller <<'SCRIPT'
+#!/bin/bash
+# Writes the addresses of slurmctld to the file of targets, with each of the paths $1...
+set -euo pipefail
+# the image has several versions of Slurm; a controller does not answer a command that is newer than itself
 configuration=
-for _ in $(seq 30); do
+for _ in $(seq 20); do
   for scontrol in /opt/aws/pcs/scheduler/slurm-*/bin/scontrol; do
     configuration=$("$scontrol" show config) && break 2
   done
@@ -22,5 +28,33 @@ for host in "${hosts[@]}"; do
 done
 folder=/etc/ultracluster/metrics/targets
 mkdir -p "$folder"
+[ "$(cat "$folder/slurm.json" 2> /dev/null)" != "[$targets]" ] || exit 0
 printf '[%s]\n' "$targets" > "$folder/slurm.new"
 mv "$folder/slurm.new" "$folder/slurm.json"
+SCRIPT
+chmod 755 /usr/local/sbin/find-slurm-controller
+
+cat > /etc/systemd/system/find-slurm-controller.service <<UNIT
+[Unit]
+Description=Addresses of slurmctld for the metrics agent
+
+[Service]
+Type=oneshot
+ExecStart=/usr/local/sbin/find-slurm-controller $*
+TimeoutStartSec=5min
+LogLevelMax=warning
+UNIT
+cat > /etc/systemd/system/find-slurm-controller.timer <<'UNIT'
+[Unit]
+Description=Addresses of slurmctld for the metrics agent
+
+[Timer]
+OnActiveSec=10s
+OnUnitInactiveSec=5min
+
+[Install]
+WantedBy=timers.target
+UNIT
+systemctl daemon-reload
+systemctl enable find-slurm-controller.timer
+systemctl start find-slurm-controller.timer

@@ -3,7 +3,7 @@
 # Nothing here delays the node: systemd installs the agent later, from a bucket of AWS in the Region, unless the image has it.
 set -euo pipefail
 region=$1 group=$2
-mkdir -p /etc/ultracluster /var/log/ultracluster /etc/logrotate.d
+mkdir -p /etc/ultracluster /var/log/ultracluster
 
 # the kernel's messages, which include those of Lustre and the XIDs of GPUs, as a file on every distribution
 cat > /etc/systemd/system/kernel-log.service <<'UNIT'
@@ -19,15 +19,41 @@ Nice=19
 [Install]
 WantedBy=multi-user.target
 UNIT
-cat > /etc/logrotate.d/ultracluster <<'CONF'
-/var/log/ultracluster/*.log {
-  size 50M
-  rotate 2
-  copytruncate
-  missingok
-  notifempty
-}
-CONF
+# a timer of its own: the distribution rotates logs once a day, by when a storm of messages would have filled the disk
+cat > /usr/local/sbin/rotate-logs <<'SCRIPT'
+#!/bin/bash
+# Begins each log of more than 50 MB anew, and keeps what it held in one further file. Programs that append go on.
+set -euo pipefail
+shopt -s nullglob
+for file in /var/log/ultracluster/*.log; do
+  if [ "$(stat --format %s "$file")" -gt 50000000 ]; then
+    cp "$file" "$file.1"
+    : > "$file"
+  fi
+done
+SCRIPT
+chmod 755 /usr/local/sbin/rotate-logs
+cat > /etc/systemd/system/rotate-logs.service <<'UNIT'
+[Unit]
+Description=Keeps logs of the kernel and of jobs small
+
+[Service]
+Type=oneshot
+ExecStart=/usr/local/sbin/rotate-logs
+Nice=19
+LogLevelMax=warning
+UNIT
+cat > /etc/systemd/system/rotate-logs.timer <<'UNIT'
+[Unit]
+Description=Keeps logs of the kernel and of jobs small
+
+[Timer]
+OnActiveSec=1min
+OnUnitActiveSec=1min
+
+[Install]
+WantedBy=timers.target
+UNIT
 
 streams='' separator=''
 while read -r name path several; do
@@ -83,7 +109,7 @@ Nice=10
 WantedBy=multi-user.target
 UNIT
 systemctl daemon-reload
-for unit in kernel-log log-agent; do
-  systemctl enable "$unit.service"
-  systemctl start --no-block "$unit.service"
+for unit in kernel-log.service log-agent.service rotate-logs.timer; do
+  systemctl enable "$unit"
+  systemctl start --no-block "$unit"
 done
