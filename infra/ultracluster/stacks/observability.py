@@ -47,7 +47,7 @@ class ObservabilityStack(EnvironmentStack):
                 environment,
                 topics=own,
                 region=REGION,
-                repair_topic=repairs.topic_arn if repairs else None,
+                repair_topic=repairs.topic_arn if repairs and settings.auto_repair else None,
             ),
         )
         # exported at all times: CloudFormation deletes no export that a Grafana stack, no longer in the file, imports
@@ -55,7 +55,7 @@ class ObservabilityStack(EnvironmentStack):
             self.export_value(imported)
         if repairs:
             repairs.grant_publish_alerts(self.metrics)
-        self.repair_topic_arn = self._arn(REPAIRS) if repairs else None
+        self.repair_topic_arn = self._arn(REPAIRS) if repairs and settings.auto_repair else None
         if topic:
             topic.grant_publish_alerts(self.metrics)
         self.scraper_roles = self._scraper_roles(environment)
@@ -72,8 +72,12 @@ class ObservabilityStack(EnvironmentStack):
         return own_arn("sns", f"{self._name}-{topic}")
 
     def _repairs(self, environment: Environment) -> "AlertTopic | None":
-        """The topic of alerts that have nodes drained. EKS repairs nodes itself."""
-        if environment.control_plane.type != "pcs" or not environment.observability.auto_repair:
+        """The topic of alerts that have nodes drained. EKS repairs nodes itself.
+
+        Without `auto_repair` nothing is sent to it. SNS deletes a topic together with its subscriptions, and the stack
+        that drains nodes, which the CDK CLI leaves when it is no longer in the app, would not subscribe again.
+        """
+        if environment.control_plane.type != "pcs":
             return None
         from ultracluster.constructs.alerts import AlertTopic
 
