@@ -270,3 +270,13 @@ def test_shares_of_jobs_and_nodes_compare_the_same_things():
     assert all("> 0.005" in query.expr for query in rates[1:])
     (lost,) = queries(panels["Time lost, by reason"])
     assert "/ scalar(count(count by (workload)" in lost.expr
+
+
+def test_a_node_with_an_efa_alert_shows_its_errors_with_the_limit_of_the_rule():
+    panels = {panel.title: panel for board in boards(load(ROOT / "environments/prod.yaml")) for panel in board.panels}
+    errors = panels["EFA errors in 5 minutes"]
+    assert errors.limits.warning == thresholds.EFA_EVENTS.value
+    assert errors.limits.critical is None
+    (table,) = [column.limits for column in panels["Errors in the last 24 hours, by node"].columns[:1]]
+    assert table == errors.limits
+    assert "retrans_timeout_events{node}" in queries(errors)[0].expr

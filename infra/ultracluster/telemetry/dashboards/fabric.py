@@ -1,7 +1,7 @@
 """EFA and NCCL."""
 
 from ultracluster.telemetry.dashboards.limits import ANY_IS_BAD, EFA_EVENTS, EFA_RETRANSMITS
-from ultracluster.telemetry.dashboards.panels import TO_NODE, Board, Column, Limits, Lines, Query, Row, Table, Value
+from ultracluster.telemetry.dashboards.panels import TO_NODE, Board, Column, Lines, Query, Row, Table, Value
 
 LINE_RATE = (
     '(max by (node, instance_type) (up{groups, job="node"})'
@@ -145,14 +145,15 @@ FAULTS = Row(
             title="Errors in the last 24 hours, by node",
             help="Growth of EFA's counters: retransmit timeouts, unresponsive and impaired remote nodes, packets"
             " received and dropped,"
-            " failed RDMA reads and writes. Nodes without errors are not listed.",
+            " failed RDMA reads and writes. A few are normal; orange: more than the alert allows in five minutes."
+            " Nodes without errors are not listed.",
             labels=(("node", "Node"),),
             columns=tuple(
                 Column(
                     title,
                     f"sum by (node) (increase(node_amazonefa_{counter}{{groups}}[24h])) > 0",
                     decimals=0,
-                    limits=Limits(1, 100),
+                    limits=EFA_EVENTS,
                     display="colour",
                 )
                 for title, counter in ERRORS

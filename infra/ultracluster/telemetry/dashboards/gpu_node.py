@@ -1,9 +1,11 @@
 """GPU health of one node."""
 
+from ultracluster.telemetry.dashboards.fabric import ERRORS
 from ultracluster.telemetry.dashboards.limits import (
     ANY_IS_BAD,
     ANY_IS_WORTH_A_LOOK,
     DISK,
+    EFA_EVENTS,
     GPU_TEMPERATURE,
     SINGLE_BIT,
     THROTTLED,
@@ -320,6 +322,19 @@ HOST = Row(
                 Query("rate(node_ethtool_pps_allowance_exceeded{node}[$__rate_interval])", "{{device}} packets"),
             ),
             unit="pps",
+        ),
+        Lines(
+            title="EFA errors in 5 minutes",
+            help="Of all EFA devices of the node. A few are normal. One node: its devices, or the peer that its job"
+            " waits for. Many nodes: the network.",
+            queries=tuple(
+                Query(f"300 * sum(rate(node_amazonefa_{counter}{{node}}[$__rate_interval]))", title.lower())
+                for title, counter in ERRORS
+            ),
+            decimals=0,
+            limits=EFA_EVENTS,
+            width=24,
+            height=7,
         ),
     ),
 )
