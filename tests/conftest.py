@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from botocore.loaders import JSONFileLoader
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.synthesis import SHARED
 
@@ -30,6 +31,9 @@ def _model(path: str) -> Any:
 
 
 JSONFileLoader.load_file = lambda self, path: _model(path)
+
+# moto makes an RSA key for each KMS key, symmetric ones too: make one of each size a process
+rsa.generate_private_key = cache(rsa.generate_private_key)
 
 PARTED = (
     "tests/access/test_access.py",

@@ -1,8 +1,6 @@
 """Networks that are created, exist or are passed in, and their L2 views."""
 
 import json
-import tempfile
-from pathlib import Path
 
 import aws_cdk as cdk
 import pytest
@@ -11,14 +9,11 @@ from aws_cdk import aws_efs as efs
 from aws_cdk.assertions import Match, Template
 
 from tests.constructs.conftest import US_EAST_2
-from tests.synthesis import FILES, flags
-from ultracluster.config.loader import load
 from ultracluster.config.network import CreateNetwork, ExistingNetwork, Network
 from ultracluster.config.problems import InvalidSettings
 from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.constructs.references import WrongReference
 from ultracluster.errors import InvalidArgument, UltraclusterError
-from ultracluster.stacks import build_app
 
 EXISTING = ExistingNetwork(
     vpc_id="vpc-0123456789abcdef0",
@@ -239,18 +234,3 @@ def test_another_stack_can_use_the_views_without_a_dependency_cycle():
     (rule,) = of_type(users, "AWS::EC2::SecurityGroupIngress")
     assert "Fn::ImportValue" in rule["SourceSecurityGroupId"]
     assert [stack.node.id for stack in network.vpc.stack.dependencies] == []
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_our_own_stacks_create_no_views(name):
-    with tempfile.TemporaryDirectory() as folder:
-        app = cdk.App(outdir=folder, context=flags(), analytics_reporting=False)
-        build_app(load(FILES[name]), app=app).synth()
-        tree = json.loads(Path(folder, "tree.json").read_text())["tree"]
-    paths, left = [], [tree]
-    while left:
-        node = left.pop()
-        paths.append(node.get("path", ""))
-        left += node.get("children", {}).values()
-    assert len(paths) > 100
-    assert [path for path in paths if "View" in path.rpartition("/")[2]] == []

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from tests.synthesis import FILES, resources, templates
+from ultracluster.config.loader import load
 
-EKS = [name for name in FILES if "platform" in templates(name)]
+EKS = [name for name, file in FILES.items() if load(file).control_plane.type == "eks"]
 TEAMS = ("pretrain", "research")
 
 

@@ -16,8 +16,7 @@ from constructs import Construct
 
 import ultracluster
 from tests.snapshots.readable import KeyALine, readable
-from tests.synthesis import FILES, STATEFUL, flags, synthesise, templates
-from ultracluster.config.loader import load
+from tests.synthesis import FILES, STATEFUL, flags, templates
 
 SHIPPED = ("dev", "staging", "prod", "b300")
 
@@ -82,11 +81,6 @@ def test_stateful_resources_are_retained_once_created_and_access_logs_always(nam
     assert set(policies.values()) <= {("Retain", "Retain"), ("RetainExceptOnCreate", "Retain")}
     assert {place.partition("/AccessLogs")[0] for place in always} <= {"storage"}
     assert {place for place in policies if "/AccessLogs" in place} == always
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_the_same_file_gives_the_same_templates(name):
-    assert json.dumps(synthesise(load(FILES[name]))) == json.dumps(templates(name))
 
 
 def test_every_feature_flag_of_the_cdk_is_set():
