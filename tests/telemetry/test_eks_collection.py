@@ -21,8 +21,9 @@ from ultracluster.kubernetes.exporters import EVERYWHERE
 from ultracluster.kubernetes.labels import DEVICE_STACK, NODE_GROUP
 from ultracluster.kubernetes.relay import relay_configuration
 from ultracluster.kubernetes.scrape import MONITORING, SCRAPER_PORTS, relayed, scrape_configuration
+from ultracluster.telemetry.budget import AMP, SERIES_BYTES
 from ultracluster.telemetry.labels import DROPPED, NODE_JOBS
-from ultracluster.telemetry.scrape import job_metrics
+from ultracluster.telemetry.scrape import SAMPLE_LIMIT, job_metrics
 
 # a loopback network of its own for each process: ports of exporters are fixed
 NETWORK = f"127.{20 + os.getpid() % 200}.{os.getpid() // 200 % 250}"
@@ -324,6 +325,20 @@ def test_external_labels_name_cluster_and_environment():
     text = scrape_configuration(eks_environment(observability={"scrape_interval_seconds": 60}), cluster="train-1")
     expected = {"scrape_interval": "60s", "external_labels": {"cluster": "train-1", "environment": "test"}}
     assert yaml.safe_load(text)["global"] == expected
+
+
+def test_one_pod_of_a_user_cannot_fill_the_workspace():
+    """Of the scrape jobs, only that of users' pods stores what it is given."""
+    jobs = yaml.safe_load(scrape_configuration(eks_environment(), cluster="c"))["scrape_configs"]
+    unfiltered = {
+        job["job_name"]: job.get("sample_limit")
+        for job in jobs
+        if "keep" not in {rule.get("action") for rule in job["metric_relabel_configs"]}
+    }
+    assert unfiltered == {"pods": SAMPLE_LIMIT}
+    # AMP's quota in bytes of one answer and in series: the limit is reached long before
+    assert SAMPLE_LIMIT * SERIES_BYTES < AMP["scraper_response_bytes"]
+    assert SAMPLE_LIMIT * 100 < AMP["active_series"]
 
 
 def test_teams_are_matched_as_a_whole():

@@ -2,9 +2,12 @@
 
 The scraper supports a subset of Prometheus' configuration, an interval of at least 30 s, and no host name but that of
 the API server. So exporters of nodes are discovered with their nodes, which brings the labels of the nodes too, and
-everything else with its pods. Only metrics of `ultracluster.telemetry` are stored.
+everything else with its pods. Only metrics of `ultracluster.telemetry` are stored. The user guide allows the section
+`scrape_config` with all its options, `params` and `sample_limit` among them, but no `tls_config`; it restricts the
+interval, names of hosts and the authorization.
 
-Source: AMP User Guide, "Set up managed collectors for Amazon EKS" (2026); Prometheus 3.5, "Configuration".
+Source: AMP User Guide, "Set up managed collectors for Amazon EKS", Scraper configuration (2026); Prometheus 3.5,
+"Configuration"; labels of Volcano's and KAI's pods: their charts and KAI's operator at the catalogue's versions.
 """
 
 from collections.abc import Sequence
@@ -143,7 +146,7 @@ def _relay_job(jobs: Sequence[ScrapeJob]) -> dict[str, Any]:
 
 
 def _annotated_pods_job(teams: Sequence[str]) -> dict[str, Any]:
-    """Pods of teams that ask for it: training and inference."""
+    """Pods of teams that ask for it: training and inference. A pod with too many samples has none stored."""
     annotation = f"{META}pod_annotation_prometheus_io_"
     ports = "|".join(map(str, POD_PORTS))
     rules = [

@@ -8,8 +8,11 @@ from ultracluster.telemetry.metrics import EXPORTER_NAMES, EXPORTERS, Metric, me
 UP = ("up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_samples_post_metric_relabeling")
 """Series that Prometheus itself writes for each target. Relabelling does not touch them."""
 
-SAMPLE_LIMIT = 5000
-"""`sample_limit` of USER_JOBS: Prometheus drops a scrape with more, so one target cannot fill the workspace."""
+SAMPLE_LIMIT = 20_000
+"""`sample_limit` of USER_JOBS: Prometheus drops a scrape with more, so one target cannot fill the workspace.
+
+An inference engine has fewer than 1,000 series, a training job fewer than 20 for each rank.
+"""
 
 
 class Relabelling(TypedDict, total=False):
