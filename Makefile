@@ -84,6 +84,7 @@ schema: install ## Write the JSON Schema of the environment file
 	ultracluster schema >.venv/schema.json && mv .venv/schema.json schema/environment.schema.json
 
 docs: install ## Regenerate docs from code: error examples, keys of the environment file, pictures
+	python -m scripts.metric_groups
 	python -m scripts.errors_doc
 	python -m scripts.environment_doc
 	python -m scripts.metrics_doc

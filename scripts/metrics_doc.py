@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ultracluster.catalog import catalog
+from ultracluster.catalog.metric_groups import METRIC_GROUPS
+from ultracluster.config.observability import NAMED_ALERTS
 from ultracluster.telemetry import labels
 from ultracluster.telemetry.budget import (
     AMP,
@@ -17,7 +19,7 @@ from ultracluster.telemetry.budget import (
     series_dropped,
     shortest_interval,
 )
-from ultracluster.telemetry.metrics import EXPORTERS, Exporter, Metric, metrics_of
+from ultracluster.telemetry.metrics import EXPORTERS, METRICS, Exporter, Metric, metrics_of
 from ultracluster.telemetry.xids import XIDS
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -31,7 +33,14 @@ LOSSES = Fleet(1_000, catalog["p5.48xlarge"], "eks", more=frozenset({"nccl"}))
 
 def page(text: str) -> str:
     """The text of a page with its tables, which stand between two comments of the same name, written anew."""
-    tables = {"labels": _labels, "xids": _xids, "metrics": _metrics, "budget": _budget, "losses": _losses}
+    tables = {
+        "labels": _labels,
+        "xids": _xids,
+        "metrics": _metrics,
+        "budget": _budget,
+        "losses": _losses,
+        "groups": _metric_groups,
+    }
     for name, table in tables.items():
         mark = f"<!-- {name} -->"
         if mark in text:
@@ -121,15 +130,23 @@ def _budget() -> str:
 
 def _losses() -> str:
     per_node = LOSSES.nodes
-    rows = [
-        (f"{drop.exporter}: {drop.group}", f"{series_dropped(LOSSES, drop) / per_node:,.0f}", drop.lost)
-        for drop in DROP_FIRST
-    ]
+    rows = [(f"`{drop.name}`", f"{series_dropped(LOSSES, drop) / per_node:,.0f}", drop.lost) for drop in DROP_FIRST]
     kept = (
         sum(series_by_exporter(LOSSES).values()) / per_node
         - sum(series_dropped(LOSSES, drop) for drop in DROP_FIRST) / per_node
     )
     return _table(("group", "series a node", "what is lost"), [*rows, ("everything else", f"{kept:,.0f}", "")])
+
+
+def _metric_groups() -> str:
+    rows = []
+    for name, planes in METRIC_GROUPS.items():
+        alerts = sorted({alert for names in planes.values() for alert in names})
+        some = ", ".join(alerts[:NAMED_ALERTS])
+        more = f" and {len(alerts) - NAMED_ALERTS} more" if len(alerts) > NAMED_ALERTS else ""
+        count = sum(each.group_name == name for each in METRICS.values())
+        rows.append((f"`{name}`", ", ".join(plane.upper() for plane in planes), str(count), some + more))
+    return _table(("group", "on", "metrics", "read by alerts"), rows)
 
 
 def _share(part: float, whole: float) -> str:

@@ -155,6 +155,9 @@ Code = Literal[
     # observability
     "scrape-interval-on-eks",
     "series-quota",
+    "metric-group-unknown",
+    "metric-group-ignored",
+    "metric-group-needed",
     "metrics-setting-ignored",
     "node-repair-contradiction",
     "alerts-with-existing-metrics",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
@@ -173,6 +174,12 @@ class Environment(Settings):
             message = f"the managed scraper of AMP reads metrics every {SCRAPER_INTERVAL_SECONDS} s or less often"
             hint = f"set scrape_interval_seconds: {SCRAPER_INTERVAL_SECONDS}, or use a control plane of type pcs"
             yield Problem("scrape-interval-on-eks", ("observability", "scrape_interval_seconds"), message, hint)
+
+    @rule
+    def _dropped_metrics(self) -> Iterator[Problem]:
+        """What a control plane collects, and what its alerts need, differ."""
+        for problem in self.observability.dropped_problems(self.control_plane.type):
+            yield replace(problem, at=("observability", *problem.path))
 
     @rule
     def _repair(self) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ultracluster.catalog.metric_groups import METRIC_GROUPS, Plane, nearest_groups
 from ultracluster.config.fields import Many, RoleArn, cdk_value, text
 from ultracluster.config.problems import Path, Problem, repeated, rule
 from ultracluster.config.settings import Settings
@@ -53,6 +54,9 @@ TopicArn = Annotated[
 ]
 """A standard topic. The name of a FIFO topic, which AMP cannot publish to, ends with .fifo."""
 
+
+NAMED_ALERTS = 5
+"""Alerts that a warning names; more of them are counted."""
 
 SCRAPER_INTERVAL_SECONDS = 30
 """Shortest interval of a managed scraper (AMP User Guide, "AWS managed collectors", 2026)."""
@@ -235,6 +239,8 @@ class Observability(Settings):
     """The Grafana workspace."""
     alerts: Alerts | None = None
     """Receivers of alerts. Requires a new AMP workspace, whose alert manager they configure."""
+    drop: Many[Annotated[str, text(r"^\S{1,64}$", "a group of metrics such as nccl/p2p")]] = ()
+    """Groups of metrics that are not stored, such as nccl/p2p. docs/observability-scale.md lists all groups."""
     logs: Logs = Logs()
     """Logs of nodes, pods and jobs."""
     auto_repair: bool = True
@@ -263,6 +269,30 @@ class Observability(Settings):
             message = f"the alert manager of {self.metrics.existing} belongs to the owner of the workspace"
             hint = "remove alerts and add the receivers there, or remove metrics"
             yield Problem("alerts-with-existing-metrics", "alerts", message, hint)
+
+    @rule
+    def _dropped_groups(self) -> Iterator[Problem]:
+        """Groups of the catalogue of metrics."""
+        yield from repeated("drop", self.drop)
+        for i, name in enumerate(self.drop):
+            if name not in METRIC_GROUPS:
+                near = nearest_groups(name)
+                hint = f"write {' or '.join(near)}" if near else "use a group that docs/observability-scale.md lists"
+                yield Problem("metric-group-unknown", ("drop", i), f"{name} is not a group of metrics", hint)
+
+    def dropped_problems(self, plane: Plane) -> Iterator[Problem]:
+        """Problems of `drop` under a control plane: groups that it does not collect, and that its alerts read."""
+        for i, name in enumerate(self.drop):
+            planes = METRIC_GROUPS.get(name, {})
+            if planes and plane not in planes:
+                message = f"an environment on {plane.upper()} has no metrics of {name}, so the entry would be ignored"
+                yield Problem("metric-group-ignored", ("drop", i), message, f"remove {name}")
+            elif alerts := planes.get(plane):
+                some, more = ", ".join(alerts[:NAMED_ALERTS]), len(alerts) - NAMED_ALERTS
+                who = f"{some} and {more} more" if more > 0 else some
+                message = f"{len(alerts)} alert{'s' * (len(alerts) > 1)} may stay silent without {name}: {who}"
+                hint = f"remove {name}, or watch for these faults in another way"
+                yield Problem("metric-group-needed", ("drop", i), message, hint, "warning")
 
     @rule
     def _series_quota(self) -> Iterator[Problem]:

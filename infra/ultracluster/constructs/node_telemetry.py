@@ -62,4 +62,5 @@ class NodeTelemetry(Construct):
             interval=settings.scrape_interval_seconds,
             mirror=mirror,
             slurm=slurm_metrics,
+            drop=settings.drop,
         )

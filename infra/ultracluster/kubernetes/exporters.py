@@ -146,8 +146,11 @@ def state_metrics_values(environment: EksEnvironment, *, teams: bool) -> Values:
     larger than the 50 MB that the scraper reads, so that only containers which cannot start are told of all pods. A
     large cluster has shards, each with a part of the objects.
     """
-    shards = kube_state_metrics_shards(sum(group.max_count for group in environment.node_groups))
-    names = [name for name in stored_series("kube-state-metrics") if name.startswith(EVERYWHERE) is not teams]
+    drop = environment.observability.drop
+    shards = kube_state_metrics_shards(sum(group.max_count for group in environment.node_groups), drop=drop)
+    served = [name for name in stored_series("kube-state-metrics") if name.startswith(EVERYWHERE) is not teams]
+    # an empty list would allow every metric; the scraper drops what is given up in any case
+    names = [name for name in served if name in stored_series("kube-state-metrics", drop)] or served
     collectors = {collector for start, collector in COLLECTORS.items() if any(n.startswith(start) for n in names)}
     return {
         **on_system_nodes(),

@@ -10,7 +10,7 @@ Source: AMP User Guide, "Set up managed collectors for Amazon EKS", Scraper conf
 "Configuration"; labels of Volcano's and KAI's pods: their charts and KAI's operator at the catalogue's versions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import yaml
@@ -58,10 +58,10 @@ def scrape_configuration(environment: EksEnvironment, *, cluster: str) -> str:
 
 def scrape_jobs(environment: EksEnvironment) -> list[dict[str, Any]]:
     """Entries of `scrape_configs`, one for each scrape job of the software that the environment installs."""
-    teams = [team.name for team in environment.teams]
-    jobs = [_node_job(), _dcgm_job(teams), _state_job(teams)]
+    teams, drop = [team.name for team in environment.teams], environment.observability.drop
+    jobs = [_node_job(drop), _dcgm_job(teams, drop), _state_job(teams, drop)]
     if relayed(environment):
-        jobs.append(_relay_job(relayed(environment)))
+        jobs.append(_relay_job(relayed(environment), drop))
     software = {environment.queue_manager, environment.gang_scheduler}
     if "volcano" in software:
         rules = [
@@ -69,17 +69,17 @@ def scrape_jobs(environment: EksEnvironment) -> list[dict[str, Any]]:
             _address("pod_ip", METRICS_PORT),
             {**_address("pod_ip", VOLCANO_CONTROLLER_PORT, "volcano-controller;"), "source_labels": _APP_AND_IP},
         ]
-        jobs.append(_pod_job("volcano", "volcano-system", rules, [_team("queue_name", teams)]))
+        jobs.append(_pod_job("volcano", "volcano-system", drop, rules, [_team("queue_name", teams)]))
     if "kai" in software:
         rules = [
             _keep("pod_label_app", "(kai-)?scheduler.*|queue-?controller|binder"),
             _address("pod_ip", METRICS_PORT),
         ]
-        jobs.append(_pod_job("kai", "kai-scheduler", rules, [_team("queue_name", teams)]))
+        jobs.append(_pod_job("kai", "kai-scheduler", drop, rules, [_team("queue_name", teams)]))
     if environment.settings.karpenter:
         rules = [_keep("pod_label_app_kubernetes_io_name", "karpenter"), _address("pod_ip", METRICS_PORT)]
-        jobs.append(_pod_job("karpenter", "kube-system", rules))
-    jobs.append(_annotated_pods_job(teams))
+        jobs.append(_pod_job("karpenter", "kube-system", drop, rules))
+    jobs.append(_annotated_pods_job(teams, drop))
     return jobs
 
 
@@ -90,17 +90,17 @@ def relayed(environment: EksEnvironment) -> tuple[ScrapeJob, ...]:
     return kueue + jobset
 
 
-def stored_series(job: ScrapeJob) -> tuple[str, ...]:
-    """Names of the series that are stored of a scrape job."""
-    return tuple(series for each in job_metrics(job) for series in each.series_names)
+def stored_series(job: ScrapeJob, drop: Collection[str] = ()) -> tuple[str, ...]:
+    """Names of the series that are stored of a scrape job, without those of the groups in `drop`."""
+    return tuple(series for each in job_metrics(job, drop) for series in each.series_names)
 
 
-def _node_job() -> dict[str, Any]:
+def _node_job(drop: Collection[str]) -> dict[str, Any]:
     """Node exporter, which also serves the counters of EFA and Lustre. Pods on other nodes than ours have none."""
-    return _node_target("node", NODE_EXPORTER_PORT, [], [])
+    return _node_target("node", NODE_EXPORTER_PORT, drop, [], [])
 
 
-def _dcgm_job(teams: Sequence[str]) -> dict[str, Any]:
+def _dcgm_job(teams: Sequence[str], drop: Collection[str]) -> dict[str, Any]:
     """DCGM exporter on the GPU nodes. It knows the pod that uses a GPU, and the pod's labels."""
     gpu_nodes = {
         "source_labels": [f"{META}node_labelpresent_{label_name(DEVICE_STACK)}"],
@@ -113,24 +113,24 @@ def _dcgm_job(teams: Sequence[str]) -> dict[str, Any]:
         _team("namespace", teams),
         {"action": "labeldrop", "regex": "|".join([*labels, "container"])},
     ]
-    return _node_target("dcgm", DCGM_PORT, [gpu_nodes], rules)
+    return _node_target("dcgm", DCGM_PORT, drop, [gpu_nodes], rules)
 
 
-def _state_job(teams: Sequence[str]) -> dict[str, Any]:
+def _state_job(teams: Sequence[str], drop: Collection[str]) -> dict[str, Any]:
     """kube-state-metrics, whose labels `node`, `namespace` and `pod` are those of the objects."""
     rules = [
         _keep("pod_label_app_kubernetes_io_name", "kube-state-metrics"),
         _address("pod_ip", METRICS_PORT),
     ]
     own = [*_workload(["job_name"]), _team("namespace", teams)]
-    job = _pod_job("kube-state-metrics", MONITORING, rules, own)
+    job = _pod_job("kube-state-metrics", MONITORING, drop, rules, own)
     return {**job, "honor_labels": True}
 
 
-def _relay_job(jobs: Sequence[ScrapeJob]) -> dict[str, Any]:
+def _relay_job(jobs: Sequence[ScrapeJob], drop: Collection[str]) -> dict[str, Any]:
     """What the relay has scraped of Kueue and JobSet, under the names of their scrape jobs."""
     rules = [_keep("pod_label_app_kubernetes_io_name", "metrics-relay"), _address("pod_ip", RELAY_PORT)]
-    names = [name for job in jobs for name in stored_series(job)]
+    names = [name for job in jobs for name in stored_series(job, drop)]
     relay = {
         "job_name": "relay",
         "honor_labels": True,
@@ -141,11 +141,11 @@ def _relay_job(jobs: Sequence[ScrapeJob]) -> dict[str, Any]:
     }
     # a ClusterQueue has the name of its team
     team = [{"source_labels": ["cluster_queue"], "regex": "(.+)", "target_label": "team"}]
-    stored = [{"source_labels": ["__name__"], "action": "keep", "regex": "|".join([*names, UP[0]])}] if names else []
+    stored = [{"source_labels": ["__name__"], "action": "keep", "regex": "|".join([*names, UP[0]])}]
     return {**relay, "metric_relabel_configs": [*stored, *team]}
 
 
-def _annotated_pods_job(teams: Sequence[str]) -> dict[str, Any]:
+def _annotated_pods_job(teams: Sequence[str], drop: Collection[str]) -> dict[str, Any]:
     """Pods of teams that ask for it: training and inference. A pod with too many samples has none stored."""
     annotation = f"{META}pod_annotation_prometheus_io_"
     ports = "|".join(map(str, POD_PORTS))
@@ -171,11 +171,13 @@ def _annotated_pods_job(teams: Sequence[str]) -> dict[str, Any]:
         "sample_limit": SAMPLE_LIMIT,
         "kubernetes_sd_configs": [{"role": "pod", "namespaces": {"names": list(teams)}}],
         "relabel_configs": rules,
-        "metric_relabel_configs": _stored_of("pods"),
+        "metric_relabel_configs": _stored_of("pods", drop),
     }
 
 
-def _node_target(job: ScrapeJob, port: int, keep: Sequence[Rule], metric_rules: Sequence[Rule]) -> dict[str, Any]:
+def _node_target(
+    job: ScrapeJob, port: int, drop: Collection[str], keep: Sequence[Rule], metric_rules: Sequence[Rule]
+) -> dict[str, Any]:
     """A job with a target on each node, at a port of the node itself, with the labels of the node."""
     return {
         "job_name": job,
@@ -187,25 +189,29 @@ def _node_target(job: ScrapeJob, port: int, keep: Sequence[Rule], metric_rules: 
             _node_label("node.kubernetes.io/instance-type", "instance_type"),
             _node_label(NODE_GROUP, "node_group"),
         ],
-        "metric_relabel_configs": [*_stored_of(job), *metric_rules],
+        "metric_relabel_configs": [*_stored_of(job, drop), *metric_rules],
     }
 
 
 def _pod_job(
-    job: ScrapeJob, namespace: str, rules: Sequence[Rule], metric_rules: Sequence[Rule] = ()
+    job: ScrapeJob,
+    namespace: str,
+    drop: Collection[str],
+    rules: Sequence[Rule],
+    metric_rules: Sequence[Rule] = (),
 ) -> dict[str, Any]:
     """A job with the pods of one namespace that `rules` keep."""
     return {
         "job_name": job,
         "kubernetes_sd_configs": [{"role": "pod", "namespaces": {"names": [namespace]}}],
         "relabel_configs": list(rules),
-        "metric_relabel_configs": [*_stored_of(job), *metric_rules],
+        "metric_relabel_configs": [*_stored_of(job, drop), *metric_rules],
     }
 
 
-def _stored_of(job: ScrapeJob) -> list[Rule]:
+def _stored_of(job: ScrapeJob, drop: Collection[str]) -> list[Rule]:
     """Rules that keep what is stored of a job; none for software of which nothing is stored yet."""
-    return [dict(step) for step in metric_relabel_configs(job)] if job_metrics(job) else []
+    return [dict(step) for step in metric_relabel_configs(job, drop)] if job_metrics(job) else []
 
 
 def _workload(labels: Sequence[str]) -> list[Rule]:

@@ -5,7 +5,7 @@ arguments, as with every step.
 """
 
 from ultracluster.catalog.agents import DCGM_VERSION
-from ultracluster.telemetry.agent import PLACEHOLDERS, agent_configuration
+from ultracluster.telemetry.agent import PLACEHOLDERS, agent_configuration, given_up
 from ultracluster.telemetry.dcgm import counters_csv
 
 NAME = "configure-metrics"
@@ -16,7 +16,8 @@ FOLDER = "/etc/ultracluster/metrics"
 
 _SCRIPT = r"""#!/bin/bash
 # Writes the configuration of the metrics agent: $1 remote write URL, $2 Region, $3 cluster, $4 environment, $5 and $6
-# intervals in seconds for exporters and for Slurm, $7 instance type, $8 node group, $9 gpus on a node that has some.
+# intervals in seconds for exporters and for Slurm, $7 instance type, $8 node group, $9 gpus or cpu, then groups of
+# metrics that are not sent.
 set -euo pipefail
 folder={folder}
 mkdir -p "$folder/targets"
@@ -25,8 +26,14 @@ cat > "$folder/dcgm-counters.csv" <<'CSV'
 configuration=$(cat <<'YAML'
 {configuration}YAML
 )
+declare -A series=(
+{series})
+dropped=
+for group in ${{*:10}}; do
+  dropped+=${{series[$group]}}
+done
 # PCS names the node as Slurm does
-values=("$1" "$2" "$3" "$4" "$5" "$6" "$PCS_NODE_ID")
+values=("$1" "$2" "$3" "$4" "$5" "$6" "$PCS_NODE_ID" "$dropped")
 for placeholder in {placeholders}; do
   configuration=${{configuration//"$placeholder"/"${{values[0]}}"}}
   values=("${{values[@]:1}}")
@@ -53,5 +60,6 @@ def script_text() -> str:
         counters=counters_csv(DCGM_VERSION),
         # the folder as the agent's container sees it
         configuration=agent_configuration("/etc/prometheus/targets"),
+        series="".join(f"  [{group}]='{names}'\n" for group, names in given_up().items()),
         placeholders=" ".join(f'"{each}"' for each in PLACEHOLDERS),
     )

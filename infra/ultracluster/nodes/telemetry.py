@@ -3,6 +3,7 @@
 Every one of them is optional: a node without metrics takes jobs. Agents are installed after the node has booted.
 """
 
+import textwrap
 from dataclasses import dataclass
 
 from ultracluster.catalog import InstanceType
@@ -17,13 +18,17 @@ from ultracluster.telemetry.agent import SLURM_INTERVAL_SECONDS, slurm_paths
 COLLECTION_SECONDS = 15
 """Longest interval of the collectors: half of the default scrape interval, so that no scrape sees a counter twice."""
 
+ARGUMENT_LENGTH = 256
+"""Characters of an argument of a node lifecycle script (API model of PCS, NodeLifecycleScriptArgument, 2026)."""
+
 
 @dataclass(frozen=True)
 class Telemetry:
     """Where nodes send their metrics and logs, and under which labels. Strings may be tokens.
 
     `interval` is that of scrapes in seconds. Images come from `mirror`, an `oci://` prefix, or from their own
-    registries. With `slurm` the controller serves metrics, which login nodes read.
+    registries. With `slurm` the controller serves metrics, which login nodes read. `drop` are groups of metrics that
+    are not sent.
     """
 
     remote_write_url: str
@@ -34,6 +39,7 @@ class Telemetry:
     interval: int
     mirror: str | None = None
     slurm: bool = False
+    drop: tuple[str, ...] = ()
 
 
 def telemetry_steps(
@@ -52,7 +58,10 @@ def telemetry_steps(
     images = (mirrored_image(IMAGES[name], telemetry.mirror) if telemetry.mirror else IMAGES[name] for name in used)
     labels = (telemetry.remote_write_url, telemetry.region, telemetry.cluster, telemetry.environment)
     intervals = (str(telemetry.interval), str(max(telemetry.interval, SLURM_INTERVAL_SECONDS)))
-    configuration = (*labels, *intervals, instance_type, node_group, *(("gpus",) if gpus else ()))
+    # several groups share an argument: PCS takes 20 of 256 characters
+    drop = textwrap.wrap(" ".join(telemetry.drop), ARGUMENT_LENGTH, break_on_hyphens=False)
+    kind = ("gpus" if gpus else "cpu",) if gpus or drop else ()
+    configuration = (*labels, *intervals, instance_type, node_group, *kind, *drop)
     steps = [
         *collector_steps(
             efa=gpus,

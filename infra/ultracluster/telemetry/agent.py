@@ -16,12 +16,13 @@ import yaml
 
 from ultracluster.telemetry.labels import USER_JOBS, ScrapeJob
 from ultracluster.telemetry.metrics import metrics_of
-from ultracluster.telemetry.scrape import SAMPLE_LIMIT, metric_relabel_configs
+from ultracluster.telemetry.scrape import JOBS, SAMPLE_LIMIT, job_metrics, metric_relabel_configs
 
 Rule = dict[str, Any]
 
-PLACEHOLDERS = ("@URL@", "@REGION@", "@CLUSTER@", "@ENVIRONMENT@", "@INTERVAL@", "@SLURM_INTERVAL@", "@NODE@")
-"""What the node fills in: remote write URL, Region, cluster, environment, intervals in seconds, name of the node."""
+PLACEHOLDERS = ("@URL@", "@REGION@", "@CLUSTER@", "@ENVIRONMENT@", "@INTERVAL@", "@SLURM_INTERVAL@", "@NODE@", "@DROP@")
+"""What the node fills in: remote write URL, Region, cluster, environment, intervals in seconds, name of the
+node, and the series that it does not send: nothing, or `|` and names separated by `|`."""
 
 SLURM_INTERVAL_SECONDS = 60
 """Shortest interval for slurmctld, which locks its tables while it answers (Slurm, "Metrics Guide")."""
@@ -83,6 +84,14 @@ def slurm_paths() -> tuple[str, ...]:
     return tuple(sorted({each.path for each in metrics_of("slurm")}))
 
 
+def given_up() -> dict[str, str]:
+    """What replaces @DROP@ for each group of metrics that may be given up, by the name of the group."""
+    found: dict[str, str] = {}
+    for each in (each for job in JOBS["pcs"] for each in job_metrics(job)):
+        found[each.group_name] = found.get(each.group_name, "") + "".join(f"|{name}" for name in each.series_names)
+    return found
+
+
 def _remote_write(name: str, rules: list[Rule]) -> dict[str, Any]:
     return {
         "name": name,
@@ -90,9 +99,9 @@ def _remote_write(name: str, rules: list[Rule]) -> dict[str, Any]:
         "sigv4": {"region": "@REGION@"},
         "queue_config": QUEUE,
         "metadata_config": {"send_interval": "1h"},
-        # of a target's own series, those that the budget does not count
+        # of a target's own series, those that the budget does not count; and groups that the environment gives up
         "write_relabel_configs": [
-            {"source_labels": ["__name__"], "regex": "scrape_series_added", "action": "drop"},
+            {"source_labels": ["__name__"], "regex": "scrape_series_added@DROP@", "action": "drop"},
             *rules,
         ],
     }

@@ -1,15 +1,16 @@
 """How many series a fleet writes, against the quotas of AMP, and the scrape and remote-write settings that hold."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Literal
 
 from ultracluster.catalog import InstanceType
 from ultracluster.telemetry.agent import BATCH_SEND_DEADLINE_SECONDS, MAX_SAMPLES_PER_SEND
-from ultracluster.telemetry.metrics import METRICS, ExporterName, Metric, metrics_of
+from ultracluster.telemetry.metrics import METRICS, ExporterName, Metric
 from ultracluster.telemetry.records import records
+from ultracluster.telemetry.scrape import job_metrics
 
 AMP: Mapping[str, int] = {name: quota for name, quota in records("amp").items() if isinstance(quota, int)}
 """Default quotas of AMP (`data/amp.json`)."""
@@ -54,8 +55,8 @@ class Fleet:
     workloads: int = 20
     engines: int = 0
     more: frozenset[ExporterName] = frozenset()
-    without: frozenset[tuple[ExporterName, str]] = frozenset()
-    """Groups of metrics that are not collected, as (exporter, group)."""
+    drop: frozenset[str] = frozenset()
+    """Groups of metrics that are given up, as in `observability.drop`."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,11 @@ class Drop:
     exporter: ExporterName
     group: str
     lost: str
+
+    @property
+    def name(self) -> str:
+        """The group as `observability.drop` names it."""
+        return f"{self.exporter}/{self.group}"
 
 
 DROP_FIRST = (
@@ -112,24 +118,24 @@ def shortest_interval(fleet: Fleet) -> int:
 
 def series_dropped(fleet: Fleet, drop: Drop) -> int:
     """Series that dropping a group saves."""
-    smaller = replace(fleet, without=fleet.without | {(drop.exporter, drop.group)})
+    smaller = replace(fleet, drop=fleet.drop | {drop.name})
     return series(fleet) - series(smaller)
 
 
-def kube_state_metrics_shards(nodes: int, *, pods_per_node: int = 2) -> int:
+def kube_state_metrics_shards(nodes: int, *, pods_per_node: int = 2, drop: Collection[str] = ()) -> int:
     """Shards of kube-state-metrics for `nodes`, so that no answer is larger than the managed scraper reads.
 
-    An answer has half of that size at most, to have room.
+    An answer has half of that size at most, to have room. Groups in `drop` are not served.
     """
     per = {"node": nodes, "pod": nodes * pods_per_node}
-    lines = sum(per.get(each.per, 0) * each.times for each in metrics_of("kube-state-metrics"))
+    lines = sum(per.get(each.per, 0) * each.times for each in job_metrics("kube-state-metrics", drop))
     return max(1, ceil(lines * LINE_BYTES / (AMP["scraper_response_bytes"] / 2)))
 
 
 def scrapers(fleet: Fleet) -> int:
     """Managed scrapers for the targets of an EKS fleet: two exporters a node, and a pod a workload and engine."""
-    targets = 2 * fleet.nodes + kube_state_metrics_shards(fleet.nodes) + fleet.workloads + fleet.engines
-    return ceil(targets / AMP["scraper_targets"])
+    shards = kube_state_metrics_shards(fleet.nodes, drop=fleet.drop)
+    return ceil((2 * fleet.nodes + shards + fleet.workloads + fleet.engines) / AMP["scraper_targets"])
 
 
 def remote_write_requests(fleet: Fleet, interval_seconds: int) -> float:
@@ -142,12 +148,8 @@ def remote_write_requests(fleet: Fleet, interval_seconds: int) -> float:
 def collected(fleet: Fleet) -> tuple[Metric, ...]:
     """Metrics that the fleet writes: of its exporters, without groups that its GPUs lack or that are given up."""
     exporters = {*EXPORTERS_OF[fleet.control_plane], *fleet.more}
-    absent = fleet.without | {("dcgm", group) for group in _absent(fleet.instance_type)}
-    return tuple(each for each in METRICS.values() if each.exporter in exporters and _key(each) not in absent)
-
-
-def _key(each: Metric) -> tuple[ExporterName, str]:
-    return each.exporter, each.group
+    absent = fleet.drop | {f"dcgm/{group}" for group in _absent(fleet.instance_type)}
+    return tuple(each for each in METRICS.values() if each.exporter in exporters and each.group_name not in absent)
 
 
 def _absent(instance_type: InstanceType) -> set[str]:

@@ -83,6 +83,16 @@ class Metric:
     dcgm_field: int | None = None
 
     @property
+    def group_name(self) -> str:
+        """The group with its exporter, as `observability.drop` names it: nccl/p2p."""
+        return f"{self.exporter}/{self.group}"
+
+    @property
+    def scrape_jobs(self) -> tuple[ScrapeJob, ...]:
+        """Scrape jobs that bring it."""
+        return EXPORTERS[self.exporter].jobs
+
+    @property
     def series_names(self) -> tuple[str, ...]:
         """Names of the series: the name itself, or the three of a histogram."""
         return tuple(self.name + suffix for suffix in HISTOGRAM_SUFFIXES) if self.kind == "histogram" else (self.name,)

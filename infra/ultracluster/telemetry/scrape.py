@@ -1,5 +1,6 @@
 """Relabelling that keeps the series of the catalogue and drops the rest, for the scrapes of both control planes."""
 
+from collections.abc import Collection, Mapping
 from typing import TypedDict
 
 from ultracluster.telemetry.labels import DROPPED, NODE, USER_JOBS, ScrapeJob
@@ -14,6 +15,12 @@ SAMPLE_LIMIT = 20_000
 An inference engine has fewer than 1,000 series, a training job fewer than 20 for each rank.
 """
 
+JOBS: Mapping[str, tuple[ScrapeJob, ...]] = {
+    "pcs": ("dcgm", "node", "jobs", "slurm"),
+    "eks": ("dcgm", "node", "kube-state-metrics", "kueue", "volcano", "kai", "jobset", "karpenter", "pods"),
+}
+"""Scrape jobs of each control plane, with all software that it may have."""
+
 
 class Relabelling(TypedDict, total=False):
     """One step of `metric_relabel_configs`."""
@@ -23,20 +30,34 @@ class Relabelling(TypedDict, total=False):
     action: str
 
 
-def job_metrics(job: ScrapeJob) -> tuple[Metric, ...]:
-    """Metrics of a scrape job, which may be of several exporters: `node` also has what the textfile folder holds."""
-    return tuple(each for name in EXPORTER_NAMES if job in EXPORTERS[name].jobs for each in metrics_of(name))
+def job_metrics(job: ScrapeJob, drop: Collection[str] = ()) -> tuple[Metric, ...]:
+    """Metrics of a scrape job, which may be of several exporters: `node` also has what the textfile folder holds.
+
+    Metrics of the groups in `drop`, such as nccl/p2p, are left out.
+    """
+    found = (each for name in EXPORTER_NAMES if job in EXPORTERS[name].jobs for each in metrics_of(name))
+    return tuple(each for each in found if each.group_name not in drop)
 
 
-def metric_relabel_configs(job: ScrapeJob) -> list[Relabelling]:
+def user_metrics() -> tuple[Metric, ...]:
+    """Metrics of the catalogue that jobs and pods of users write."""
+    exporters = (name for name in EXPORTER_NAMES if set(EXPORTERS[name].jobs) & set(USER_JOBS))
+    return tuple(each for name in exporters for each in metrics_of(name))
+
+
+def metric_relabel_configs(job: ScrapeJob, drop: Collection[str] = ()) -> list[Relabelling]:
     """Steps for a scrape job: keep its metrics, keep only the stored values of labels, drop DCGM's second node labels.
 
     Pods with annotations are their users' own, so the job `pods` keeps every metric but those of our own exporters and
-    rules, which a pod could forge. Of the files of `jobs` only metrics and labels of the catalogue are kept.
+    rules, which a pod could forge. Of the files of `jobs` only metrics and labels of the catalogue are kept. `drop` are
+    groups of metrics that the environment gives up.
     """
     if job == "pods":
-        return [{"source_labels": ["__name__"], "regex": "|".join(_ours()), "action": "drop"}]
-    stored = job_metrics(job)
+        given_up = [name for each in user_metrics() if each.group_name in drop for name in each.series_names]
+        return [{"source_labels": ["__name__"], "regex": "|".join([*_ours(), *given_up]), "action": "drop"}]
+    stored = job_metrics(job, drop)
+    if not stored:
+        return [{"source_labels": ["__name__"], "regex": ".*", "action": "drop"}]
     labels = list(dict.fromkeys(label for each in stored for label in each.only))
     plain = [series for each in stored if not each.only for series in each.series_names]
     patterns = [

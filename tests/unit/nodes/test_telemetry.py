@@ -10,12 +10,14 @@ import yaml
 from tests.unit.nodes.machine import Machine
 from tests.unit.nodes.test_eks import group
 from ultracluster.catalog.agents import DCGM_VERSION, IMAGES
+from ultracluster.catalog.metric_groups import METRIC_GROUPS
 from ultracluster.nodes.collectors import TEXTFILE_FOLDER
 from ultracluster.nodes.lustre import LustreMount
 from ultracluster.nodes.pcs import compute_node_steps, login_node_steps
 from ultracluster.nodes.steps import script
 from ultracluster.nodes.telemetry import Telemetry, telemetry_steps
 from ultracluster.telemetry.dcgm import counters_csv
+from ultracluster.telemetry.metrics import METRICS
 
 URL = "https://aps-workspaces.us-east-2.amazonaws.com/workspaces/ws-1/api/v1/remote_write"
 TELEMETRY = Telemetry(
@@ -117,6 +119,29 @@ def test_the_node_fills_in_every_placeholder(machine):
     assert {(each["url"], each["sigv4"]["region"]) for each in found["remote_write"]} == {(URL, "us-east-2")}
     slurm = next(job for job in found["scrape_configs"] if job["job_name"] == "slurm")
     assert slurm["scrape_interval"] == "60s"
+
+
+@pytest.mark.parametrize("node", ["compute", "login"])
+def test_groups_that_the_environment_gives_up_are_not_sent(machine, node):
+    drop = ("efa/commands", "slurm/partitions")
+    ran = machine.run(steps(node, drop=drop)["configure-metrics"])
+    assert (ran.returncode, ran.stderr) == (0, "")
+    text = machine.read("etc/ultracluster/metrics/prometheus.yml")
+    assert not re.search(r"@[A-Z_]+@", text)
+    for queue in yaml.safe_load(text)["remote_write"]:
+        dropped = queue["write_relabel_configs"][0]
+        assert dropped["action"] == "drop"
+        metrics = (each for each in METRICS.values() if each.group_name in drop)
+        assert set(dropped["regex"].split("|")) == {"scrape_series_added", *(each.name for each in metrics)}
+    assert (machine.root / "etc/ultracluster/metrics/targets/dcgm.json").exists() is (node == "compute")
+
+
+def test_all_groups_fit_into_the_arguments_of_a_step():
+    for node in ("compute", "login"):
+        arguments = steps(node, drop=tuple(METRIC_GROUPS))["configure-metrics"].arguments
+        assert len(arguments) <= 20
+        assert all(0 < len(argument) <= 256 for argument in arguments)
+        assert " ".join(arguments[9:]).split() == list(METRIC_GROUPS)
 
 
 def test_targets_carry_the_labels_of_the_node(machine):
