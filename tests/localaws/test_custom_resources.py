@@ -176,6 +176,22 @@ def test_code_in_s3_that_fails_or_calls_another_host_fails_the_resource(stacks: 
     assert "the embedded AWS has no host example.com" in stacks.event_reason("Thing", "CREATE_FAILED", "other")
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"S3Key": "gone.zip"}, "S3 Error Code: NoSuchKey. S3 Error Message: The specified key does not exist."),
+        ({"S3Bucket": "gone"}, "S3 Error Code: NoSuchBucket. S3 Error Message: The specified bucket does not exist"),
+    ],
+)
+def test_code_that_is_not_in_s3_fails_the_function(stacks: Stacks, change: dict[str, str], words: str) -> None:
+    """The words are those of Lambda's CreateFunction (aws-cdk issue 11025)."""
+    parts = uploaded(Status="SUCCESS")
+    parts["Function"]["Properties"]["Code"] |= change
+    assert stacks.create(parts, **IAM) == "ROLLBACK_COMPLETE"
+    reason = stacks.event_reason("Function", "CREATE_FAILED")
+    assert reason.startswith(f"Error occurred while GetObject. {words}")
+
+
 def test_service_token_must_be_a_function_that_exists(stacks: Stacks) -> None:
     missing = f"arn:aws:lambda:{REGION}:123456789012:function:nobody"
     stacks.create({"Thing": {"Type": "Custom::Thing", "Properties": {"ServiceToken": missing}}})

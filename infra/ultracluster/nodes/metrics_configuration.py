@@ -32,7 +32,7 @@ dropped=
 for group in ${{*:10}}; do
   dropped+=${{series[$group]}}
 done
-# PCS names the node as Slurm does
+# the name of the node in Slurm, such as train-1; the host name is EC2's (AWS HPC Recipes, pcs/cluster_dns, August 2026)
 values=("$1" "$2" "$3" "$4" "$5" "$6" "$PCS_NODE_ID" "$dropped")
 for placeholder in {placeholders}; do
   configuration=${{configuration//"$placeholder"/"${{values[0]}}"}}

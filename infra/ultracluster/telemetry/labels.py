@@ -29,7 +29,9 @@ COMMON = (
 """Labels of every series."""
 
 NODE = (
-    Label("node", "The node", "the Kubernetes node's name", "the Slurm node's name"),
+    Label(
+        "node", "The node", "the Kubernetes node's name", "the Slurm node's name: PCS_NODE_ID of node lifecycle actions"
+    ),
     Label("instance_type", "EC2 instance type", "node label node.kubernetes.io/instance-type", "IMDS instance-type"),
     Label("node_group", "Node group of the environment file", "the project's node-group label", "node group's name"),
 )

@@ -59,7 +59,7 @@ def slurm_queries() -> Iterator[LogQuery]:
         f'{stream}\n| filter kind in ["cloud-init", "pcs", "boot-steps"]\n| filter @message like /(?i)(error|fail)/\n'
         f"{_LATEST}",
     )
-    slurmd = 'filter kind = "slurmd" and @message like /NODE/'
+    slurmd = 'filter kind in ["slurmd", "slurmd-journal"] and @message like /NODE/'
     yield LogQuery("A node's slurmd", "nodes", f"{stream}\n| {slurmd}\n{_LATEST}")
     yield LogQuery(
         "Why PCS replaces nodes",

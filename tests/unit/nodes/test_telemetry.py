@@ -197,8 +197,20 @@ def test_dcgm_exporter_reads_the_folder_that_the_prolog_writes_which_a_reboot_em
     assert folder.startswith("/run/")
 
 
-def test_other_users_of_a_node_may_not_read_what_jobs_print(machine):
-    run(machine, "write-job-programs")
+def test_slurmd_is_heard_whether_it_writes_a_file_or_to_the_journal(machine):
+    run(machine, "ship-logs")
+    unit = service(machine, "slurmd-log.service")
+    assert "--unit=slurmd.service" in unit["ExecStart"]
+    assert unit["StandardOutput"] == "append:/var/log/ultracluster/slurmd.log"
+    files = json.loads(machine.read("etc/ultracluster/logs.json"))["logs"]["logs_collected"]["files"]["collect_list"]
+    paths = {file["log_stream_name"]: file["file_path"] for file in files}
+    assert paths["train-1/slurmd"] == f"{machine.root}/var/log/slurmd.log"
+    assert paths["train-1/slurmd-journal"] == f"{machine.root}/var/log/ultracluster/slurmd.log"
+
+
+@pytest.mark.parametrize("step", ["write-job-programs", "ship-logs"])
+def test_other_users_of_a_node_may_not_read_what_jobs_print(machine, step):
+    run(machine, step)
     assert (machine.root / "var/log/ultracluster").stat().st_mode & 0o777 == 0o700
 
 
@@ -317,7 +329,7 @@ def test_the_log_agent_sends_each_log_to_a_stream_of_the_node(machine):
     assert {"train-1/kernel", "train-1/jobs", "train-1/slurmd", "train-1/boot-steps"} <= streams
     assert found["agent"] == {"region": "us-east-2"}
     started = [command for command in machine.commands("systemctl") if " start " in command]
-    units = ("kernel-log.service", "log-agent.service", "rotate-logs.timer")
+    units = ("kernel-log.service", "slurmd-log.service", "log-agent.service", "rotate-logs.timer")
     assert started == [f"systemctl start --no-block {unit}" for unit in units]
 
 

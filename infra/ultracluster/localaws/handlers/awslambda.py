@@ -4,6 +4,8 @@ import io
 import zipfile
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from ultracluster.localaws.handlers.common import require_only, tag_changes, undo_on_failure
 from ultracluster.localaws.resources import (
     Context,
@@ -63,7 +65,7 @@ class Function(Handler):
         lambdas = context.client("lambda")
         made = lambdas.create_function(
             FunctionName=name,
-            Code=_code(properties),
+            Code=_code(context, properties),
             Tags=tag_map(properties.get("Tags")),
             **pick(properties, "Architectures", *CONFIGURATION),
             **_key(properties),
@@ -77,7 +79,7 @@ class Function(Handler):
         _check(context, new)
         lambdas = context.client("lambda")
         architectures = new.get("Architectures", ["x86_64"])
-        lambdas.update_function_code(FunctionName=physical_id, Architectures=architectures, **_code(new))
+        lambdas.update_function_code(FunctionName=physical_id, Architectures=architectures, **_code(context, new))
         settings = {**DEFAULTS, **pick(new, *CONFIGURATION)}
         made = lambdas.update_function_configuration(
             FunctionName=physical_id, **settings, **(_key(new) or {"KMSKeyArn": ""})
@@ -107,6 +109,7 @@ class LayerVersion(Handler):
     def create(self, context: Context, properties: Properties) -> Resource:
         """Publish the version from an archive in S3."""
         require_only(properties["Content"], {"S3Bucket", "S3Key", "S3ObjectVersion"}, f"Content of {self.type}")
+        _require_object(context, properties["Content"])
         name = properties.get("LayerName") or context.physical_name()
         made = context.client("lambda").publish_layer_version(**{**properties, "LayerName": name})
         return Resource(made["LayerVersionArn"], {"LayerVersionArn": made["LayerVersionArn"]})
@@ -151,11 +154,26 @@ def _check(context: Context, properties: Properties) -> None:
             raise HandlerError(f"{', '.join([*subnet_ids, *group_ids])} are not in one VPC.")
 
 
-def _code(properties: Properties) -> Properties:
+def _require_object(context: Context, code: Properties) -> None:
+    """HandlerError, in Lambda's words, when bucket, object or version do not exist."""
+    try:
+        context.client("s3").get_object(
+            Bucket=code["S3Bucket"],
+            Key=code["S3Key"],
+            **({"VersionId": code["S3ObjectVersion"]} if "S3ObjectVersion" in code else {}),
+        )
+    except ClientError as error:
+        refused = error.response["Error"]
+        words = f"S3 Error Code: {refused['Code']}. S3 Error Message: {refused['Message']}"
+        raise HandlerError(f"Error occurred while GetObject. {words}") from error
+
+
+def _code(context: Context, properties: Properties) -> Properties:
     """The code as the API takes it. CloudFormation packs inline text into an archive, as here."""
     code = properties["Code"]
     if "ZipFile" not in code:
         require_only(code, {"S3Bucket", "S3Key", "S3ObjectVersion"}, "Code of AWS::Lambda::Function")
+        _require_object(context, code)
         return dict(code)
     require_only(code, {"ZipFile"}, "Code of AWS::Lambda::Function")
     runtime = str(properties.get("Runtime", ""))

@@ -4,21 +4,28 @@
 set -euo pipefail
 region=$1 group=$2
 mkdir -p /etc/ultracluster /var/log/ultracluster
+# other users of the node may not read them
+chmod 700 /var/log/ultracluster
 
-# the kernel's messages, which include those of Lustre and the XIDs of GPUs, as a file on every distribution
-cat > /etc/systemd/system/kernel-log.service <<'UNIT'
+write_unit() { # name, description, options of journalctl
+  cat > "/etc/systemd/system/$1-log.service" <<UNIT
 [Unit]
-Description=Messages of the kernel as a file
+Description=$2 as a file
 
 [Service]
-ExecStart=/usr/bin/journalctl --dmesg --boot --lines=all --follow --output=short-iso
-StandardOutput=append:/var/log/ultracluster/kernel.log
+ExecStart=/usr/bin/journalctl $3 --boot --lines=all --follow --output=short-iso
+StandardOutput=append:/var/log/ultracluster/$1.log
 Restart=always
 Nice=19
 
 [Install]
 WantedBy=multi-user.target
 UNIT
+}
+# the kernel's messages, which include those of Lustre and the XIDs of GPUs, as a file on every distribution
+write_unit kernel "Messages of the kernel" --dmesg
+# what slurmd says until it has its log file, or where it has none
+write_unit slurmd "Messages of slurmd" --unit=slurmd.service
 # a timer of its own: the distribution rotates logs once a day, by when a storm of messages would have filled the disk
 cat > /usr/local/sbin/rotate-logs <<'SCRIPT'
 #!/bin/bash
@@ -64,6 +71,7 @@ done <<'STREAMS'
 kernel /var/log/ultracluster/kernel.log
 jobs /var/log/ultracluster/jobs.log
 slurmd /var/log/slurmd.log
+slurmd-journal /var/log/ultracluster/slurmd.log
 cloud-init /var/log/cloud-init-output.log
 pcs /var/log/amazon/pcs/bootstrap.log
 boot-steps /var/log/amazon/pcs/lifecycle/actions/**.log true
@@ -109,7 +117,7 @@ Nice=10
 WantedBy=multi-user.target
 UNIT
 systemctl daemon-reload
-for unit in kernel-log.service log-agent.service rotate-logs.timer; do
+for unit in kernel-log.service slurmd-log.service log-agent.service rotate-logs.timer; do
   systemctl enable "$unit"
   systemctl start --no-block "$unit"
 done
