@@ -1,6 +1,6 @@
 """The CDK app of one environment."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import aws_cdk as cdk
 from aws_cdk import Annotations
@@ -9,12 +9,14 @@ from ultracluster.config.eks import Eks
 from ultracluster.config.environment import Environment
 from ultracluster.config.pcs import Pcs
 from ultracluster.constructs.metrics import MetricsWorkspace, PrometheusWorkspace
-from ultracluster.constructs.scraper import ScraperRoles
 from ultracluster.stacks.alerts import AlertsStack
 from ultracluster.stacks.links import LinksStack
 from ultracluster.stacks.network import NetworkStack
 from ultracluster.stacks.observability import ObservabilityStack
 from ultracluster.stacks.storage import StorageStack
+
+if TYPE_CHECKING:
+    from ultracluster.constructs.scraper import ScraperRoles
 
 UNPROTECTED = "The stacks have no termination protection. Set protect: true after the first deployment."
 
@@ -52,7 +54,7 @@ class _Metrics(NamedTuple):
 
     workspace: PrometheusWorkspace
     topics: tuple[str, ...] = ()
-    scraper_roles: ScraperRoles | None = None
+    scraper_roles: "ScraperRoles | None" = None
 
 
 def _metrics(app: cdk.App, environment: Environment, network: NetworkStack) -> _Metrics:
