@@ -150,6 +150,14 @@ def test_it_fits_into_the_quotas_of_amp():
     assert repeats <= {"1d", "4h"}
 
 
+def test_jobs_of_the_same_name_in_two_teams_have_messages_of_their_own():
+    configuration, _ = _parts(None)
+    critical = next(each for each in configuration["route"]["routes"] if each["receiver"] == "oncall")
+    about_jobs = [each["equal"] for each in configuration["inhibit_rules"] if "workload" in each["equal"]]
+    assert {"team", "workload"} <= set(critical["group_by"])
+    assert about_jobs == [["environment", "team", "workload"]]
+
+
 def test_no_alert_hides_alerts_elsewhere():
     """Two missing labels are equal: without the matchers one critical alert would hide all alerts without a node."""
     configuration, _ = _parts(None)

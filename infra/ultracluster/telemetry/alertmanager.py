@@ -99,7 +99,7 @@ def _route(*, repair: bool) -> dict[str, Any]:
             {
                 "matchers": ['severity = "critical"'],
                 "receiver": ONCALL,
-                "group_by": ["environment", "severity", "component", "node", "workload"],
+                "group_by": ["environment", "severity", "component", "node", "team", "workload"],
                 "group_wait": "15s",
                 "repeat_interval": "4h",
             },
@@ -114,7 +114,10 @@ def _route(*, repair: bool) -> dict[str, Any]:
 
 
 def _inhibitions() -> Iterator[dict[str, Any]]:
-    """Two missing labels are equal to an alert manager, so rules about a node ask for one."""
+    """Two missing labels are equal to an alert manager, so rules about a node or a job ask for one.
+
+    A job without a team has none on both sides, so its alerts hide each other as well.
+    """
     node, job = 'node =~ ".+"', 'workload =~ ".+"'
     yield _hides(['repair =~ ".+"', node], ['severity =~ "warning|info"', node], _NODE)
     yield _hides(['repair = "replace"', node], ['repair = "reset"', node], _NODE)
@@ -125,7 +128,7 @@ def _inhibitions() -> Iterator[dict[str, Any]]:
     yield _hides(
         ['alertname = "JobHung"', job],
         ['component = "job"', 'severity != "critical"', job],
-        ["environment", "workload"],
+        ["environment", "team", "workload"],
     )
     yield _hides(
         ['alertname = "LustreAlmostFull"'],

@@ -25,6 +25,8 @@ class Case:
     look_alikes: Mapping[str, Series] = field(default_factory=dict)
     sustained: str | None = None
     """`for` of the rule, where several rules have the name of the alert."""
+    plane: str | None = None
+    """Control plane whose rules are meant, where their rules differ."""
     also: tuple[str, ...] = ()
     """Further rules files that the test needs."""
 

@@ -12,6 +12,7 @@ from tests.telemetry.rules.series import (
     gone,
     on_gpu,
     rising,
+    series,
     steady,
     then,
 )
@@ -91,7 +92,7 @@ CASES = (
     _xid("GpuXidApplication", 31, {"fallen off the bus": 79, "NVLink": 74}),
     _xid("GpuXidUnknown", 999, {"known": 31, "known and fatal": 79}),
     _beside(
-        _gauge("GpuRowRemapFailed", "DCGM_FI_DEV_ROW_REMAP_FAILURE", 0, 1, 12, 75, f"Row remapping failed on {_GPU}"),
+        _gauge("GpuRowRemapFailed", "DCGM_FI_DEV_ROW_REMAP_FAILURE", 0, 1, 12, 85, f"Row remapping failed on {_GPU}"),
         "a remapping is pending",
         "DCGM_FI_DEV_ROW_REMAP_PENDING",
     ),
@@ -101,7 +102,7 @@ CASES = (
         0,
         1,
         12,
-        75,
+        85,
         f"SRAM errors exceed NVIDIA's threshold on {_GPU}",
     ),
     Case(
@@ -262,6 +263,16 @@ CASES = (
             "no such link, as on GB200": {
                 **on_gpu("DCGM_FI_DEV_PCIE_LINK_WIDTH", steady(0, 80)),
                 **on_gpu("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", steady(16, 80)),
+            },
+            "GB200, whose GPUs are not behind PCIe alone": {
+                series(metric, {**GPU, "instance_type": "p6e-gb200.36xlarge"}): steady(value, 80)
+                for metric, value in (
+                    ("DCGM_FI_DEV_PCIE_LINK_WIDTH", 1),
+                    ("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", 16),
+                    ("DCGM_FI_DEV_PCIE_LINK_GEN", 1),
+                    ("DCGM_FI_DEV_PCIE_MAX_LINK_GEN", 5),
+                    ("DCGM_FI_DEV_GPU_UTIL", 90),
+                )
             },
         },
     ),

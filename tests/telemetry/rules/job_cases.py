@@ -231,8 +231,8 @@ TRAINING = (
         },
         fires=170,
         clears=300,
-        labels=(_WORKLOAD,),
-        summary="Goodput of job 42 is 50%",
+        labels=(_JOB,),
+        summary="Goodput of job 42 of vision is 50%",
         look_alikes={
             "90 %": {
                 **_of("productive_seconds_total", rising(0, 54, 300)),
@@ -246,8 +246,8 @@ TRAINING = (
         _of("step", then(rising(0, 5, 60), steady(295, 60), rising(300, 5, 100))),
         fires=100,
         clears=140,
-        labels=(_WORKLOAD,),
-        summary="job 42 makes no step",
+        labels=(_JOB,),
+        summary="job 42 of vision makes no step",
         look_alikes={
             "slow steps": _of("step", then(*(steady(number, 15) for number in range(9)))),
             "a restart from a checkpoint": _of("step", then(rising(0, 5, 60), rising(100, 5, 80))),
@@ -259,8 +259,8 @@ TRAINING = (
         _of("loss", then(steady(2.5, 10), "NaN " * 59 + "NaN", steady(2.5, 60))),
         fires=20,
         clears=90,
-        labels=(_WORKLOAD,),
-        summary="The loss of job 42 is NaN",
+        labels=(_JOB,),
+        summary="The loss of job 42 of vision is NaN",
         look_alikes={"a spike": _of("loss", fault(2.5, 900)), "zero": _of("loss", steady(0, 90))},
     ),
     Case(
@@ -271,8 +271,8 @@ TRAINING = (
         },
         fires=30,
         clears=90,
-        labels=(_WORKLOAD,),
-        summary="job 42 waits for data in 40% of each step",
+        labels=(_JOB,),
+        summary="job 42 of vision waits for data in 40% of each step",
         look_alikes={
             "an epoch begins": {
                 **_of("data_wait_seconds", fault(0.1, 2, minutes=5), rank="7"),
@@ -285,8 +285,8 @@ TRAINING = (
         _of("restarts_total", then(steady(0, 30), rising(1, 0.25, 30), steady(8.25, 200))),
         fires=60,
         clears=160,
-        labels=(_WORKLOAD,),
-        summary="job 42 restarted 8.25 times in an hour",
+        labels=(_JOB,),
+        summary="job 42 of vision restarted 8.25 times in an hour",
         look_alikes={"twice": _of("restarts_total", then(steady(0, 30), steady(2, 130)))},
     ),
     Case(
@@ -294,8 +294,8 @@ TRAINING = (
         _of("checkpoint_timestamp_seconds", _checkpoints(20, 6, 180), 500),
         fires=200,
         clears=315,
-        labels=(_WORKLOAD,),
-        summary="The last checkpoint of job 42 is 1h 40m 0s old",
+        labels=(_JOB,),
+        summary="The last checkpoint of job 42 of vision is 1h 40m 0s old",
         look_alikes={
             "one is late": _of("checkpoint_timestamp_seconds", _checkpoints(60, 4, 60), 500),
             "the job has ended": _after_the_job("checkpoint_timestamp_seconds", _checkpoints(20, 6, 180)),
@@ -306,8 +306,8 @@ TRAINING = (
         _of("checkpoint_failures_total", then(steady(0, 30), steady(1, 170))),
         fires=35,
         clears=80,
-        labels=(_WORKLOAD,),
-        summary="1 checkpoints of job 42 failed",
+        labels=(_JOB,),
+        summary="1 checkpoints of job 42 of vision failed",
         look_alikes={"long ago": _of("checkpoint_failures_total", steady(4, 80))},
     ),
     Case(
@@ -315,12 +315,13 @@ TRAINING = (
         {
             series("nccl_bus_bandwidth_gbs", NODE, slurm_job_id="42", collective="AllReduce"): then(
                 steady(400, 60), steady(120, 40), steady(400, 100)
-            )
+            ),
+            **_util(_BUSY),
         },
         fires=90,
         clears=120,
-        labels=({**CLUSTER, "slurm_job_id": "42", "collective": "AllReduce"},),
-        summary="AllReduce of job 42 has 120 GB/s bus bandwidth",
+        labels=({**_JOB, "slurm_job_id": "42", "collective": "AllReduce"},),
+        summary="AllReduce of job 42 of vision has 120 GB/s bus bandwidth",
         look_alikes={
             "a slower collective": {
                 series("nccl_bus_bandwidth_gbs", NODE, slurm_job_id="42", collective="AllGather"): steady(50, 120)
@@ -334,4 +335,95 @@ TRAINING = (
     ),
 )
 
-CASES = (*GPU_JOBS, *TRAINING)
+
+def _two_teams(vision: str, speech: str) -> Series:
+    """Steps of jobs of the same name in two namespaces, which both hold GPUs."""
+    steps = {"vision": vision, "speech": speech}
+    return {
+        name: values
+        for team, text in steps.items()
+        for name, values in {
+            series("training_step", CLUSTER, namespace=team, pod="p", team=team, workload="42"): text,
+            series("DCGM_FI_DEV_GPU_UTIL", {**GPU, "node": team, "UUID": team}, team=team, workload="42"): _BUSY,
+        }.items()
+    }
+
+
+def _pods(label: str, names: tuple[str, ...]) -> Series:
+    """Pods that run and hold GPUs, one for each job name."""
+    pods = {f"p{number}": name for number, name in enumerate(names)}
+    return {
+        text: steady(1, 300)
+        for pod, name in pods.items()
+        for own in ({**CLUSTER, "namespace": "vision", "pod": pod, "team": "vision"},)
+        for text in (
+            series("kube_pod_labels", own, label_batch_kubernetes_io_job_name=name, **{label: "42"}),
+            series("kube_pod_status_phase", own, phase="Running"),
+            series("kube_pod_container_resource_requests", own, resource="nvidia_com_gpu", container="c"),
+        )
+    }
+
+
+_SERVES = {series("vllm:num_requests_running", _JOB, model_name="llama", engine="0"): steady(3, 300)}
+_ROLES = _pods("label_jobset_sigs_k8s_io_jobset_name", ("42-actor-0", "42-rollout-0", "42-rollout-1"))
+_RAY = _pods("label_ray_io_cluster", ("", ""))
+_ONE_ROLE = {
+    **_pods("label_jobset_sigs_k8s_io_jobset_name", ("42-node-0", "42-node-1")),
+    **{
+        series(metric, CLUSTER, namespace="vision", pod="done", team="vision", **more): steady(1, 300)
+        for metric, more in (
+            (
+                "kube_pod_labels",
+                {
+                    "label_jobset_sigs_k8s_io_jobset_name": "42",
+                    "label_batch_kubernetes_io_job_name": "42-dataset-initializer-0",
+                },
+            ),
+            ("kube_pod_status_phase", {"phase": "Running"}),
+        )
+    },
+}
+"""A training job of Kubeflow: pods that load data hold no GPUs."""
+_SLOW = {**_util(*[steady(99, _END)] * 4), **_tensor(fault(0.4, 0.1), *[steady(0.4, _END)] * 3)}
+
+KUBERNETES = (
+    Case(
+        "TrainingStalled",
+        _two_teams(then(rising(0, 5, 60), steady(295, 60), rising(300, 5, 100)), rising(0, 5, 220)),
+        fires=100,
+        clears=140,
+        labels=(_JOB,),
+        summary="job 42 of vision makes no step",
+        look_alikes={"both make steps": _two_teams(rising(0, 5, 140), rising(0, 3, 140))},
+        plane="eks",
+    ),
+    Case(
+        "JobStraggler",
+        {**_SLOW, **_ONE_ROLE},
+        fires=30,
+        clears=100,
+        labels=({**NODE, **JOB},),
+        summary="n1 slows job 42 of vision",
+        look_alikes={
+            "prefill and decode of an inference server": {**_SLOW, **_SERVES},
+            "a JobSet of several roles": {**_SLOW, **_ROLES},
+            "a Ray cluster": {**_SLOW, **_RAY},
+        },
+        plane="eks",
+    ),
+    Case(
+        "JobHung",
+        {**_HANGS, **_ONE_ROLE},
+        fires=230,
+        clears=260,
+        labels=(_JOB,),
+        summary="job 42 of vision hangs",
+        look_alikes={
+            "an inference server without requests": {**_HANGS, **_SERVES},
+            "reinforcement learning: trainers wait for rollouts": {**_HANGS, **_ROLES},
+        },
+        plane="eks",
+    ),
+)
+
+CASES = (*GPU_JOBS, *TRAINING, *KUBERNETES)

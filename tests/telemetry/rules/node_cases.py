@@ -40,6 +40,15 @@ def _efa(metric: str, count: int, values: str, first: int = 0) -> dict[str, str]
     }
 
 
+def _written(file: str, minutes: int = 300, node: str = "n1") -> dict[str, str]:
+    """The collector writes the file each minute."""
+    return {
+        series("node_textfile_mtime_seconds", {**NODE, "node": node}, file=f"/host/textfile/{file}.prom"): rising(
+            0, 60, minutes
+        )
+    }
+
+
 def _gauge(alert: str, metric: str, good: float, bad: float, fires: int, summary: str, **labels: str) -> Case:
     alike = {"healthy": on_node(metric, steady(good, 120), **labels)}
     if fires > 13:
@@ -50,8 +59,6 @@ def _gauge(alert: str, metric: str, good: float, bad: float, fires: int, summary
 
 _KEPT = {
     "NodeFileSystemReadOnly": ("mountpoint",),
-    "NodeUnitFailed": ("name",),
-    "LustreNotMounted": ("target", "mountpoint"),
     "LustreServerDisconnected": ("target",),
 }
 
@@ -73,6 +80,35 @@ def _efa_errors(alert: str, counter: str, step: float, small: float, text: str) 
             "the driver was loaded again": on_node(metric, then(steady(5e6, 30), steady(10, 90)), **device),
         },
     )
+
+
+_BOOTED = on_node("node_boot_time_seconds", steady(0, _MINUTES))
+_LEFT = {
+    series("DCGM_FI_DEV_GPU_UTIL", {**GPU, "node": "n2", "UUID": "GPU-9"}, **JOB): steady(99, 190),
+    series("up", {**NODE, "node": "n2"}, job="node"): steady(1, 190),
+}
+"""Another node of the job, which works on."""
+
+
+def _vanishing(idle: int = 0) -> dict[str, str]:
+    """A node that ends at minute 30; its job left it `idle` minutes before."""
+    return {
+        **_up("node", then(steady(1, 30), gone(100))),
+        **on_gpu("DCGM_FI_DEV_GPU_UTIL", then(steady(99, 30 - idle), gone(100 + idle)), **JOB),
+        **(
+            on_gpu("DCGM_FI_DEV_GPU_UTIL", then(absent(30 - idle), steady(0, idle), gone(100)), team="", workload="")
+            if idle
+            else {}
+        ),
+    }
+
+
+def _tainted(key: str) -> dict[str, str]:
+    return {
+        series("kube_node_spec_taint", CLUSTER, node="n1", key=key, effect="NoSchedule"): then(
+            absent(28), steady(1, 2), gone(100)
+        )
+    }
 
 
 VISIBILITY = (
@@ -115,16 +151,24 @@ VISIBILITY = (
     ),
     Case(
         "GpuExporterSilent",
-        {**_up("node", steady(1, _MINUTES)), **_up("dcgm", fault(1, 0))},
-        fires=28,
+        {**_up("node", steady(1, _MINUTES)), **_up("dcgm", fault(1, 0)), **_BOOTED},
+        fires=32,
         clears=100,
         labels=(NODE,),
         summary=f"No GPU metrics from {_N1}",
         look_alikes={
-            "both answer": {**_up("node", steady(1, 100)), **_up("dcgm", steady(1, 100))},
-            "a node without GPUs": {series("up", {**NODE, "instance_type": "m7i.2xlarge"}, job="node"): steady(1, 100)},
-            "the node is down": {**_up("node", fault(1, 0)), **_up("dcgm", fault(1, 0))},
-            "a restart": {**_up("node", steady(1, 100)), **_up("dcgm", fault(1, 0, minutes=5))},
+            "both answer": {**_up("node", steady(1, 100)), **_up("dcgm", steady(1, 100)), **_BOOTED},
+            "many nodes start: DCGM takes its time": {
+                **_up("node", then(absent(40), steady(1, 60))),
+                **_up("dcgm", then(absent(40), steady(0, 19), steady(1, 41))),
+                **on_node("node_boot_time_seconds", then(absent(40), steady(40 * 60, 60))),
+            },
+            "a node without GPUs": {
+                series("up", {**NODE, "instance_type": "m7i.2xlarge"}, job="node"): steady(1, 100),
+                **_BOOTED,
+            },
+            "the node is down": {**_up("node", fault(1, 0)), **_up("dcgm", fault(1, 0)), **_BOOTED},
+            "a restart": {**_up("node", steady(1, 100)), **_up("dcgm", fault(1, 0, after=40, minutes=5)), **_BOOTED},
         },
     ),
     Case(
@@ -144,14 +188,19 @@ VISIBILITY = (
         {
             **_up("node", then(steady(1, 30), gone(100), steady(1, 60))),
             **on_gpu("DCGM_FI_DEV_GPU_UTIL", then(steady(99, 30), gone(100), steady(99, 60)), **JOB),
-            series("DCGM_FI_DEV_GPU_UTIL", {**GPU, "node": "n2", "UUID": "GPU-9"}, **JOB): steady(99, 190),
-            series("up", {**NODE, "node": "n2"}, job="node"): steady(1, 190),
+            **_LEFT,
         },
         fires=36,
         clears=100,
         labels=({**NODE, **JOB},),
-        summary=f"{_N1} vanished during job 42",
+        summary=f"{_N1} vanished during job 42 of vision",
         look_alikes={
+            "the job was requeued onto another node, and PCS ends the idle one": {**_vanishing(idle=3), **_LEFT},
+            "another team's job of the same name goes on": {
+                **_vanishing(),
+                series("DCGM_FI_DEV_GPU_UTIL", {**GPU, "node": "n2"}, team="speech", workload="42"): steady(99, 130),
+                series("up", {**NODE, "node": "n2"}, job="node"): steady(1, 130),
+            },
             "the job ended and the node went": {
                 **_up("node", then(steady(1, 30), gone(100))),
                 **on_gpu("DCGM_FI_DEV_GPU_UTIL", then(steady(99, 30), gone(100)), **JOB),
@@ -162,6 +211,46 @@ VISIBILITY = (
                 series("DCGM_FI_DEV_GPU_UTIL", {**GPU, "node": "n2"}, **JOB): steady(99, 120),
                 series("up", {**NODE, "node": "n2"}, job="node"): steady(1, 120),
             },
+        },
+    ),
+    Case(
+        "NodeVanished",
+        {**_vanishing(), **_LEFT},
+        fires=36,
+        clears=100,
+        labels=({**NODE, **JOB},),
+        summary=f"{_N1} vanished during job 42 of vision",
+        look_alikes={
+            "an inference fleet shrinks, and Karpenter ends the empty node": {**_vanishing(idle=10), **_LEFT},
+            "Karpenter replaces a node with pods": {**_vanishing(), **_LEFT, **_tainted("karpenter.sh/disrupted")},
+            "somebody drained the node": {**_vanishing(), **_LEFT, **_tainted("node.kubernetes.io/unschedulable")},
+        },
+        plane="eks",
+    ),
+    Case(
+        "NodeCollectorMissing",
+        {
+            **_up("node", steady(1, _MINUTES)),
+            **on_node(
+                "node_textfile_mtime_seconds",
+                then(rising(0, 60, 10), gone(60), rising(70 * 60, 60, 130)),
+                file="/host/textfile/efa.prom",
+            ),
+            **_written("lustre"),
+        },
+        fires=40,
+        clears=100,
+        labels=({**NODE, "file": "efa.prom"},),
+        summary=f"{_N1} sends no efa.prom",
+        look_alikes={
+            "both files": {**_up("node", steady(1, 100)), **_written("efa"), **_written("lustre")},
+            "the node boots": {
+                **_up("node", steady(1, 100)),
+                **on_node("node_textfile_mtime_seconds", then(absent(10), rising(600, 60, 90)), file="efa.prom"),
+                **on_node("node_textfile_mtime_seconds", then(absent(10), rising(600, 60, 90)), file="lustre.prom"),
+            },
+            "a login node": {series("up", {**NODE, "node_group": "login"}, job="node"): steady(1, 100)},
+            "the node is down": _up("node", steady(0, 100)),
         },
     ),
     Case(
@@ -187,6 +276,11 @@ VISIBILITY = (
 )
 
 _DISK = {"fstype": "xfs", "device": "/dev/nvme0n1p1", "mountpoint": "/"}
+
+
+def _unit(name: str, values: str) -> dict[str, str]:
+    return on_node("node_systemd_unit_state", values, name=name, state="failed")
+
 
 HOST = (
     Case(
@@ -224,15 +318,22 @@ HOST = (
             "corrected errors": on_node("node_edac_correctable_errors_total", rising(0, 5, 100), controller="0"),
         },
     ),
-    _gauge(
+    Case(
         "NodeUnitFailed",
-        "node_systemd_unit_state",
-        0,
-        1,
-        25,
-        f"Unit nvidia-fabricmanager.service failed on {_N1}",
-        name="nvidia-fabricmanager.service",
-        state="failed",
+        _unit("nvidia-fabricmanager.service", fault(0, 1)),
+        fires=25,
+        clears=120,
+        labels=({**NODE, "unit": "nvidia-fabricmanager.service"},),
+        summary=f"Unit nvidia-fabricmanager.service failed on {_N1}",
+        look_alikes={
+            "healthy": _unit("nvidia-fabricmanager.service", steady(0, 120)),
+            "one bad sample": _unit("nvidia-fabricmanager.service", fault(0, 1, minutes=1)),
+            "interfaces of EFA get no address": _unit("systemd-networkd-wait-online.service", steady(1, 120)),
+            "what a user ran": {
+                **_unit("run-u42.service", steady(1, 120)),
+                **_unit("user@1000.service", steady(1, 120)),
+            },
+        },
     ),
     _gauge("NodeClockOff", "node_timex_sync_status", 1, 0, 25, f"The clock of {_N1} is not synchronised"),
     Case(
@@ -265,18 +366,46 @@ _EFA_UP = _up("node", steady(1, _MINUTES))
 EFA = (
     Case(
         "EfaDeviceMissing",
-        {**_EFA_UP, **_efa("port_state", 31, steady(4, _MINUTES)), **_efa("port_state", 1, fault(4, 1), first=31)},
+        {
+            **_EFA_UP,
+            **_efa("port_state", 31, steady(4, _MINUTES)),
+            **_efa("port_state", 1, fault(4, 1), first=31),
+            **_written("efa"),
+        },
         fires=28,
         clears=100,
         labels=(NODE,),
         summary=f"Only 31 active EFA devices on {_N1}",
         look_alikes={
-            "all devices": {**_EFA_UP, **_efa("port_state", 32, steady(4, 100))},
-            "a pool of Karpenter, whose nodes may have none": {
-                series("up", {**NODE, "node_group": "karpenter-p5"}, job="node"): steady(1, 100)
+            "all devices": {**_EFA_UP, **_efa("port_state", 32, steady(4, 100)), **_written("efa")},
+            "the collector never ran": {**_EFA_UP, **_written("lustre")},
+            "the collector stopped while a device was reset": {
+                **_EFA_UP,
+                **_efa("port_state", 31, steady(4, 100)),
+                **on_node("node_textfile_mtime_seconds", steady(0, 100), file="/host/textfile/efa.prom"),
             },
-            "a node without EFA": {series("up", {**NODE, "instance_type": "m7i.large"}, job="node"): steady(1, 100)},
+            "a pool of Karpenter, whose nodes may have none": {
+                series("up", {**NODE, "node_group": "karpenter-p5"}, job="node"): steady(1, 100),
+                **_written("efa"),
+            },
+            "a node without EFA": {
+                series("up", {**NODE, "instance_type": "m7i.large"}, job="node"): steady(1, 100),
+                **_written("efa"),
+            },
         },
+    ),
+    Case(
+        "EfaDeviceMissing",
+        {
+            **_EFA_UP,
+            **_efa("port_state", 32, then(steady(4, 10), gone(60), steady(4, 100))),
+            **_written("efa"),
+        },
+        fires=28,
+        clears=100,
+        labels=(NODE,),
+        summary=f"Only 0 active EFA devices on {_N1}",
+        look_alikes={},
     ),
     _efa_errors("EfaRetransmitTimeouts", "retrans_timeout_events", 60, 5, "300 retransmission timeouts"),
     _efa_errors(
@@ -296,6 +425,10 @@ def _fs(metric: str, values: str, **more: str) -> dict[str, str]:
 def _filled(used: str, minutes: int = 190) -> Series:
     """A file system of 100 KiB of which `used` are left."""
     return {**_fs("available_kibibytes", used), **_fs("capacity_kibibytes", steady(100, minutes))}
+
+
+def _mounted(values: str) -> dict[str, str]:
+    return _fs("mounted", values, mountpoint="/fsx")
 
 
 _TARGET = ({**CLUSTER, "target": "fsx"},)
@@ -360,8 +493,21 @@ LUSTRE = (
             "reads from the servers' memory": _fs("read_bytes_total", burst(90 * _GB, minutes=90)),
         },
     ),
-    _gauge(
-        "LustreNotMounted", "lustre_mounted", 1, 0, 18, f"/fsx is not mounted on {_N1}", target="fsx", mountpoint="/fsx"
+    Case(
+        "LustreNotMounted",
+        {**_mounted(fault(1, 0)), **_written("lustre")},
+        fires=18,
+        clears=120,
+        labels=({**NODE, "target": "fsx", "mountpoint": "/fsx"},),
+        summary=f"/fsx is not mounted on {_N1}",
+        look_alikes={
+            "healthy": {**_mounted(steady(1, 120)), **_written("lustre")},
+            "one bad sample": {**_mounted(fault(1, 0, minutes=1)), **_written("lustre")},
+            "the collector stopped before the mount": {
+                **_mounted(then(absent(20), steady(0, 100))),
+                **on_node("node_textfile_mtime_seconds", then(absent(20), steady(0, 100)), file="/x/lustre.prom"),
+            },
+        },
     ),
     _gauge(
         "LustreServerDisconnected",
@@ -400,7 +546,8 @@ LUSTRE = (
 
 
 def _at_once(count: int) -> dict[str, str]:
-    return {
+    written = [_written("lustre", node=f"n{number}") for number in range(count)]
+    return {name: values for each in written for name, values in each.items()} | {
         series("lustre_mounted", {**NODE, "node": f"n{number}"}, target="fsx", mountpoint="/fsx"): fault(1, 0)
         for number in range(count)
     }
@@ -416,17 +563,27 @@ _CONTROLLERS = {
 META = (
     Case(
         "CollectionSilent",
-        {**_up("node", fault(1, 0)), **_up("dcgm", fault(1, 0))},
+        {**_up("node", fault(1, 0, rest=320)), **_up("dcgm", fault(1, 0, rest=320))},
         fires=35,
-        clears=100,
+        clears=370,
         labels=({},),
         summary="No node of test sends metrics",
         look_alikes={
+            "the first deployment takes five hours": _up("node", then(absent(300), steady(1, 60))),
             "one node of many": {
                 **_up("node", fault(1, 0)),
-                series("up", {**NODE, "node": "n2"}, job="node"): steady(1, 190),
-            }
+                series("up", {**NODE, "node": "n2"}, job="node"): steady(1, 390),
+            },
         },
+    ),
+    Case(
+        "CollectionSilent",
+        _up("node", then(absent(420), steady(1, 60))),
+        fires=380,
+        clears=440,
+        labels=({},),
+        summary="No node of test sends metrics",
+        look_alikes={},
     ),
     Case(
         "TargetsDown",

@@ -38,6 +38,27 @@ def _slurm(
     )
 
 
+def _fleet(sending: str, **nodes: int) -> Series:
+    """A cluster of 100 nodes of which `sending` send metrics; `nodes` are counts by state, of partitions with a p."""
+    counts = {"nodes": 100, **{f"nodes_{state}": count for state, count in nodes.items() if not state.startswith("p_")}}
+    partitions = {state.removeprefix("p_"): count for state, count in nodes.items() if state.startswith("p_")}
+    up = {"node_group": "train", "instance_type": "p5.48xlarge", "job": "node"}
+    return {
+        **{
+            name: text
+            for each, count in counts.items()
+            for name, text in of_cluster(f"slurm_{each}", steady(count, 200)).items()
+        },
+        **{
+            series(f"slurm_partition_nodes_{state}", _PARTITION): steady(count, 200)
+            for state, count in partitions.items()
+        },
+        **{series("up", CLUSTER, node=f"n{number}", **up): steady(1, 200) for number in range(7)},
+        series("up", CLUSTER, node="n7", **up): sending,
+        series("up", CLUSTER, node="login-1", **{**up, "node_group": "login"}): steady(1, 200),
+    }
+
+
 def _waiting(
     idle: str, pending: int, held: int = 0, largest: int = 2, powered_down: str = "", drained: int = 0
 ) -> Series:
@@ -85,6 +106,59 @@ SLURM = (
     ),
     _slurm("SlurmNodesDown", "nodes_down", 0, 3, 25, 130, "3 nodes of test are down", near=0),
     _slurm("SlurmManyNodesDown", "nodes_down", 0, 20, 25, 130, "20% of the nodes of test are down", near=4),
+    Case(
+        "SlurmManyNodesDown",
+        {
+            **of_cluster("slurm_nodes_down", fault(0, 3)),
+            **of_cluster("slurm_nodes", steady(1000, 190)),
+            **of_cluster("slurm_nodes_powered_down", steady(970, 190)),
+        },
+        fires=25,
+        clears=130,
+        labels=(CLUSTER,),
+        summary="10% of the nodes of test are down",
+        look_alikes={
+            "no node is up": {
+                **of_cluster("slurm_nodes_down", steady(0, 130)),
+                **of_cluster("slurm_nodes", steady(100, 130)),
+                **of_cluster("slurm_nodes_powered_down", steady(100, 130)),
+            },
+        },
+    ),
+    Case(
+        "SlurmNodesUnwatched",
+        _fleet(then(steady(0, 10), steady(0, 60), steady(1, 130)), powered_down=90, p_powering_up=2),
+        fires=45,
+        clears=100,
+        labels=(CLUSTER,),
+        summary="1 nodes of test that Slurm has up send no metrics",
+        look_alikes={
+            "all others are powered down": _fleet(steady(1, 200), powered_down=92),
+            "nodes power up and down": _fleet(steady(1, 200), powered_down=80, p_powering_up=8, p_powering_down=4),
+            "a node is down and powered down": _fleet(steady(1, 200), powered_down=92, down=2),
+            "a node boots": _fleet(then("_x10", steady(0, 15), steady(1, 170)), powered_down=92),
+        },
+    ),
+    Case(
+        "SlurmNodesUnwatched",
+        _fleet(then("_x70", steady(1, 130)), powered_down=92),
+        fires=45,
+        clears=100,
+        labels=(CLUSTER,),
+        summary="1 nodes of test that Slurm has up send no metrics",
+    ),
+    Case(
+        "SlurmNodesLost",
+        of_cluster("slurm_nodes_down", then(steady(1, 30), steady(3, 4), steady(1, 100))),
+        fires=33,
+        clears=60,
+        labels=(CLUSTER,),
+        summary="2 nodes of test went down within ten minutes",
+        look_alikes={
+            "down since yesterday": of_cluster("slurm_nodes_down", steady(4, 60)),
+            "a node is back": of_cluster("slurm_nodes_down", then(steady(4, 30), steady(3, 30))),
+        },
+    ),
     _slurm("SlurmNodesDrained", "nodes_drained", 0, 2, 80, 130, "2 nodes of test are drained", near=0),
     _slurm(
         "SlurmNodesInvalid",
@@ -195,6 +269,19 @@ def _idle_gpus(used: int, pending: int, status: str = "active") -> Series:
     }
     queue = {"cluster_queue": "vision", "status": status, "replica_role": "leader"}
     return {**gpus, series("kueue_pending_workloads", CLUSTER, **queue): fault(0, pending)}
+
+
+def _gpu_pods(*, unschedulable: str, gpus: bool = True, used: int = 4) -> Series:
+    pod = {"namespace": "vision", "pod": "p", "uid": "u"}
+    asked = {"resource": "nvidia_com_gpu" if gpus else "vpc_amazonaws_com_efa", "container": "c", "unit": "integer"}
+    return {
+        **_idle_gpus(used, 0),
+        series("kube_pod_status_unschedulable", CLUSTER, **pod): unschedulable,
+        series("kube_pod_container_resource_requests", CLUSTER, **pod, **asked): steady(8, 190),
+    }
+
+
+_FOR_AN_HOUR = then("_x10", steady(1, 60), "stale")
 
 
 def _queue(values: str) -> dict[str, str]:
@@ -336,6 +423,28 @@ KUBERNETES = (
             "nobody waits": _idle_gpus(4, 0),
             "no quota would ever fit": _idle_gpus(4, 3, status="inadmissible"),
         },
+    ),
+    Case(
+        "PodsPendingWithIdleGpus",
+        _gpu_pods(unschedulable=_FOR_AN_HOUR),
+        fires=50,
+        clears=90,
+        labels=(CLUSTER,),
+        summary="Pods wait for GPUs while 50% of the GPUs of test are idle",
+        look_alikes={
+            "all GPUs are in use": _gpu_pods(unschedulable=steady(1, 90), used=8),
+            "pods without GPUs": _gpu_pods(unschedulable=steady(1, 90), gpus=False),
+            "nobody waits": _idle_gpus(4, 0),
+            "Kueue holds workloads back": _idle_gpus(4, 3),
+        },
+    ),
+    Case(
+        "PodsPendingWithIdleGpus",
+        {**_idle_gpus(4, 0), series("volcano_queue_pod_group_pending_count", CLUSTER, queue_name="a"): fault(0, 2)},
+        fires=50,
+        clears=90,
+        labels=(CLUSTER,),
+        summary="Pods wait for GPUs while 50% of the GPUs of test are idle",
     ),
     Case(
         "KueueQueueInactive",

@@ -11,6 +11,7 @@ from tests.telemetry.rules import gpu_cases, job_cases, node_cases, scheduler_ca
 from tests.telemetry.rules.case import Case
 from tests.telemetry.rules.environments import PLANES, environment
 from tests.telemetry.rules.promtool import reported, unit_tests
+from tests.telemetry.rules.series import gone, on_gpu, steady, then
 from ultracluster.telemetry.promql import reading
 from ultracluster.telemetry.rules import groups, rule_files
 from ultracluster.telemetry.rules.model import Alert, Group, Recording
@@ -26,7 +27,11 @@ Files = Callable[..., list[Path]]
 
 def _rule(case: Case) -> tuple[str, str, Alert]:
     """Control plane, rules file and rule of a case."""
-    return next(each for each in ALERTS if each[2].name == case.alert and case.sustained in (None, each[2].sustained))
+    return next(
+        each
+        for each in ALERTS
+        if each[2].name == case.alert and case.sustained in (None, each[2].sustained) and case.plane in (None, each[0])
+    )
 
 
 @cache
@@ -83,6 +88,22 @@ def test_texts(plane: str, group: str, files: Files, engines: Engines, tmp_path:
 def test_every_alert_has_a_case_with_look_alikes():
     assert {case.alert for case in CASES} | NEVER_CLEARS == {rule.name for _, _, rule in ALERTS}
     assert {case.alert for case in CASES if case not in MORE} == {case.alert for case in CASES if case.look_alikes}
+
+
+def test_an_alert_holds_through_a_gap_and_flapping_data(files: Files, engines: Engines, tmp_path: Path):
+    """`keep_firing_for`: without it the alert ends at minutes 15 and 20, and a node is drained for each new one."""
+    gap = then(steady(0, 5), steady(1, 8), gone(4), steady(1, 3), steady(0, 4), steady(1, 2), steady(0, 60))
+    inputs = on_gpu("DCGM_FI_DEV_ROW_REMAP_FAILURE", gap)
+    firing = 'ALERTS{alertname="GpuRowRemapFailed", alertstate="firing"}'
+    held = [
+        {"expr": f"count({firing})", "eval_time": f"{minute}m", "exp_samples": [{"labels": "{}", "value": 1}]}
+        for minute in (6, 15, 22, 30)
+    ]
+    ended = {"expr": firing, "eval_time": "45m", "exp_samples": []}
+    series = [{"series": name, "values": values} for name, values in inputs.items()]
+    test = {"name": "gap", "interval": "1m", "input_series": series, "promql_expr_test": [*held, ended]}
+    ran = unit_tests(engines, tmp_path, files("pcs", "gpu-health"), [test])
+    assert ran.ok, ran.said
 
 
 @pytest.mark.parametrize("plane", PLANES)

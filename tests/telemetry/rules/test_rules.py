@@ -90,6 +90,7 @@ def test_a_rule_reads_only_metrics_of_the_catalogue(rule: Alert | Recording):
 def test_a_rule_reads_only_labels_that_the_metrics_have(rule: Alert | Recording):
     read = reading(rule.expr)
     known = {each.name for part in (labels.COMMON, labels.NODE, labels.GPU) for each in part} | ADDED
+    known |= set(re.findall(r', "(\w+)", "\$1", "', rule.expr))  # those that label_replace makes
     for name in read.metrics & set(METRICS):
         known |= set(METRICS[name].labels)
     for each in ALL.values():
@@ -195,6 +196,24 @@ def test_a_repair_is_not_asked_for_again_because_an_alert_is_kept():
     assert kept
     assert {name for name, minutes in kept.items() if minutes > 30} == set()
     assert all(alert.keep.endswith("m") for alert in alerts(environment("pcs")) if alert.repair)
+
+
+@pytest.mark.parametrize("plane", PLANES)
+def test_a_critical_alert_holds_through_a_missed_scrape(plane: str):
+    """One that ends and comes back is a new page for somebody."""
+    ends_at_once = {alert.name for alert in alerts(environment(plane)) if alert.keep == "0m"}
+    assert ends_at_once & {alert.name for alert in alerts(environment(plane)) if alert.severity == "critical"} == set()
+
+
+@pytest.mark.parametrize(("seconds", "severity", "repair"), [(600, "critical", "replace"), (30, "warning", None)])
+def test_where_pcs_ends_idle_nodes_at_once_a_vanished_node_is_not_drained(
+    seconds: int, severity: str, repair: str | None
+):
+    shipped = environment("pcs")
+    plane = shipped.control_plane.model_copy(update={"idle_seconds": seconds})
+    changed = shipped.model_copy(update={"control_plane": plane})
+    (found,) = (alert for alert in alerts(changed) if alert.name == "NodeVanished")
+    assert (found.severity, found.repair) == (severity, repair)
 
 
 def test_rules_follow_the_file_system():

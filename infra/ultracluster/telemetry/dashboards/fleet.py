@@ -151,7 +151,9 @@ WORK = Row(
         Lines(
             title="Tensor-core activity, by job",
             help="Mean of the GPUs of each job. A job that drops to 0 and keeps its GPUs hangs.",
-            queries=(Query("topk(8, avg by (workload) (job_node:tensor_active:avg{groups}))", "{{workload}}"),),
+            queries=(
+                Query("topk(8, avg by (team, workload) (job_node:tensor_active:avg{groups}))", "{{workload}} {{team}}"),
+            ),
             unit="percentunit",
             link=TO_WORK,
             width=14,

@@ -15,6 +15,9 @@ from ultracluster.telemetry.dashboards.panels import (
     Value,
 )
 
+JOB = "{{workload}} {{team}}"
+"""Name of a job: two teams may each have one of the same name. On PCS, jobs report without their team."""
+
 RATIO_SCALE = (
     (0, "#b3263a"),
     (0.5, "#b5562a"),
@@ -47,8 +50,8 @@ NOW = Row(
         Value(
             title="Slowest rank against the median",
             query=Query(
-                "max(max by (workload) (training_step_time_seconds{work})"
-                " / on (workload) quantile by (workload) (0.5, training_step_time_seconds{work}))"
+                "max(max by (team, workload) (training_step_time_seconds{work})"
+                " / on (team, workload) quantile by (team, workload) (0.5, training_step_time_seconds{work}))"
             ),
             help="Step time of the slowest rank over that of the median rank, of the job where it is largest.",
             limits=Limits(1.1, 1.5),
@@ -77,19 +80,19 @@ PROGRESS = Row(
         Lines(
             title="Model FLOPS utilisation, by job",
             help="Model FLOPS over the dense peak of the GPUs. A step down that stays: look for a straggler below.",
-            queries=(Query("max by (workload) (training_mfu_ratio{work})", "{{workload}}"),),
+            queries=(Query("max by (team, workload) (training_mfu_ratio{work})", JOB),),
             unit="percentunit",
         ),
         Lines(
             title="Time of a step, by job",
             help="Slowest rank of each job: all others wait for it.",
-            queries=(Query("max by (workload) (training_step_time_seconds{work})", "{{workload}}"),),
+            queries=(Query("max by (team, workload) (training_step_time_seconds{work})", JOB),),
             unit="s",
         ),
         Lines(
             title="Loss, by job",
             help="Loss of the last step. NaN leaves a gap.",
-            queries=(Query("max by (workload) (training_loss{work})", "{{workload}}"),),
+            queries=(Query("max by (team, workload) (training_loss{work})", JOB),),
             minimum=None,
             calculations=("max", "min", "lastNotNull"),
         ),
@@ -109,7 +112,7 @@ PROGRESS = Row(
         Lines(
             title="Age of the last checkpoint, by job",
             help="A saw: it falls to 0 with each checkpoint. A line that only rises means that checkpoints fail.",
-            queries=(Query("max by (workload) (job:training_checkpoint_age:seconds{work})", "{{workload}}"),),
+            queries=(Query("max by (team, workload) (job:training_checkpoint_age:seconds{work})", JOB),),
             unit="s",
             calculations=("max", "lastNotNull"),
         ),
@@ -119,9 +122,9 @@ PROGRESS = Row(
             " GPUs up.",
             queries=(
                 Query(
-                    "max by (workload) (training_data_wait_seconds{work}) / max by (workload)"
+                    "max by (team, workload) (training_data_wait_seconds{work}) / max by (team, workload)"
                     " (training_step_time_seconds{work})",
-                    "{{workload}}",
+                    JOB,
                 ),
             ),
             unit="percentunit",
@@ -136,14 +139,14 @@ HARDWARE = Row(
         Lines(
             title="Tensor-core activity, median node of each job",
             help="0 while the GPUs are held: the job hangs.",
-            queries=(Query("job:tensor_active:median{work}", "{{workload}}"),),
+            queries=(Query("job:tensor_active:median{work}", JOB),),
             unit="percentunit",
             width=12,
         ),
         Lines(
             title="EFA traffic of each job, sent",
             help="Bits per second of all nodes of a job. 0 in a job that keeps its GPUs: a rank left the collective.",
-            queries=(Query("job:efa_tx_bits:rate{work}", "{{workload}}"),),
+            queries=(Query("job:efa_tx_bits:rate{work}", JOB),),
             unit="bps",
             width=12,
         ),
@@ -157,8 +160,8 @@ STRAGGLERS = Row(
             title="SM clock of each GPU over the median of its job",
             help="1 is the median. Red: the GPU is throttled and holds up its whole job.",
             query=Query(
-                'max by (node, gpu, workload) (DCGM_FI_DEV_SM_CLOCK{work, workload!=""})'
-                " / on (workload) group_left () max by (workload) (job:sm_clock_mhz:median{work})"
+                'max by (node, gpu, team, workload) (DCGM_FI_DEV_SM_CLOCK{work, workload!=""})'
+                " / on (team, workload) group_left () max by (team, workload) (job:sm_clock_mhz:median{work})"
             ),
             rows="node",
             columns="gpu",
@@ -172,9 +175,10 @@ STRAGGLERS = Row(
             title="Least tensor activity against the job's median, by node",
             help="A node far below 1 does less than the others, or waits for its CPU, its disk or the network.",
             query=Query(
-                "bottomk(8, max by (node, workload) (job_node:tensor_active:avg{work})"
-                " / on (workload) group_left () (max by (workload) (job:tensor_active:median{work}) > 0.05))",
-                "{{node}}  job {{workload}}",
+                "bottomk(8, max by (node, team, workload) (job_node:tensor_active:avg{work})"
+                " / on (team, workload) group_left ()"
+                " (max by (team, workload) (job:tensor_active:median{work}) > 0.05))",
+                f"{{{{node}}}}  job {JOB}",
             ),
             decimals=2,
             maximum=1.2,

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from ultracluster.telemetry.rules.catalogue import EFA_DEVICES, EFA_LINE_RATE
-from ultracluster.telemetry.rules.model import NODE, Alert, Group, Recording
+from ultracluster.telemetry.rules.expressions import collected
+from ultracluster.telemetry.rules.model import CLUSTER, NODE, Alert, Group, Recording
 from ultracluster.telemetry.rules.site import Site
 from ultracluster.telemetry.thresholds import EFA_EVENTS, EFA_RETRANSMITS, Threshold
 
@@ -29,9 +30,10 @@ def _missing(site: Site) -> Alert:
     groups = f'node_group=~"{"|".join(site.groups)}"'
     active = f"count by ({NODE}) (node_amazonefa_port_state{{{groups}}} == 4)"
     none = f'max by ({NODE}) (up{{job="node", {groups}}} == 1) * 0'
+    known = f"and on ({CLUSTER}, node)\n{collected('efa')}"
     return Alert(
         name="EfaDeviceMissing",
-        expr=f"({active}\nor\n{none})\n< on (instance_type) group_left ()\n{EFA_DEVICES}",
+        expr=f"({active}\nor\n{none})\n< on (instance_type) group_left ()\n{EFA_DEVICES}\n{known}",
         severity="critical",
         component="efa",
         scope="node",
@@ -40,7 +42,7 @@ def _missing(site: Site) -> Alert:
         repair="replace",
         summary=f"Only {{{{ $value }}}} active EFA devices on {_WHERE}",
         description="The node has fewer EFA devices with an active port than its instance type has. NCCL runs at the "
-        "speed of the node with the fewest devices, or fails.",
+        "speed of the node with the fewest devices, or fails. A node without EFA metrics is not judged.",
         action="Drain the node and look for the device with `fi_info -p efa` and `lspci`.",
     )
 

@@ -5,7 +5,10 @@ fault that we look for. Expressions therefore aggregate to the GPU before they c
 the `for` of an alert survives a change of labels.
 """
 
-from ultracluster.telemetry.rules.model import GPU
+from ultracluster.telemetry.rules.model import CLUSTER, GPU
+
+COLLECTED_SECONDS = 600
+"""Age up to which a file of a collector tells what the node is like now. Collectors run at every scrape."""
 
 
 def worst(metric: str, by: str = GPU) -> str:
@@ -21,6 +24,15 @@ def grown(metric: str, minutes: int, *, until: int = 0, by: str = GPU) -> str:
     """
     now = worst(f"{metric} offset {until}m" if until else metric, by)
     return f"{now}\n- {worst(f'{metric} offset {until + minutes}m', by)}"
+
+
+def collected(file: str) -> str:
+    """Nodes whose collector has written `file`, such as efa, within `COLLECTED_SECONDS`.
+
+    Node exporter gives the time of files that it could read and parse (collector/textfile.go), by name or by path.
+    """
+    written = f'max by ({CLUSTER}, node) (node_textfile_mtime_seconds{{file=~"(.*/)?{file}[.]prom"}})'
+    return f"(time() - {written}\n< {COLLECTED_SECONDS})"
 
 
 def either(*conditions: str) -> str:

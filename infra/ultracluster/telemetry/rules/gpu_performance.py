@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 
+from ultracluster.catalog import catalog
 from ultracluster.telemetry.rules.expressions import either, grown, worst
 from ultracluster.telemetry.rules.model import Alert, Group
 from ultracluster.telemetry.thresholds import GPU_TEMPERATURE, NVLINK_CRC, PCIE_REPLAYS, THROTTLED_TIME
 
 _WHERE = "GPU {{ $labels.gpu }} ({{ $labels.UUID }}) of {{ $labels.node }} ({{ $labels.instance_type }})"
 _MINUTES = 15
+_ON_NVLINK_C2C = "|".join(each.name.replace(".", "[.]") for each in catalog.values() if each.gpu.model.startswith("GB"))
+"""Types whose GPUs have their host behind NVLink-C2C. What DCGM reports there as PCIe link is not verified."""
 
 
 def group() -> Group:
@@ -106,8 +109,9 @@ def _links() -> Iterator[Alert]:
         description="The PCIe link to the GPU repeats packets. Copies between host and GPU slow down.",
         action="Replace the instance when the job has ended.",
     )
-    width, widest = worst("DCGM_FI_DEV_PCIE_LINK_WIDTH"), worst("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH")
-    speed, fastest = worst("DCGM_FI_DEV_PCIE_LINK_GEN"), worst("DCGM_FI_DEV_PCIE_MAX_LINK_GEN")
+    on_pcie = f'{{instance_type!~"{_ON_NVLINK_C2C}"}}'
+    width, widest = worst(f"DCGM_FI_DEV_PCIE_LINK_WIDTH{on_pcie}"), worst("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH")
+    speed, fastest = worst(f"DCGM_FI_DEV_PCIE_LINK_GEN{on_pcie}"), worst("DCGM_FI_DEV_PCIE_MAX_LINK_GEN")
     busy = f"{worst('DCGM_FI_DEV_GPU_UTIL')} > 10"
     yield Alert(
         name="GpuPcieLinkDegraded",

@@ -19,6 +19,7 @@ def group(site: Site) -> Group:
     rules = [*_nodes(), *_platform()]
     if site.scheduler.startswith("kueue"):
         rules += _kueue()
+    rules.append(_pods_wait())
     if site.jobset:
         rules.append(_jobset())
     if site.karpenter:
@@ -147,14 +148,44 @@ def _platform() -> Iterator[Alert]:
     )
 
 
+_IDLE_GPUS = (
+    "1 - (cluster:gpus_allocated:count or cluster:gpus:count * 0) / cluster:gpus:count\n"
+    f"> {PENDING_WITH_IDLE.value}\nand on ({CLUSTER})\n"
+)
+"""Share of idle GPUs where it is large, if what follows is so too."""
+
+
+def _pods_wait() -> Alert:
+    """Pods that a scheduler tried and did not place, whichever it is, and groups for which Volcano makes no pods yet.
+
+    KAI has no metric of what waits. A pod that Kueue holds back is not tried.
+    """
+    pod = f"{CLUSTER}, namespace, pod"
+    pods = (
+        f"sum by ({CLUSTER}) (max by ({pod}) (kube_pod_status_unschedulable)\nand on ({pod})\n"
+        'kube_pod_container_resource_requests{resource="nvidia_com_gpu"} > 0) > 0'
+    )
+    groups = f"sum by ({CLUSTER}) (max by ({CLUSTER}, queue_name) (volcano_queue_pod_group_pending_count)) > 0"
+    return _alert(
+        "PodsPendingWithIdleGpus",
+        f"{_IDLE_GPUS}({pods}\nor\n{groups})",
+        "warning",
+        "30m",
+        (
+            f"Pods wait for GPUs while {{{{ $value | humanizePercentage }}}} of the GPUs {_OF} are idle",
+            "The scheduler, KAI, Volcano or Kubernetes' own, did not place pods that ask for GPUs: shares of queues, "
+            "taints, topology or GPUs that are scattered over nodes hold them.",
+            "Run `kubectl describe pod` and read the event FailedScheduling; for Volcano, `kubectl describe podgroup`.",
+        ),
+    )
+
+
 def _kueue() -> Iterator[Alert]:
     queue = f"{CLUSTER}, cluster_queue"
     pending = f'sum by ({CLUSTER}) (max by ({queue}) (kueue_pending_workloads{{status="active"}}))'
     yield _alert(
         "KueuePendingWithIdleGpus",
-        f"1 - (cluster:gpus_allocated:count or cluster:gpus:count * 0) / cluster:gpus:count\n> "
-        f"{PENDING_WITH_IDLE.value}\n"
-        f"and on ({CLUSTER})\n{pending} > 0",
+        f"{_IDLE_GPUS}{pending} > 0",
         "warning",
         "30m",
         (

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from ultracluster.telemetry.rules.catalogue import EFA_DEVICES
+from ultracluster.telemetry.rules.expressions import collected
 from ultracluster.telemetry.rules.model import CLUSTER, NODE, Alert, Group, Recording
 from ultracluster.telemetry.rules.site import Site
 from ultracluster.telemetry.thresholds import LUSTRE_ALMOST_FULL, LUSTRE_FULL, LUSTRE_SATURATED, Threshold
@@ -97,7 +98,8 @@ def _throughput(site: Site) -> Iterator[Alert]:
 def _clients(site: Site) -> Iterator[Alert]:
     yield Alert(
         name="LustreNotMounted",
-        expr=f"min by ({NODE}, target, mountpoint) (lustre_mounted)\n== 0",
+        expr=f"min by ({NODE}, target, mountpoint) (lustre_mounted)\n== 0\n"
+        f"and on ({CLUSTER}, node)\n{collected('lustre')}",
         severity="critical",
         component="lustre",
         scope="node",

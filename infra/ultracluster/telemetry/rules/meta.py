@@ -2,12 +2,16 @@
 
 from collections.abc import Iterable, Iterator
 
-from ultracluster.telemetry.rules.model import CLUSTER, Alert, Group, fleet_alerts
+from ultracluster.telemetry.rules.model import CLUSTER, Alert, Group, Recording, fleet_alerts
 from ultracluster.telemetry.rules.site import Site
 from ultracluster.telemetry.thresholds import TARGETS_DOWN
 
 _CLUSTER_JOBS = ("kube-state-metrics", "kueue", "volcano", "kai", "jobset", "karpenter")
 """Scrape jobs with one target or few, which tell about the cluster and not about a node."""
+
+_COLLECTED, _EVALUATED = "environment:nodes_collected:count", "environment:rules_evaluated:bool"
+FIRST_HOURS = 6
+"""Hours in which an environment may send its first metrics; our judgement: a first deployment takes one to two."""
 
 _TARGETS = 'up{job!="pods"}'
 """Targets of the platform: pods of teams may come and go."""
@@ -15,10 +19,18 @@ _TARGETS = 'up{job!="pods"}'
 
 def group(site: Site, alerts: Iterable[Alert]) -> Group:
     """The watchdog, alerts on silence, and those that replace `alerts` on many GPUs or nodes."""
-    return Group("telemetry", (*_alerts(site), *fleet_alerts(alerts)))
+    return Group("telemetry", (*_recordings(site), *_alerts(site), *fleet_alerts(alerts)))
+
+
+def _recordings(site: Site) -> Iterator[Recording]:
+    """That metrics came, and that rules ran: one series each, so that a rule may look back over a month."""
+    collected = f'count by (environment) (up{{job=~"dcgm|node", environment="{site.environment}"}} == 1)'
+    yield Recording(_COLLECTED, collected)
+    yield Recording(_EVALUATED, "vector(1)", {"environment": site.environment})
 
 
 def _alerts(site: Site) -> Iterator[Alert]:
+    own = f'environment="{site.environment}"'
     yield Alert(
         name="Watchdog",
         expr="vector(1)",
@@ -31,14 +43,17 @@ def _alerts(site: Site) -> Iterator[Alert]:
     )
     yield Alert(
         name="CollectionSilent",
-        expr=f'absent(up{{job=~"dcgm|node", environment="{site.environment}"}} == 1)',
+        expr=f'absent(up{{job=~"dcgm|node", {own}}} == 1)\nand on ()\n'
+        f"(max_over_time({_COLLECTED}{{{own}}}[30d])\nor\n"
+        f"count_over_time({_EVALUATED}{{{own}}}[1d]) >= {60 * FIRST_HOURS})",
         severity="critical",
         component="telemetry",
         scope="cluster",
         sustained="15m",
+        keep="5m",
         summary=f"No node of {site.environment} sends metrics",
-        description="No exporter of any node can be read, so no fault raises an alert. An environment whose node "
-        "groups are scaled to 0 has no metrics either.",
+        description="No exporter of any node can be read, so no fault raises an alert. Before the first metrics of an "
+        f"environment the alert waits for {FIRST_HOURS} hours.",
         action="Check that nodes run, then the scraper or the agents, and the alarms on AMP.",
     )
     yield Alert(

@@ -29,6 +29,8 @@ CLUSTER = "cluster, environment"
 NODE = f"{CLUSTER}, node_group, instance_type, node"
 GPU = f"{NODE}, gpu, UUID"
 JOB = f"{CLUSTER}, team, workload"
+OF_JOB = "job {{ $labels.workload }}{{ with $labels.team }} of {{ . }}{{ end }}"
+"""A job in the text of an alert. On Kubernetes two teams may each have a job of the same name."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ def _fleet_alert(severity: Severity, sustained: str) -> Alert:
         component="telemetry",
         scope="cluster",
         sustained=sustained,
+        keep="5m",
         more={"sustained": sustained},
         summary="{{ $labels.fault }} on {{ $value }} GPUs, nodes or jobs of {{ $labels.environment }}",
         description=f"More than {MANY} GPUs, nodes or jobs have the fault {{{{ $labels.fault }}}} at the same time, so "

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from ultracluster.telemetry.rules.catalogue import GPUS
-from ultracluster.telemetry.rules.expressions import worst
-from ultracluster.telemetry.rules.model import CLUSTER, NODE, Alert, Group, Recording
+from ultracluster.telemetry.rules.catalogue import EFA_DEVICES, GPUS
+from ultracluster.telemetry.rules.expressions import COLLECTED_SECONDS, worst
+from ultracluster.telemetry.rules.model import CLUSTER, JOB, NODE, OF_JOB, Alert, Group, Recording
 from ultracluster.telemetry.rules.site import Site
 from ultracluster.telemetry.thresholds import CLOCK_OFFSET, DISK_FULL
 
@@ -12,11 +12,18 @@ _WHERE = "{{ $labels.node }} ({{ $labels.instance_type }})"
 _OURS = 'file=~"(.*/)?(efa|lustre)[.]prom"'
 """Files of our collectors; those of a job stay when the job ends."""
 _UP = f'max by ({NODE}) (up{{job="node"}}) == 1'
+STARTS_SECONDS = 1200
+"""Time after a boot in which DCGM exporter may still start: its image is pulled, and DCGM takes minutes on 8 GPUs."""
+_ENDS_ON_PURPOSE = "karpenter[.]sh/disrupted|node[.]kubernetes[.]io/unschedulable"
+"""Taints of a node that Karpenter or a person is about to take away."""
+_NO_FAULT = "|".join(("run-.+", "user@.+", ".*-wait-online[.]service"))
+"""Units that say nothing of a node: those of systemd-run and of sessions, which end with what a user ran, and those
+that wait at boot for network interfaces, of which EFA's never get an address."""
 
 
 def group(site: Site) -> Group:
     """Recorded counts, and alerts."""
-    return Group("nodes", (_gpus(), *_visibility(), *_host(site)))
+    return Group("nodes", (_gpus(), *_visibility(), _vanished(site), *_collectors(site), *_host(site)))
 
 
 def _gpus() -> Recording:
@@ -55,16 +62,21 @@ def _visibility() -> Iterator[Alert]:
         action="Drain the node and reboot it; replace the instance when the GPU stays away.",
     )
     accelerated = f"and on (instance_type)\n{GPUS}"
+    started = (
+        f"and on ({CLUSTER}, node)\n(time() - max by ({CLUSTER}, node) (node_boot_time_seconds) > {STARTS_SECONDS})"
+    )
     yield Alert(
         name="GpuExporterSilent",
-        expr=f'(({_UP})\nunless on ({CLUSTER}, node)\n(max by ({NODE}) (up{{job="dcgm"}}) == 1))\n{accelerated}',
+        expr=f'(({_UP})\nunless on ({CLUSTER}, node)\n(max by ({NODE}) (up{{job="dcgm"}}) == 1))\n{accelerated}\n'
+        f"{started}",
         severity="critical",
         component="telemetry",
         scope="node",
         sustained="10m",
         keep="5m",
         summary=f"No GPU metrics from {_WHERE}",
-        description="The node answers, and its DCGM exporter does not. Faults of its GPUs raise no alert.",
+        description="The node answers, and its DCGM exporter does not. Faults of its GPUs raise no alert. In the "
+        f"first {STARTS_SECONDS // 60} minutes after a boot the exporter may still start.",
         action="Restart DCGM exporter; a driver that hangs needs a reboot of the node.",
     )
     yield Alert(
@@ -79,36 +91,75 @@ def _visibility() -> Iterator[Alert]:
         description="Node exporter does not answer, so EFA, Lustre and the host are not watched. The node may be down.",
         action="Check whether the scheduler sees the node, then restart node exporter.",
     )
-    job = f"{CLUSTER}, node_group, instance_type, node, team, workload"
-    earlier = f'max by ({job}) (DCGM_FI_DEV_GPU_UTIL{{workload!=""}} offset 10m)'
-    still = f'max by ({CLUSTER}, workload) (DCGM_FI_DEV_GPU_UTIL{{workload!=""}})'
-    yield Alert(
+
+
+def _vanished(site: Site) -> Alert:
+    """A node that ended under a job. One that was idle before, or was told to end, was taken away on purpose.
+
+    Where PCS terminates a node sooner after its job than a scrape would see it idle, the two cannot be told apart: then
+    the alert is a warning and drains nothing.
+    """
+    part = f"{CLUSTER}, node_group, instance_type, node, team, workload"
+    busy = f'max by ({part}, UUID) (DCGM_FI_DEV_GPU_UTIL{{workload!=""}} offset 10m)'
+    idle = f'max by ({CLUSTER}, node, UUID) (max_over_time(DCGM_FI_DEV_GPU_UTIL{{workload=""}}[10m]))'
+    here = f'max by ({CLUSTER}, node) (up{{job=~"node|dcgm"}} == 1)'
+    told = f'max by ({CLUSTER}, node) (max_over_time(kube_node_spec_taint{{key=~"{_ENDS_ON_PURPOSE}"}}[20m]))'
+    told_to_end = f"\nunless on ({CLUSTER}, node)\n{told}" if site.plane == "eks" else ""
+    still = f'max by ({JOB}) (DCGM_FI_DEV_GPU_UTIL{{workload!=""}})'
+    sure = site.idle_seconds is None or site.idle_seconds >= 60 * int(site.window(1)[:-1])
+    doubt = "" if sure else " PCS may also have terminated it, since it does so soon after a node's last job."
+    return Alert(
         name="NodeVanished",
-        expr=f'({earlier}\nunless on ({CLUSTER}, node)\nmax by ({CLUSTER}, node) (up{{job=~"node|dcgm"}} == 1))\n'
-        f"and on ({CLUSTER}, workload)\n{still}",
-        severity="critical",
+        expr=f"max by ({part}) ({busy}\nunless on ({CLUSTER}, node)\n{here}\n"
+        f"unless on ({CLUSTER}, node, UUID)\n{idle}){told_to_end}\nand on ({JOB})\n{still}",
+        severity="critical" if sure else "warning",
         component="node",
         scope="node",
         sustained="2m",
         keep="30m",
-        repair="replace",
-        summary=f"{_WHERE} vanished during job {{{{ $labels.workload }}}}",
+        repair="replace" if sure else None,
+        summary=f"{_WHERE} vanished during {OF_JOB}",
         description="The node sent metrics of the job ten minutes ago and sends none now, while other nodes of the job "
-        "do. The instance failed, or its network did.",
+        f"do. The instance failed, or its network did.{doubt}",
         action="Check the instance in EC2, and that the job restarts without the node.",
     )
+
+
+def _collectors(site: Site) -> Iterator[Alert]:
     yield Alert(
         name="NodeCollectorStale",
-        expr=f"time() - max by ({NODE}, file) (node_textfile_mtime_seconds{{{_OURS}}})\n> 600",
+        expr=f"time() - max by ({NODE}, file) (node_textfile_mtime_seconds{{{_OURS}}})\n> {COLLECTED_SECONDS}",
         severity="warning",
         component="telemetry",
         scope="node",
         sustained="5m",
         summary=f"{{{{ $labels.file }}}} of {_WHERE} is old",
         description="The script that writes the file has not run for {{ $value | humanizeDuration }}. EFA or Lustre "
-        "metrics of the "
-        "node stand still, so their alerts are blind.",
+        "metrics of the node stand still, so their alerts are blind.",
         action="Look at the timer of the collector with `systemctl list-timers`, and at its log with `journalctl`.",
+    )
+    groups = f'node_group=~"{"|".join(site.groups)}"'
+    up = f'max by ({NODE}) (up{{job="node", {groups}}} == 1)'
+    expected = {"efa.prom": f"({up}\nand on (instance_type)\n({EFA_DEVICES} > 0))"}
+    if site.lustre:
+        expected["lustre.prom"] = up
+    without = (
+        f"label_replace({nodes}\nunless on ({CLUSTER}, node)\n"
+        f'node_textfile_mtime_seconds{{file=~"(.*/)?{file}"}}, "file", "{file}", "", "")'
+        for file, nodes in expected.items()
+    )
+    yield Alert(
+        name="NodeCollectorMissing",
+        expr="\nor\n".join(without),
+        severity="warning",
+        component="telemetry",
+        scope="node",
+        sustained="15m",
+        keep="5m",
+        summary=f"{_WHERE} sends no {{{{ $labels.file }}}}",
+        description="The node answers, but the script that writes the file has never run on it, or node exporter "
+        "cannot read the file. Alerts on EFA or Lustre are blind for the node.",
+        action="Run `systemctl status` of the collector's timer and service, and read its log with `journalctl`.",
     )
 
 
@@ -169,15 +220,17 @@ def _host(site: Site) -> Iterator[Alert]:
         description="The host's memory had errors that ECC cannot correct.",
         action="Drain the node and replace its instance.",
     )
+    failed = f'node_systemd_unit_state{{state="failed", name!~"{_NO_FAULT}"}}'
+    unit = f'label_replace({failed}, "unit", "$1", "name", "(.*)")'
     yield Alert(
         name="NodeUnitFailed",
-        expr=f'max by ({NODE}, name) (node_systemd_unit_state{{state="failed"}})\n== 1',
+        expr=f"max by ({NODE}, unit) ({unit})\n== 1",
         severity="warning",
         component="node",
         scope="node",
         sustained="10m",
         keep="5m",
-        summary=f"Unit {{{{ $labels.name }}}} failed on {_WHERE}",
+        summary=f"Unit {{{{ $labels.unit }}}} failed on {_WHERE}",
         description="A systemd unit of the node failed and was not restarted.",
         action="Read `systemctl status` and `journalctl -u` of the unit.",
     )

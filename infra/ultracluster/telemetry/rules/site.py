@@ -36,6 +36,8 @@ class Site:
     karpenter: bool
     slurm_metrics: bool
     """Whether slurmctld serves metrics."""
+    idle_seconds: int | None
+    """After how many seconds without a job PCS terminates the first nodes, None on EKS."""
 
     def window(self, minutes: int) -> str:
         """A range of at least `minutes` that holds `SAMPLES` scrapes."""
@@ -58,7 +60,12 @@ def site(environment: Environment) -> Site:
         jobset=not isinstance(plane, Pcs) and not {"jobset", "trainer"}.isdisjoint(plane.jobs),
         karpenter=not isinstance(plane, Pcs) and plane.karpenter,
         slurm_metrics=isinstance(plane, Pcs) and serves_metrics(plane.slurm_settings, plane.slurm_version),
+        idle_seconds=_idle_seconds(environment, plane) if isinstance(plane, Pcs) else None,
     )
+
+
+def _idle_seconds(environment: Environment, plane: Pcs) -> int | None:
+    return min((each.idle_seconds or plane.idle_seconds for each in environment.launched_groups), default=None)
 
 
 def _disk_mb_per_s(lustre: Lustre) -> int | None:

@@ -15,6 +15,7 @@ from ultracluster.telemetry.thresholds import (
 _SLURM: Component = "slurm"
 _PARTITION = f"{CLUSTER}, partition"
 _OF = "of {{ $labels.environment }}"
+DOWN = "cluster:slurm_nodes_down:ratio"
 _REPLACED = "20m"
 """Longest time in which PCS replaces a login node; our judgement."""
 
@@ -22,7 +23,7 @@ _REPLACED = "20m"
 def group(site: Site) -> Group:
     """Recorded counts, and alerts. A controller that serves no metrics cannot fall silent."""
     silent = (_silent(site),) if site.slurm_metrics else ()
-    return Group("slurm", (*_recordings(), *silent, *_nodes(), *_jobs(), *_controller()))
+    return Group("slurm", (*_recordings(), *silent, *_nodes(), _unwatched(), *_jobs(), *_controller()))
 
 
 def _recordings() -> Iterator[Recording]:
@@ -36,7 +37,9 @@ def _recordings() -> Iterator[Recording]:
         "partition:slurm_nodes_usable:count",
         f"max by ({_PARTITION}) (slurm_partition_nodes)\n- {nodes('down')}\n- {nodes('drain')}",
     )
-    yield Recording("cluster:slurm_nodes_down:ratio", f"{_total('nodes_down')}\n/ ({_total('nodes')} > 0)")
+    # of the nodes that are not powered down; a node may be down and powered down
+    up = f"({_total('nodes')} - ({_total('nodes_powered_down')} or {_total('nodes')} * 0))"
+    yield Recording(DOWN, f"clamp_max({_total('nodes_down')}\n/ ({up} > 0), 1)")
 
 
 def _total(metric: str) -> str:
@@ -69,7 +72,7 @@ def _alert(
 
 
 def _nodes() -> Iterator[Alert]:
-    ratio = "cluster:slurm_nodes_down:ratio"
+    ratio = DOWN
     yield _alert(
         "SlurmNodesDown",
         f"{_total('nodes_down')} > 0\nunless\n{ratio} > {SLURM_DOWN.value}",
@@ -88,7 +91,8 @@ def _nodes() -> Iterator[Alert]:
         "5m",
         (
             f"{{{{ $value | humanizePercentage }}}} of the nodes {_OF} are down",
-            "A common cause is likely: the network, the file system, an image or the end of a capacity reservation.",
+            "Nodes that are powered down do not count. A common cause is likely: the network, the file system, an "
+            "image or the end of a capacity reservation.",
             "Run `sinfo -R` and compare the reasons before you resume nodes.",
         ),
     )
@@ -117,7 +121,53 @@ def _nodes() -> Iterator[Alert]:
     )
 
 
+def _unwatched() -> Alert:
+    """Nodes whose agent never started: agents send their metrics, so such a node has no `up`, not even 0.
+
+    A node in two partitions may be taken off twice while it powers up or down: then the alert comes later, never
+    wrongly. Slurm to 26.05 has the nodes that power down under the name slurm_nodes_powering_up; its partitions have
+    both right.
+    """
+    away = (
+        *(
+            f"max by ({CLUSTER}) (slurm_nodes_{state})"
+            for state in ("down", "powered_down", "reboot_issued", "unknown")
+        ),
+        *(f"sum by ({CLUSTER}) (slurm_partition_nodes_{state})" for state in ("powering_up", "powering_down")),
+    )
+    nodes, none = _total("nodes"), f"{_total('nodes')} * 0"
+    up = f"({nodes}\n" + "\n".join(f"- ({each} or {none})" for each in away) + ")"
+    sends = f'count by ({CLUSTER}) (max by ({CLUSTER}, node) (up{{job="node", node_group!="login"}} == 1))'
+    return Alert(
+        name="SlurmNodesUnwatched",
+        expr=f"{up}\n- ({sends}\nor {none})\n> 0",
+        severity="warning",
+        component="telemetry",
+        scope="cluster",
+        sustained="30m",
+        keep="5m",
+        summary=f"{{{{ $value }}}} nodes {_OF} that Slurm has up send no metrics",
+        description="Slurm gives jobs to more nodes than metrics come from: the agent or node exporter of the others "
+        "has not started. Their faults raise no alert.",
+        action="Find the nodes with the query of the runbook, and read `journalctl -u metrics-agent` on one of them.",
+    )
+
+
 def _jobs() -> Iterator[Alert]:
+    down = _total("nodes_down")
+    yield _alert(
+        "SlurmNodesLost",
+        f"{down}\n- {_total('nodes_down offset 10m')}\n> 0",
+        "warning",
+        "0m",
+        (
+            f"{{{{ $value }}}} nodes {_OF} went down within ten minutes",
+            "Slurm lost contact with the nodes, or an administrator set them down. Their jobs were requeued, so they "
+            "wait again, or ended.",
+            "Run `sinfo -R` for the reason, and check that their jobs start again.",
+        ),
+        keep="15m",
+    )
     failed = _total("jobs_node_failed")
     yield _alert(
         "SlurmJobsLostNodes",
@@ -126,8 +176,9 @@ def _jobs() -> Iterator[Alert]:
         "0m",
         (
             f"{{{{ $value }}}} jobs {_OF} lost a node",
-            "A node failed under a running job. Slurm requeues the job if it may.",
-            "Check that the jobs restart, and find the nodes with `sacct --state=NF`.",
+            "A node failed under a running job, and Slurm did not requeue the job. Requeued jobs wait again at once "
+            "and are in no count of Slurm: SlurmNodesLost tells of their node.",
+            "Submit the jobs again, and find the nodes with `sacct --state=NF`.",
         ),
         keep="15m",
     )

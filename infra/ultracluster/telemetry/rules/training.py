@@ -5,29 +5,41 @@ A file that a job wrote stays on its node when the job ends, so every alert asks
 
 from collections.abc import Iterator
 
-from ultracluster.telemetry.rules.model import CLUSTER, Alert, Group, Recording, Severity
+from ultracluster.telemetry.rules.model import CLUSTER, JOB, OF_JOB, Alert, Group, Recording, Severity
 from ultracluster.telemetry.rules.site import Site
 from ultracluster.telemetry.thresholds import CHECKPOINT_AGE, DATA_WAIT, GOODPUT, NCCL_DROP, RESTARTS
 
-_JOB = f"{CLUSTER}, workload"
 _NCCL = f"{CLUSTER}, slurm_job_id, collective"
-_RUNS = f"and on ({_JOB})\njob:gpus_allocated:count"
-_OF = "job {{ $labels.workload }}"
+_GPUS = "job:gpus_allocated:count"
 _CHECKPOINT = "training_checkpoint_timestamp_seconds"
 
 
 def group(site: Site) -> Group:
     """Recorded goodput and collectives, and alerts."""
-    return Group("training", (*_recordings(), *_progress(site), *_checkpoints(), _collectives()))
+    return Group("training", (*_recordings(site), *_progress(site), *_checkpoints(site), _collectives(site)))
 
 
-def _recordings() -> Iterator[Recording]:
+def _own(site: Site) -> str:
+    """Labels that a job's own series have: Slurm's job IDs are unique, and a job does not know its account's label."""
+    return f"{CLUSTER}, workload" if site.plane == "pcs" else JOB
+
+
+def _running(site: Site, expr: str) -> str:
+    """`expr` for jobs that hold GPUs, with the label `team`, which on PCS comes from the GPUs."""
+    if site.plane != "pcs":
+        return f"{expr}\nand on ({JOB})\n{_GPUS}"
+    return f"({expr})\n* on ({_own(site)}) group_left (team)\n(topk by ({_own(site)}) (1, {_GPUS}) ^ 0)"
+
+
+def _recordings(site: Site) -> Iterator[Recording]:
+    own = _own(site)
     for what in ("productive", "lost"):
         grown = f"increase(training_{what}_seconds_total[1h])"
-        yield Recording(f"job:training_{what}_seconds:increase1h", f"sum by ({_JOB}) ({grown})")
+        yield Recording(f"job:training_{what}_seconds:increase1h", f"sum by ({own}) ({grown})")
     productive, lost = "job:training_productive_seconds:increase1h", "job:training_lost_seconds:increase1h"
     yield Recording("job:training_goodput:ratio", f"{productive}\n/ ({productive} + ({lost} or {productive} * 0) > 0)")
-    yield Recording("job:training_checkpoint_age:seconds", f"time() - max by ({_JOB}) ({_CHECKPOINT})\n{_RUNS}")
+    age = f"time() - max by ({own}) ({_CHECKPOINT})"
+    yield Recording("job:training_checkpoint_age:seconds", _running(site, age))
     yield Recording("job:nccl_bus_bandwidth_gbs:avg", f"avg by ({_NCCL}) (nccl_bus_bandwidth_gbs)")
 
 
@@ -37,77 +49,79 @@ def _alert(name: str, expr: str, severity: Severity, sustained: str, texts: tupl
 
 
 def _progress(site: Site) -> Iterator[Alert]:
+    own = _own(site)
     yield _alert(
         "TrainingGoodputLow",
-        f"job:training_goodput:ratio\n< {GOODPUT.value}\n{_RUNS}",
+        _running(site, f"job:training_goodput:ratio\n< {GOODPUT.value}"),
         "warning",
         "30m",
         (
-            f"Goodput of {_OF} is {{{{ $value | humanizePercentage }}}}",
+            f"Goodput of {OF_JOB} is {{{{ $value | humanizePercentage }}}}",
             "In the last hour the job spent the rest of its time on starts, restarts, checkpoints, stalls or work that "
             "it had to do again.",
             "Look at training_lost_seconds_total by reason.",
         ),
     )
-    step = f"max by ({_JOB}) (training_step)"
+    step, earlier = f"max by ({own}) (training_step)", f"max by ({own}) (training_step offset 20m)"
     yield _alert(
         "TrainingStalled",
-        f"{step}\n- max by ({_JOB}) (training_step offset 20m)\n== 0\n{_RUNS}",
+        _running(site, f"{step}\n- {earlier}\n== 0"),
         "warning",
         "10m",
         (
-            f"{_OF} makes no step",
+            f"{OF_JOB} makes no step",
             "The job reports the same step as 20 minutes ago. It hangs, writes a long checkpoint, or waits for data.",
             "Look at the log of rank 0, and at the alert JobHung.",
         ),
     )
     yield _alert(
         "TrainingLossNotFinite",
-        f"max by ({_JOB}) (training_loss != training_loss or abs(training_loss) == Inf)\n{_RUNS}",
+        _running(site, f"max by ({own}) (training_loss != training_loss or abs(training_loss) == Inf)"),
         "warning",
         "5m",
         (
-            f"The loss of {_OF} is {{{{ $value }}}}",
+            f"The loss of {OF_JOB} is {{{{ $value }}}}",
             "The model has diverged, or a GPU computed wrong numbers. More steps are wasted.",
             "Stop the job and go back to a checkpoint; test the nodes when it happens again at another step.",
         ),
     )
-    wait, time = f"max by ({_JOB}) (training_data_wait_seconds)", f"(max by ({_JOB}) (training_step_time_seconds) > 0)"
+    wait, time = f"max by ({own}) (training_data_wait_seconds)", f"(max by ({own}) (training_step_time_seconds) > 0)"
     yield _alert(
         "TrainingWaitsForData",
-        f"{wait} / {time}\n> {DATA_WAIT.value}\n{_RUNS}",
+        _running(site, f"{wait} / {time}\n> {DATA_WAIT.value}"),
         "warning",
         "15m",
         (
-            f"{_OF} waits for data in {{{{ $value | humanizePercentage }}}} of each step",
+            f"{OF_JOB} waits for data in {{{{ $value | humanizePercentage }}}} of each step",
             "The data loader of at least one rank is slower than its GPU, and all ranks wait for it.",
             "Add data loader workers, or look at the throughput of the file system.",
         ),
     )
-    restarts = f"max by ({_JOB}) (increase(training_restarts_total[{max(60, int(site.window(60)[:-1]))}m]))"
+    restarts = f"max by ({own}) (increase(training_restarts_total[{max(60, int(site.window(60)[:-1]))}m]))"
     yield _alert(
         "TrainingRestartsOften",
-        f"{restarts}\n> {RESTARTS.value}\n{_RUNS}",
+        _running(site, f"{restarts}\n> {RESTARTS.value}"),
         "warning",
         "0m",
         (
-            f"{_OF} restarted {{{{ $value | humanize }}}} times in an hour",
+            f"{OF_JOB} restarted {{{{ $value | humanize }}}} times in an hour",
             "Each restart costs the time to start, and the steps since the last checkpoint.",
             "Find the first error of each attempt in the logs; the same node in all of them should be drained.",
         ),
     )
 
 
-def _checkpoints() -> Iterator[Alert]:
-    first, last = (f"max by ({_JOB}) ({how}_over_time({_CHECKPOINT}[1d]))" for how in ("min", "max"))
-    interval = f"({last} - {first})\n/ (max by ({_JOB}) (changes({_CHECKPOINT}[1d])) > 0)"
+def _checkpoints(site: Site) -> Iterator[Alert]:
+    own = _own(site)
+    first, last = (f"max by ({own}) ({how}_over_time({_CHECKPOINT}[1d]))" for how in ("min", "max"))
+    interval = f"({last} - {first})\n/ (max by ({own}) (changes({_CHECKPOINT}[1d])) > 0)"
     yield _alert(
         "CheckpointOverdue",
-        f"job:training_checkpoint_age:seconds\n> {CHECKPOINT_AGE.value} * ({interval})",
+        f"job:training_checkpoint_age:seconds\n> on ({own}) group_left ()\n{CHECKPOINT_AGE.value} * ({interval})",
         "warning",
         "5m",
         (
-            f"The last checkpoint of {_OF} is {{{{ $value | humanizeDuration }}}} old",
+            f"The last checkpoint of {OF_JOB} is {{{{ $value | humanizeDuration }}}} old",
             f"The age is more than {CHECKPOINT_AGE.value} times the mean interval between the job's checkpoints of the "
             "last day. A failure now would cost all work since then.",
             "Look at the log of rank 0 and at the free space of the file system.",
@@ -115,26 +129,29 @@ def _checkpoints() -> Iterator[Alert]:
     )
     yield _alert(
         "CheckpointFailed",
-        f"max by ({_JOB}) (increase(training_checkpoint_failures_total[30m]))\n> 0\n{_RUNS}",
+        _running(site, f"max by ({own}) (increase(training_checkpoint_failures_total[30m]))\n> 0"),
         "warning",
         "0m",
         (
-            f"{{{{ $value | humanize }}}} checkpoints of {_OF} failed",
+            f"{{{{ $value | humanize }}}} checkpoints of {OF_JOB} failed",
             "The job goes on without a checkpoint that it tried to write in the last half hour.",
             "Look at the log of rank 0, and at the space and the mounts of the file system.",
         ),
     )
 
 
-def _collectives() -> Alert:
+def _collectives(site: Site) -> Alert:
+    """NCCL's inspector has the job's ID under a name of its own."""
     bandwidth = "job:nccl_bus_bandwidth_gbs:avg"
+    dropped = f"{bandwidth}\n< {NCCL_DROP.value} * avg_over_time({bandwidth}[6h] offset 30m)"
+    named = f'label_replace({dropped}, "workload", "$1", "slurm_job_id", "(.*)")'
     return _alert(
         "NcclBandwidthDropped",
-        f"{bandwidth}\n< {NCCL_DROP.value} * avg_over_time({bandwidth}[6h] offset 30m)",
+        _running(site, named) if site.plane == "pcs" else named,
         "warning",
         "15m",
         (
-            "{{ $labels.collective }} of job {{ $labels.slurm_job_id }} has {{ $value | humanize }} GB/s bus bandwidth",
+            f"{{{{ $labels.collective }}}} of {OF_JOB} has {{{{ $value | humanize }}}} GB/s bus bandwidth",
             "It is less than half of the mean of the six hours before. A link, a card or a node of the job became "
             "slow.",
             "Look for alerts on EFA, NVLink and clocks of the job's nodes.",
