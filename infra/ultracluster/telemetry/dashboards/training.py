@@ -102,7 +102,7 @@ PROGRESS = Row(
             queries=(
                 Query(
                     "sum by (reason) (rate(training_lost_seconds_total{work}[$__rate_interval]))"
-                    " / scalar(count(count by (workload) (training_lost_seconds_total{work})))",
+                    " / scalar(count(count by (team, workload) (training_lost_seconds_total{work})))",
                     "{{reason}}",
                 ),
             ),
