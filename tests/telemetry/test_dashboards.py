@@ -269,7 +269,7 @@ def test_shares_of_jobs_and_nodes_compare_the_same_things():
     rates = queries(panels["EFA against line rate: busiest, mean and quietest node"])
     assert all("> 0.005" in query.expr for query in rates[1:])
     (lost,) = queries(panels["Time lost, by reason"])
-    assert "/ scalar(count(count by (workload)" in lost.expr
+    assert "/ scalar(count(count by (team, workload)" in lost.expr
 
 
 def test_a_node_with_an_efa_alert_shows_its_errors_with_the_limit_of_the_rule():
