@@ -87,6 +87,9 @@ class Hosts(Part):
         )
         yield from self._make("node_boot_time_seconds", labels, lambda: [float(self.day.ago(24 * 9.4))] * size)
         yield from self._make("node_time_seconds", labels, lambda: [float(time) for time in self.times])
+        for file in ("efa", "lustre"):
+            written = {**labels, "file": f"/host/var/lib/node_exporter/textfile/{file}.prom"}
+            yield from self._make("node_textfile_mtime_seconds", written, lambda: [float(time) for time in self.times])
         for mount, share, device in (("/", 0.31, "/dev/nvme0n1p1"), ("/local", 0.18, "/dev/md127")):
             space = {**labels, "mountpoint": mount, "device": device, "fstype": "xfs"}
             yield from self._make("node_filesystem_size_bytes", space, lambda: [3e12] * size)

@@ -29,7 +29,7 @@ CLUSTER = "cluster, environment"
 NODE = f"{CLUSTER}, node_group, instance_type, node"
 GPU = f"{NODE}, gpu, UUID"
 JOB = f"{CLUSTER}, team, workload"
-OF_JOB = "job {{ $labels.workload }}{{ with $labels.team }} of {{ . }}{{ end }}"
+OF_JOB = "job {{ $labels.workload }} of {{ $labels.team }}"
 """A job in the text of an alert. On Kubernetes two teams may each have a job of the same name."""
 
 
