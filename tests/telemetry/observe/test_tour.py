@@ -88,7 +88,7 @@ def test_the_faults_of_the_day_fire_and_what_is_over_does_not(made):
     firing = {(alert.name, alert.labels.get("node", "")) for alert in made.firing}
     assert firing >= EXPECTED
     assert not {name for name, _ in firing if name.startswith("Efa")}, "the packet loss of train-3 was four hours ago"
-    assert not {name for name, _ in firing if name.startswith(("NodeCollector", "SlurmNodes", "Fault"))}
+    assert not {name for name, _ in firing if name.startswith(("NodeCollector", "SlurmNodesUnwatched", "Fault"))}
     assert all(alert.summary and alert.runbook for alert in made.firing)
     order = [("critical", "warning", "info").index(alert.severity) for alert in made.firing]
     assert order == sorted(order)
