@@ -196,13 +196,15 @@ def stacks(**observability):
     return {stack.stack_name: stack.template for stack in app.synth().stacks}
 
 
-def test_auto_repair_false_leaves_no_way_to_drain_a_node():
+def test_auto_repair_false_sends_nothing_to_the_topic_which_stays_for_its_subscription():
     with_repair, without = stacks(), stacks(auto_repair=False)
     assert "dev-repair" in with_repair
     assert "dev-repair" not in without
-    assert "ultracluster.repair" in json.dumps(with_repair["dev-observability"])
-    assert not [r for r in without["dev-observability"]["Resources"].values() if r["Type"] == "AWS::SNS::Topic"]
-    assert '"repair"' not in json.dumps(without["dev-observability"])
+    assert "- name: repair" in json.dumps(with_repair["dev-observability"])
+    assert "- name: repair" not in json.dumps(without["dev-observability"])
+    for template in (with_repair["dev-observability"], without["dev-observability"]):
+        topics = [each for each in template["Resources"].values() if each["Type"] == "AWS::SNS::Topic"]
+        assert [topic["Properties"]["TopicName"] for topic in topics] == ["dev-repairs"]
 
 
 def test_an_alarm_tells_people_of_alerts_that_could_not_drain():
