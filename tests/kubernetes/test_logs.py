@@ -17,7 +17,17 @@ from ultracluster.kubernetes.workloads import WORKLOAD_LABELS
 
 GROUPS = LogGroups("/ultracluster/pods/test", "/ultracluster/nodes/test", "us-east-2")
 MIRROR = "oci://mirror.example/copies"
-COMMON = {"name", "match", "tag", "storage.type", "retry_limit", "storage.total_limit_size"}
+COMMON = {
+    "INPUT": {"name", "tag", "storage.type"},
+    "FILTER": {"name", "match"},
+    "OUTPUT": {"name", "match", "retry_limit", "storage.total_limit_size"},
+}
+"""Options of all plugins of a kind in Fluent Bit 5.1.1 (src/flb_input.c, flb_filter.c and flb_output.c)."""
+SERVICE = {
+    *("flush", "log_level", "parsers_file", "http_server", "http_listen", "http_port", "health_check"),
+    *("storage.path", "storage.max_chunks_up"),
+}
+"""Options of the service in Fluent Bit 5.1.1 that the configuration uses (include/fluent-bit/flb_config.h)."""
 OPTIONS = {
     "tail": {
         *("path", "exclude_path", "skip_long_lines", "read_from_head", "multiline.parser", "db"),
@@ -69,7 +79,27 @@ def test_every_option_is_one_of_its_plugin(config):
         for heading, entries in sections(config[part]):
             plugin = dict(entries)["Name"]
             assert heading == kind
-            assert {key.lower() for key, _ in entries} - COMMON <= OPTIONS[plugin], plugin
+            assert {key.lower() for key, _ in entries} - COMMON[kind] <= OPTIONS[plugin], plugin
+
+
+def test_every_option_of_the_service_is_known(config):
+    ((heading, entries),) = sections(config["service"])
+    assert (heading, {key.lower() for key, _ in entries} - SERVICE) == ("SERVICE", set())
+
+
+@pytest.mark.parametrize("part", ["service", "inputs", "filters", "outputs"])
+def test_the_parser_of_fluent_bit_reads_every_line(config, part):
+    """Sections without indentation, entries with the same one, a key and a value each, and no comment in a value."""
+    for line in filter(None, config[part].splitlines()):
+        assert re.fullmatch(r"\[(SERVICE|INPUT|FILTER|OUTPUT)\]|    [A-Za-z][\w.-]* \S([^\t#]*\S)?", line), line
+
+
+@pytest.mark.parametrize("part", ["service", "inputs", "filters", "outputs"])
+def test_an_option_stands_once_unless_it_is_a_list(config, part):
+    several = {"systemd_filter", "rename", "copy", "add", "remove", "remove_wildcard", "allowlist_key"}
+    for _, entries in sections(config[part]):
+        keys = [key.lower() for key, _ in entries if key.lower() not in several]
+        assert len(keys) == len(set(keys))
 
 
 def lifted(event, entries):
@@ -109,6 +139,36 @@ def shipped(config, tag, event: dict[str, Any]):
             kept = {value for key, value in entries if key == "Allowlist_key"}
             event = {name: value for name, value in event.items() if name in kept}
     return event
+
+
+RECORDED = {
+    "time": "2026-11-22T03:00:01.1Z",
+    "stream": "stderr",
+    "log": "RuntimeError: NCCL error",
+    "pod": "llm-node-0-7-x7k2p",
+    "namespace": "research",
+    "team": "research",
+    "node": "ip-10-0-1-2",
+    "container": "node",
+    "workload": "llm",
+    "rank": "7",
+}
+"""What Fluent Bit 5.1.1 with this configuration put into CloudWatch Logs, run by hand against a server on loopback.
+
+Its streams were `research.llm-node-0-7-x7k2p.node` and, for cloud-init, `n1.cloud-init` (22 November 2026).
+"""
+
+
+def test_an_event_is_what_the_real_fluent_bit_sends(config):
+    labels = {
+        "jobset.sigs.k8s.io/jobset-name": "llm",
+        "batch.kubernetes.io/job-name": "llm-node-0",
+        "batch.kubernetes.io/job-completion-index": "7",
+    }
+    event = pod_event(**labels)
+    event |= {"time": RECORDED["time"], "log": RECORDED["log"]}
+    event["kubernetes"]["host"] = RECORDED["node"]
+    assert shipped(config, "kube.var.log", event) == RECORDED
 
 
 def pod_event(**labels):
