@@ -7,7 +7,7 @@ from scripts.architecture.shared import WIDTH, Source, beside, header, nodes, st
 
 METRICS = ("observability", "alerts", "repair", "grafana")
 SOURCE = Source("prod", ("network", "storage", "links", "control-plane", "compute", *METRICS))
-HEIGHT = 790
+HEIGHT = 890
 
 
 def picture() -> str:
@@ -18,8 +18,9 @@ def picture() -> str:
         *network(),
         *control_plane(),
         *compute(),
-        *storage(SOURCE, 642, f"mounted at {path}"),
-        *beside(SOURCE, "Flows, scheduler, file system;"),
+        *storage(SOURCE, 742, f"mounted at {path}"),
+        *beside(SOURCE, "Flows, scheduler, nodes, jobs;"),
+        *draining(),
     ]
     return svg("The stacks of environments/prod.yaml and what they create", WIDTH, HEIGHT, SOURCE.parts, body)
 
@@ -35,7 +36,7 @@ def network() -> Iterator[str]:
     kinds = [resource.properties["VpcEndpointType"] for resource in SOURCE.found("AWS::EC2::VPCEndpoint", "network")]
     gateways = len(SOURCE.found("AWS::EC2::NatGateway", "network"))
     vpc = SOURCE.one("AWS::EC2::VPC", "network")["CidrBlock"]
-    yield frame("network", 40, 150, 860, 610, f"VPC {vpc}", kind="AWS::EC2::VPC")
+    yield frame("network", 40, 150, 860, 710, f"VPC {vpc}", kind="AWS::EC2::VPC")
     control = f"{len(blocks('ControlPlane'))} control-plane subnets, {' and '.join(blocks('ControlPlane'))}"
     yield frame("network", 60, 190, 484, 170, control, kind="AWS::EC2::Subnet")
     title = f"{kinds.count('Interface')} interface endpoints"
@@ -49,7 +50,7 @@ def network() -> Iterator[str]:
         "network", 744, 190, 140, 170, "S3 endpoint", *texts[: 4 * kinds.count("Gateway")], kind="AWS::EC2::VPCEndpoint"
     )
     title = f"Node subnet {node['CidrBlock']} in {node['AvailabilityZone']}"
-    yield frame("network", 60, 380, 824, 364, title, kind="AWS::EC2::Subnet", at_bottom=True)
+    yield frame("network", 60, 380, 824, 464, title, kind="AWS::EC2::Subnet", at_bottom=True)
 
 
 def control_plane() -> Iterator[str]:
@@ -76,9 +77,17 @@ def compute() -> Iterator[str]:
     rights = (f"Path {role['Path']}; registers", "with PCS, uses the buckets")
     yield box("control-plane", 76, 618, 220, 92, "Node role", *rights, kind="AWS::IAM::Role")
     title = "EFA security group: all traffic between members, both ways"
-    yield frame("network", 324, 414, 540, 194, title, kind="AWS::EC2::SecurityGroup", dashed=True)
+    yield frame("network", 324, 414, 540, 294, title, kind="AWS::EC2::SecurityGroup", dashed=True)
     boot = "Each boot mounts Lustre and the striped local NVMe disks"
     yield from nodes(SOURCE, 340, 452, group["ScalingConfiguration"]["MaxInstanceCount"], boot)
+    lines = ("Prometheus agent: GPUs, node, EFA, Lustre, jobs", "CloudWatch agent: logs of nodes, output of jobs")
+    yield box("compute", 340, 608, 508, 84, "Agents on each node", *lines, kind="AWS::PCS::ComputeNodeGroup")
     yield arrow("M 246 413 C 246 372 330 386 350 342") + label(236, 402, "sbatch", "small", "end")
     yield arrow("M 470 341 L 470 412") + label(482, 401, "starts and stops nodes", "small")
     yield arrow("M 297 562 L 338 562")
+
+
+def draining() -> Iterator[str]:
+    """The function that drains nodes."""
+    lines = ("Lambda function that critical", "alerts call; it kills no job")
+    yield box("repair", 964, 588, 276, 84, "Draining", *lines, kind="AWS::Lambda::Function")
