@@ -158,6 +158,13 @@ def test_jobs_of_the_same_name_in_two_teams_have_messages_of_their_own():
     assert about_jobs == [["environment", "team", "workload"]]
 
 
+def test_an_alert_that_explains_others_hides_them():
+    configuration, _ = _parts(None)
+    hidden = {rule["source_matchers"][0]: rule["target_matchers"][0] for rule in configuration["inhibit_rules"]}
+    assert hidden['alertname = "CollectionSilent"'] == 'alertname =~ "TargetsDown|SlurmNodesUnwatched"'
+    assert hidden['alertname = "SlurmManyNodesDown"'] == 'alertname = "SlurmNodesLost"'
+
+
 def test_no_alert_hides_alerts_elsewhere():
     """Two missing labels are equal: without the matchers one critical alert would hide all alerts without a node."""
     configuration, _ = _parts(None)

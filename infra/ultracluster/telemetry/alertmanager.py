@@ -138,7 +138,10 @@ def _inhibitions() -> Iterator[dict[str, Any]]:
     yield _hides(
         ['alertname = "SlurmControllerSilent"'], ['component = "slurm"', 'severity = "warning"'], ["environment"]
     )
-    yield _hides(['alertname = "CollectionSilent"'], ['alertname = "TargetsDown"'], ["environment"])
+    yield _hides(['alertname = "SlurmManyNodesDown"'], ['alertname = "SlurmNodesLost"'], ["environment"])
+    yield _hides(
+        ['alertname = "CollectionSilent"'], ['alertname =~ "TargetsDown|SlurmNodesUnwatched"'], ["environment"]
+    )
 
 
 def _hides(source: list[str], target: list[str], equal: list[str]) -> dict[str, Any]:
