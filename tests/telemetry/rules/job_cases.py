@@ -384,6 +384,11 @@ _ONE_ROLE = {
     },
 }
 """A training job of Kubeflow: pods that load data hold no GPUs."""
+_STOPS = {
+    **_util(_BUSY, _BUSY),
+    **_tensor(*[fault(0.4, 0.0, after=20, minutes=60, rest=40)] * 2),
+    **_sent(50e9, 0, 20, 60),
+}
 _SLOW = {**_util(*[steady(99, _END)] * 4), **_tensor(fault(0.4, 0.1), *[steady(0.4, _END)] * 3)}
 
 KUBERNETES = (
@@ -413,14 +418,14 @@ KUBERNETES = (
     ),
     Case(
         "JobHung",
-        {**_HANGS, **_ONE_ROLE},
-        fires=230,
-        clears=260,
+        {**_STOPS, **_ONE_ROLE},
+        fires=60,
+        clears=100,
         labels=(_JOB,),
         summary="job 42 of vision hangs",
         look_alikes={
-            "an inference server without requests": {**_HANGS, **_SERVES},
-            "reinforcement learning: trainers wait for rollouts": {**_HANGS, **_ROLES},
+            "an inference server without requests": {**_STOPS, **_SERVES},
+            "reinforcement learning: trainers wait for rollouts": {**_STOPS, **_ROLES},
         },
         plane="eks",
     ),
