@@ -80,7 +80,7 @@ DROP_FIRST = (
     Drop("dcgm", "pipes", "activity of the FP64, FP32 and FP16 pipes; that of Tensor Cores stays"),
     Drop("dcgm", "pcie_traffic", "PCIe bandwidth; replays and link width stay"),
     Drop("lustre", "metadata", "metadata operations by node; those of the file system stay in CloudWatch"),
-    Drop("kube-state-metrics", "pod", "phase, labels and requests of pods; restarts, jobs and queues stay"),
+    Drop("kube-state-metrics", "job", "states of Jobs; those of their pods, of JobSets and of queues stay"),
 )
 """What to give up when a quota is near, cheapest loss first. No rule needs any of them."""
 
