@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.localaws.handler_parts import own_tags
 from tests.localaws.stack_parts import REGION, Stacks
 from ultracluster.localaws import local_aws
 from ultracluster.localaws.resources import client
@@ -110,7 +111,7 @@ def test_repository_is_read_back_changed_and_deleted(stacks: Stacks) -> None:
     assert stacks.update(repository()) == "UPDATE_COMPLETE"
     found = ecr.describe_repositories(repositoryNames=[name])["repositories"][0]
     assert (found["imageTagMutability"], found["imageScanningConfiguration"]) == ("MUTABLE", {"scanOnPush": False})
-    assert ecr.list_tags_for_resource(resourceArn=found["repositoryArn"])["tags"] == []
+    assert own_tags(ecr.list_tags_for_resource(resourceArn=found["repositoryArn"])["tags"]) == {}
     with pytest.raises(ClientError, match="LifecyclePolicyNotFoundException"):
         ecr.get_lifecycle_policy(repositoryName=name)
     assert stacks.delete() == "DELETE_COMPLETE"

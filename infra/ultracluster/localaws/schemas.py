@@ -96,6 +96,11 @@ def text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def system_tags(type_name: str, region: str) -> bool:
+    """Whether CloudFormation adds its own tags (aws:cloudformation:...) to resources of the type."""
+    return bool(schema(type_name, region).get("tagging", {}).get("cloudFormationSystemTags", False))
+
+
 def _coerce(value: Any, part: Schema, root: Schema) -> Any:
     part = _follow(part, root)
     if isinstance(value, Mapping):

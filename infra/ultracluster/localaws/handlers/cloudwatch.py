@@ -1,17 +1,12 @@
-"""AWS::CloudWatch::Alarm, CompositeAlarm and Dashboard."""
+"""CloudWatch: alarms and dashboards. Ref gives the name."""
 
 import json
 import re
-from typing import Any
 
-from ultracluster.localaws.handlers.common import as_list, tag_changes
-from ultracluster.localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, tag_map
+from ultracluster.localaws.resources import Context, HandlerError, Properties
+from ultracluster.localaws.rows.handler import register
+from ultracluster.localaws.rows.row import Row
 
-_PARAMETERS = (
-    *("ActionsEnabled", "AlarmActions", "AlarmDescription", "ComparisonOperator", "DatapointsToAlarm", "Dimensions"),
-    *("EvaluationPeriods", "InsufficientDataActions", "MetricName", "Metrics", "Namespace", "OKActions", "Period"),
-    *("Statistic", "Threshold", "TreatMissingData", "Unit"),
-)
 _ACTIONS = ("AlarmActions", "InsufficientDataActions", "OKActions")
 
 # CloudWatch User Guide, "Metrics Insights query components and syntax" (2026)
@@ -26,113 +21,37 @@ _QUERY = re.compile(
 _PERIODS = (10, 20, 30)
 
 
-class _NamedAlarm(Handler):
-    """What both kinds of alarms share. Ref gives the name."""
-
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Create the alarm."""
-        name = properties.get("AlarmName") or context.physical_name(255)
-        return self._put(context, name, properties)
-
-    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Replace the definition of the alarm."""
-        return self._put(context, physical_id, new)
-
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete the alarm."""
-        context.client("cloudwatch").delete_alarms(AlarmNames=[physical_id])
-
-    def _put(self, context: Context, name: str, properties: Properties) -> Resource:
-        raise NotImplementedError
+def _check_alarm(context: Context, _: Properties, new: Properties) -> None:
+    _check_actions(context, new)
+    _check_metrics(new)
 
 
-@handler
-class Alarm(_NamedAlarm):
-    """Ref gives the name. An update sets every parameter again (CloudWatch API reference, PutMetricAlarm, 2026)."""
-
-    type = "AWS::CloudWatch::Alarm"
-    supported_properties = frozenset({*_PARAMETERS, "AlarmName", "Tags"})
-
-    def _put(self, context: Context, name: str, properties: Properties) -> Resource:
-        _check_actions(context, properties)
-        _check_metrics(properties)
-        given: dict[str, Any] = {key: properties[key] for key in _PARAMETERS if key in properties}
-        tags = {**tag_map(properties.get("Tags")), **context.tags}
-        cloudwatch = context.client("cloudwatch")
-        cloudwatch.put_metric_alarm(AlarmName=name, Tags=as_list(tags), **given)
-        (found,) = cloudwatch.describe_alarms(AlarmNames=[name])["MetricAlarms"]
-        return Resource(name, {"Arn": found["AlarmArn"]})
+def _check_composite(context: Context, _: Properties, new: Properties) -> None:
+    _check_actions(context, new)
+    cloudwatch, rule = context.client("cloudwatch"), new["AlarmRule"]
+    plain = re.sub(r"\b(ALARM|OK|INSUFFICIENT_DATA)\(\s*\"?([^\")]+)\"?\s*\)|\b(TRUE|FALSE)\b", "", rule)
+    if rest := re.sub(r"\b(AND|OR|NOT)\b|[()\s]", "", plain):
+        raise HandlerError(f"AlarmRule must not contain {rest!r}")
+    for alarm in re.findall(r"\b(?:ALARM|OK|INSUFFICIENT_DATA)\(\s*\"?([^\")]+?)\"?\s*\)", rule):
+        known = cloudwatch.describe_alarms(
+            AlarmNames=[alarm.rpartition(":alarm:")[2]], AlarmTypes=["MetricAlarm", "CompositeAlarm"]
+        )
+        if not known["MetricAlarms"] and not known["CompositeAlarms"]:
+            raise HandlerError(f"AlarmRule refers to alarm {alarm}, which does not exist")
 
 
-@handler
-class CompositeAlarm(_NamedAlarm):
-    """An alarm on the states of others. Ref gives the name."""
-
-    type = "AWS::CloudWatch::CompositeAlarm"
-    supported_properties = frozenset(
-        {"ActionsEnabled", "AlarmDescription", "AlarmName", "AlarmRule", *_ACTIONS, "Tags"}
-    )
-
-    def _put(self, context: Context, name: str, properties: Properties) -> Resource:
-        _check_actions(context, properties)
-        cloudwatch, rule = context.client("cloudwatch"), properties["AlarmRule"]
-        plain = re.sub(r"\b(ALARM|OK|INSUFFICIENT_DATA)\(\s*\"?([^\")]+)\"?\s*\)|\b(TRUE|FALSE)\b", "", rule)
-        if rest := re.sub(r"\b(AND|OR|NOT)\b|[()\s]", "", plain):
-            raise HandlerError(f"AlarmRule must not contain {rest!r}")
-        for alarm in re.findall(r"\b(?:ALARM|OK|INSUFFICIENT_DATA)\(\s*\"?([^\")]+?)\"?\s*\)", rule):
-            known = cloudwatch.describe_alarms(
-                AlarmNames=[alarm.rpartition(":alarm:")[2]], AlarmTypes=["MetricAlarm", "CompositeAlarm"]
-            )
-            if not known["MetricAlarms"] and not known["CompositeAlarms"]:
-                raise HandlerError(f"AlarmRule refers to alarm {alarm}, which does not exist")
-        given = {key: value for key, value in properties.items() if key not in ("AlarmName", "Tags")}
-        tags = {**tag_map(properties.get("Tags")), **context.tags}
-        cloudwatch.put_composite_alarm(AlarmName=name, Tags=as_list(tags), **given)
-        (found,) = cloudwatch.describe_alarms(AlarmNames=[name], AlarmTypes=["CompositeAlarm"])["CompositeAlarms"]
-        return Resource(name, {"Arn": found["AlarmArn"]})
-
-
-@handler
-class Dashboard(Handler):
-    """A CloudWatch dashboard. Ref gives its name."""
-
-    type = "AWS::CloudWatch::Dashboard"
-    supported_properties = frozenset({"DashboardBody", "DashboardName", "Tags"})
-
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Create the dashboard."""
-        name = properties.get("DashboardName") or context.physical_name(255)
-        return self._put(context, name, {}, properties)
-
-    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Replace the dashboard."""
-        return self._put(context, physical_id, old, new)
-
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete the dashboard."""
-        context.client("cloudwatch").delete_dashboards(DashboardNames=[physical_id])
-
-    def _put(self, context: Context, name: str, old: Properties, properties: Properties) -> Resource:
-        """CloudWatch API reference, PutDashboard (2026)."""
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,255}", name):
-            raise HandlerError(f"the dashboard name {name} may have letters, digits, - and _ only")
-        try:
-            body = json.loads(properties["DashboardBody"])
-            widgets = body["widgets"]
-            fits = isinstance(widgets, list) and all({"type", "properties"} <= each.keys() for each in widgets)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            fits = False
-        if not fits:
-            raise HandlerError("The field DashboardBody must be a valid JSON object with a list of widgets")
-        cloudwatch = context.client("cloudwatch")
-        cloudwatch.put_dashboard(DashboardName=name, DashboardBody=properties["DashboardBody"])
-        arn = cloudwatch.get_dashboard(DashboardName=name)["DashboardArn"]
-        added, removed = tag_changes(old, properties)
-        if removed:
-            cloudwatch.untag_resource(ResourceARN=arn, TagKeys=removed)
-        if added:
-            cloudwatch.tag_resource(ResourceARN=arn, Tags=as_list(added))
-        return Resource(name, {})
+def _check_dashboard(_: Context, __: Properties, new: Properties) -> None:
+    """CloudWatch API reference, PutDashboard (2026)."""
+    name = new.get("DashboardName", "generated")
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,255}", name):
+        raise HandlerError(f"the dashboard name {name} may have letters, digits, - and _ only")
+    try:
+        widgets = json.loads(new["DashboardBody"])["widgets"]
+        fits = isinstance(widgets, list) and all({"type", "properties"} <= each.keys() for each in widgets)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        fits = False
+    if not fits:
+        raise HandlerError("The field DashboardBody must be a valid JSON object with a list of widgets")
 
 
 def _check_actions(context: Context, properties: Properties) -> None:
@@ -163,3 +82,54 @@ def _check_metrics(properties: Properties) -> None:
         period = metric.get("Period")
         if "Expression" in metric and period is not None and period % 60 and period not in _PERIODS:
             raise HandlerError(f"a period of {period} s is not 10, 20, 30 or a multiple of 60")
+
+
+register(
+    Row(
+        type="AWS::CloudWatch::Alarm",
+        service="cloudwatch",
+        properties="ActionsEnabled AlarmActions AlarmDescription AlarmName ComparisonOperator DatapointsToAlarm "
+        "Dimensions EvaluationPeriods InsufficientDataActions MetricName Metrics Namespace OKActions Period Statistic "
+        "Tags Threshold TreatMissingData Unit",
+        name=("AlarmName", 255),
+        create="PutMetricAlarm",
+        read="DescribeAlarms",
+        update="PutMetricAlarm",
+        delete="DeleteAlarms",
+        ref="{AlarmName}",
+        ident={"AlarmName": "{ref}", "AlarmNames": "{ref}"},
+        arn="{AlarmArn}",
+        check=_check_alarm,
+    ),
+    Row(
+        type="AWS::CloudWatch::CompositeAlarm",
+        service="cloudwatch",
+        properties="ActionsEnabled AlarmActions AlarmDescription AlarmName AlarmRule InsufficientDataActions OKActions "
+        "Tags",
+        name=("AlarmName", 255),
+        create="PutCompositeAlarm",
+        read="DescribeAlarms",
+        update="PutCompositeAlarm",
+        delete="DeleteAlarms",
+        ref="{AlarmName}",
+        ident={"AlarmName": "{ref}", "AlarmNames": "{ref}", "AlarmTypes": "CompositeAlarm"},
+        arn="{AlarmArn}",
+        attributes={"Arn": "{AlarmArn}"},
+        check=_check_composite,
+    ),
+    Row(
+        type="AWS::CloudWatch::Dashboard",
+        service="cloudwatch",
+        properties="DashboardBody DashboardName Tags",
+        name=("DashboardName", 255),
+        create="PutDashboard",
+        read="GetDashboard",
+        update="PutDashboard",
+        delete="DeleteDashboards",
+        ref="{DashboardName}",
+        ident={"DashboardName": "{ref}", "DashboardNames": "{ref}"},
+        arn="{DashboardArn}",
+        tags_later=True,
+        check=_check_dashboard,
+    ),
+)

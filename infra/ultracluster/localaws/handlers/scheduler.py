@@ -11,15 +11,14 @@ from botocore.session import get_session
 from ultracluster.localaws.handlers.sqs import require_queue
 from ultracluster.localaws.resources import (
     Context,
-    Handler,
     HandlerError,
     Properties,
-    Resource,
-    handler,
     pick,
     require,
     require_key,
 )
+from ultracluster.localaws.rows.handler import register
+from ultracluster.localaws.rows.row import Row
 from ultracluster.localaws.services.references import References
 from ultracluster.localaws.services.trust import allows_service
 
@@ -33,37 +32,7 @@ SDK_TARGET = re.compile(r"arn:[a-z-]+:scheduler:::aws-sdk:(?P<service>[a-z0-9-]+
 _READ_ONLY = ("get", "describe", "list", "poll", "receive", "search", "scan", "query", "select", "read", "batchget")
 
 
-@handler
-class Schedule(Handler):
-    """A schedule. Ref gives its name."""
-
-    type = "AWS::Scheduler::Schedule"
-    supported_properties = frozenset(
-        {
-            *("Description", "EndDate", "FlexibleTimeWindow", "KmsKeyArn", "Name", "ScheduleExpression"),
-            *("ScheduleExpressionTimezone", "StartDate", "State", "Target"),
-        }
-    )
-
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Create the schedule."""
-        _check(context, properties)
-        name = properties.get("Name") or context.physical_name()
-        made = context.client("scheduler").create_schedule(**{**properties, "Name": name})
-        return Resource(name, {"Arn": made["ScheduleArn"]})
-
-    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Replace the schedule. Properties that the template no longer sets are removed."""
-        _check(context, new)
-        made = context.client("scheduler").update_schedule(**{"State": "ENABLED", **new, "Name": physical_id})
-        return Resource(physical_id, {"Arn": made["ScheduleArn"]})
-
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete the schedule."""
-        context.client("scheduler").delete_schedule(Name=physical_id)
-
-
-def _check(context: Context, properties: Properties) -> None:
+def _check(context: Context, _: Properties, properties: Properties) -> None:
     """HandlerError when Scheduler would refuse the time or the target."""
     expression = properties["ScheduleExpression"]
     if not any(form.fullmatch(expression) for form in EXPRESSIONS):
@@ -117,3 +86,24 @@ def _parsed(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return None
+
+
+register(
+    Row(
+        type="AWS::Scheduler::Schedule",
+        service="scheduler",
+        properties="Description EndDate FlexibleTimeWindow KmsKeyArn Name ScheduleExpression "
+        "ScheduleExpressionTimezone StartDate State Target",
+        name=("Name", 64),
+        create="CreateSchedule",
+        read="GetSchedule",
+        update="UpdateSchedule",
+        whole=True,
+        delete="DeleteSchedule",
+        ref="{Name}",
+        ident={"Name": "{ref}"},
+        resets={"State": "ENABLED"},
+        tags=None,
+        check=_check,
+    ),
+)

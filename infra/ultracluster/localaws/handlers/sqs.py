@@ -1,8 +1,6 @@
 """AWS::SQS::Queue and AWS::SQS::QueuePolicy."""
 
-from typing import Any
-
-from ultracluster.localaws.handlers.common import json_text, tag_changes
+from ultracluster.localaws.handlers.common import json_text
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -12,8 +10,9 @@ from ultracluster.localaws.resources import (
     handler,
     require,
     require_key,
-    tag_map,
 )
+from ultracluster.localaws.rows.handler import register
+from ultracluster.localaws.rows.row import Row
 
 # SQS API reference, CreateQueue (2026): defaults of attributes that the template no longer sets.
 DEFAULTS = {
@@ -36,52 +35,37 @@ def require_queue(context: Context, arn: str) -> str:
     return str(found["QueueUrl"])
 
 
-@handler
-class Queue(Handler):
-    """A standard queue. Ref gives its URL."""
+def _check_queue(context: Context, _: Properties, new: Properties) -> None:
+    if key := new.get("KmsMasterKeyId"):
+        require_key(context, key)
+        if new.get("SqsManagedSseEnabled"):
+            raise HandlerError("You can use one type of server-side encryption (SSE) at one time.")
+    redrive = new.get("RedrivePolicy")
+    if isinstance(redrive, dict):
+        require_queue(context, redrive["deadLetterTargetArn"])
 
-    type = "AWS::SQS::Queue"
-    supported_properties = frozenset({*DEFAULTS, "QueueName", "Tags"})
 
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Create the queue."""
-        name = properties.get("QueueName") or context.physical_name(80)
-        tags = {**tag_map(properties.get("Tags")), **context.tags}
-        sqs = context.client("sqs")
-        made = sqs.create_queue(QueueName=name, Attributes=self._attributes(context, properties), tags=tags)
-        return self._resource(context, made["QueueUrl"])
-
-    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Set all attributes again."""
-        sqs = context.client("sqs")
-        gone = {name: value for name, value in DEFAULTS.items() if name in old and name not in new}
-        sqs.set_queue_attributes(QueueUrl=physical_id, Attributes={**gone, **self._attributes(context, new)})
-        added, removed = tag_changes(old, new)
-        if added:
-            sqs.tag_queue(QueueUrl=physical_id, Tags=added)
-        if removed:
-            sqs.untag_queue(QueueUrl=physical_id, TagKeys=removed)
-        return self._resource(context, physical_id)
-
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete the queue."""
-        context.client("sqs").delete_queue(QueueUrl=physical_id)
-
-    def _attributes(self, context: Context, properties: Properties) -> dict[str, str]:
-        if key := properties.get("KmsMasterKeyId"):
-            require_key(context, key)
-            if properties.get("SqsManagedSseEnabled"):
-                raise HandlerError("You can use one type of server-side encryption (SSE) at one time.")
-        redrive = properties.get("RedrivePolicy")
-        if isinstance(redrive, dict):
-            require_queue(context, redrive["deadLetterTargetArn"])
-        names = DEFAULTS.keys() & properties.keys()
-        return {name: _text(properties[name]) for name in sorted(names)}
-
-    def _resource(self, context: Context, url: str) -> Resource:
-        answer = context.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
-        arn = answer["Attributes"]["QueueArn"]
-        return Resource(url, {"Arn": arn, "QueueName": arn.rsplit(":", 1)[-1], "QueueUrl": url})
+register(
+    Row(
+        type="AWS::SQS::Queue",
+        service="sqs",
+        properties=f"{' '.join(DEFAULTS)} QueueName Tags",
+        name=("QueueName", 80),
+        create="CreateQueue",
+        read="GetQueueAttributes",
+        update="SetQueueAttributes",
+        delete="DeleteQueue",
+        ref="{QueueUrl}",
+        ident={"QueueUrl": "{ref}", "AttributeNames": "All"},
+        renames={name: f"Attributes.{name}" for name in DEFAULTS},
+        resets=DEFAULTS,
+        attributes={"Arn": "{QueueArn}", "QueueName": "{QueueArn:}", "QueueUrl": "{ref}"},
+        arn="{ref}",
+        tag="TagQueue",
+        untag="UntagQueue",
+        check=_check_queue,
+    ),
+)
 
 
 @handler
@@ -110,7 +94,3 @@ class QueuePolicy(Handler):
     def _write(self, context: Context, urls: list[str], policy: str) -> None:
         for url in urls:
             context.client("sqs").set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
-
-
-def _text(value: Any) -> str:
-    return json_text(value) if isinstance(value, dict | str) else str(value).lower()

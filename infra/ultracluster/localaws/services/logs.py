@@ -22,6 +22,7 @@ def activate() -> None:
     LogsResponse.associate_kms_key = _associate_kms_key
     LogsResponse.disassociate_kms_key = _disassociate_kms_key
     LogsResponse.put_log_group_deletion_protection = _put_deletion_protection
+    patch_method(LogsBackend, "put_metric_filter", _put_metric_filter)
     patch_method(LogsBackend, "put_delivery_source", _put_delivery_source)
     patch_method(LogsBackend, "create_delivery", _create_delivery)
     LogsResponse.update_delivery_configuration = _update_delivery
@@ -53,6 +54,13 @@ def _delete_log_group(original: Any, self: Any, log_group_name: str) -> Any:
         # A new group of this name must not have the old group's tags.
         self.tagger.delete_all_tags_for_resource(group.arn)
     return original(self, log_group_name)
+
+
+def _put_metric_filter(
+    original: Any, self: Any, filter_name: str, filter_pattern: str, log_group_name: str, metric_transformations: Any
+) -> None:
+    self.filters.delete_filter(filter_name, log_group_name)  # moto would keep both
+    original(self, filter_name, filter_pattern, log_group_name, metric_transformations)
 
 
 def _associate_kms_key(self: Any) -> ActionResult:

@@ -1,0 +1,83 @@
+"""The row of a resource type."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+from ultracluster.localaws.resources import Context, Properties, pick
+
+Check = Callable[[Context, Properties, Properties], Properties | None]
+"""Refuses, by HandlerError, what the service would refuse, and may return other properties for the calls.
+
+Gets the context, the old properties ({} at creation) and the new ones.
+"""
+
+_NOTHING: tuple[Any, ...] = ("", [], {}, None)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Properties that a call of their own sets, after the creation and when they change.
+
+    `create` is called when there were none before, `put` otherwise. When they are gone, `remove` is called, or `put`
+    with `reset`. With `spread`, the members of the one property are the call's own.
+    """
+
+    properties: str
+    _: KW_ONLY
+    put: str
+    create: str | None = None
+    remove: str | None = None
+    reset: Mapping[str, Any] = field(default_factory=dict)
+    renames: Mapping[str, str] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    spread: bool = False
+    at_creation: bool = True
+
+    def of(self, properties: Properties) -> Properties:
+        """The properties of this setting that have a value; with `spread`, the members of the one."""
+        given = {name: value for name, value in pick(properties, *self.names).items() if value not in _NOTHING}
+        if not self.spread:
+            return given
+        inner = {name: value for each in given.values() for name, value in each.items()}
+        return {name: value for name, value in inner.items() if value not in _NOTHING}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The properties."""
+        return tuple(self.properties.split())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """How CloudFormation handles a resource type by the calls of its service.
+
+    Names with a dot in `renames` are members of members. Values in `ident`, `attributes`, `arn` and `ref` are
+    templates: `{ref}` is the physical id, other names in braces are properties or members of the service's answer, and
+    `{Name/}` is the part after the last slash. `name`: the property that CloudFormation makes up, and its length.
+    `tags_later`: moto drops the tags of the creation, so a call of their own sets them.
+    `whole`: an update sends all properties, and what it leaves out returns to its default.
+    """
+
+    type: str
+    service: str
+    properties: str
+    create: str
+    delete: str
+    ref: str
+    ident: Mapping[str, str]
+    read: str | None = None
+    update: str | None = None
+    whole: bool = False
+    name: tuple[str, int] | None = None
+    lower_name: bool = False
+    renames: Mapping[str, str] = field(default_factory=dict)
+    resets: Mapping[str, Any] = field(default_factory=dict)
+    settings: tuple[Setting, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    tags: str | None = "Tags"
+    arn: str = "{Arn}"
+    tag: str = "TagResource"
+    untag: str = "UntagResource"
+    tags_later: bool = False
+    check: Check | None = None
