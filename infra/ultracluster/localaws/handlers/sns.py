@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from ultracluster.localaws.handlers.common import as_list, json_text, tag_changes
+from ultracluster.localaws.handlers.common import json_text
 from ultracluster.localaws.resources import (
     Context,
     Handler,
@@ -16,8 +16,9 @@ from ultracluster.localaws.resources import (
     handler,
     require,
     require_key,
-    tag_map,
 )
+from ultracluster.localaws.rows.handler import register
+from ultracluster.localaws.rows.row import Row, Setting
 
 _ATTRIBUTES = {"DisplayName": "", "KmsMasterKeyId": "", "SignatureVersion": "1", "TracingConfig": "PassThrough"}
 """Attributes of a standard topic, with their defaults (SNS API reference, SetTopicAttributes, 2026)."""
@@ -41,42 +42,6 @@ def require_topic(context: Context, arn: str) -> None:
     if account == context.account:
         sns = context.client("sns")
         require(lambda: sns.get_topic_attributes(TopicArn=arn), f"topic {arn} does not exist")
-
-
-@handler
-class Topic(Handler):
-    """A standard topic. Ref gives its ARN."""
-
-    type = "AWS::SNS::Topic"
-    supported_properties = frozenset({*_ATTRIBUTES, "TopicName", "Tags"})
-
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Create the topic."""
-        name = properties.get("TopicName") or context.physical_name(256)
-        _check_topic(context, name, properties)
-        tags = {**tag_map(properties.get("Tags")), **context.tags}
-        given = {key: properties[key] for key in _ATTRIBUTES if key in properties}
-        made = context.client("sns").create_topic(Name=name, Attributes=given, Tags=as_list(tags))
-        return _topic(made["TopicArn"])
-
-    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Set the attributes that changed."""
-        _check_topic(context, physical_id.rsplit(":", 1)[1], new)
-        sns = context.client("sns")
-        for name, default in _ATTRIBUTES.items():
-            if old.get(name) != new.get(name):
-                value = new.get(name, default)
-                sns.set_topic_attributes(TopicArn=physical_id, AttributeName=name, AttributeValue=value)
-        added, removed = tag_changes(old, new)
-        if removed:
-            sns.untag_resource(ResourceArn=physical_id, TagKeys=removed)
-        if added:
-            sns.tag_resource(ResourceArn=physical_id, Tags=as_list(added))
-        return _topic(physical_id)
-
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete the topic with its subscriptions."""
-        context.client("sns").delete_topic(TopicArn=physical_id)
 
 
 @handler
@@ -154,12 +119,9 @@ class Subscription(Handler):
         context.client("sns").unsubscribe(SubscriptionArn=physical_id)
 
 
-def _topic(arn: str) -> Resource:
-    return Resource(arn, {"TopicArn": arn, "TopicName": arn.rsplit(":", 1)[1]})
-
-
-def _check_topic(context: Context, name: str, properties: Properties) -> None:
+def _check_topic(context: Context, _: Properties, properties: Properties) -> None:
     """SNS API reference, CreateTopic (2026)."""
+    name = properties.get("TopicName", "generated")
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", name):
         raise HandlerError(f"Invalid parameter: Topic Name {name}")
     if key := properties.get("KmsMasterKeyId"):
@@ -184,3 +146,32 @@ def _check_policy(topic: str, document: dict[str, Any]) -> None:
         for service in [services] if isinstance(services, str) else services:
             if not _SERVICE.fullmatch(service):
                 raise HandlerError("Invalid parameter: Policy Error: PrincipalNotFound")
+
+
+register(
+    Row(
+        type="AWS::SNS::Topic",
+        service="sns",
+        properties=f"{' '.join(_ATTRIBUTES)} TopicName Tags",
+        name=("TopicName", 256),
+        create="CreateTopic",
+        delete="DeleteTopic",
+        ref="{TopicArn}",
+        ident={"TopicArn": "{ref}"},
+        renames={name: f"Attributes.{name}" for name in _ATTRIBUTES},
+        settings=tuple(
+            Setting(
+                name,
+                put="SetTopicAttributes",
+                fixed={"AttributeName": name},
+                renames={name: "AttributeValue"},
+                reset={name: default},
+                at_creation=False,
+            )
+            for name, default in _ATTRIBUTES.items()
+        ),
+        attributes={"TopicArn": "{ref}", "TopicName": "{ref:}"},
+        arn="{ref}",
+        check=_check_topic,
+    ),
+)

@@ -42,12 +42,18 @@ def lookup(found: Mapping[str, Any], name: str, kind: str) -> Any:
     return next((known[each] for each in names if each in known), None)
 
 
+def reason(found: Mapping[str, Any]) -> Any:
+    """Why a service says that a resource failed."""
+    return next((found[name] for name in ("health", "errorInfo", "statusReason") if found.get(name)), "")
+
+
 def text(template: str, values: Mapping[str, Any], kind: str) -> str:
     """A template of a row with values in place of its names."""
 
     def value(found: re.Match[str]) -> str:
         name, separator = found.groups()
-        whole = str(values[name] if name in values else lookup(values, name, kind))
+        answered = values[name] if name in values else lookup(values, name, kind)
+        whole = "" if answered is None else str(answered)
         return whole.rsplit(separator, 1)[-1] if separator else whole
 
     return _BRACES.sub(value, template)

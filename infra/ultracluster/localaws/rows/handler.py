@@ -1,6 +1,8 @@
 """The handler of a row: create, describe, update and delete by the calls that the row names."""
 
+import time
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from botocore import xform_name
@@ -11,6 +13,7 @@ from ultracluster.localaws.resources import (
     HANDLERS,
     Context,
     Handler,
+    HandlerError,
     NotUpdatable,
     Properties,
     Resource,
@@ -20,6 +23,9 @@ from ultracluster.localaws.resources import (
 )
 from ultracluster.localaws.rows import answers, shapes
 from ultracluster.localaws.rows.row import Row, Setting
+
+WAIT_SECONDS = 60.0
+"""Time in which a resource becomes ready."""
 
 
 def register(*rows: Row) -> None:
@@ -38,7 +44,9 @@ class RowHandler(Handler):
         self.type = row.type  # type: ignore[misc]  # other handlers have a class for each type
         self.supported_properties = frozenset(row.properties.split())  # type: ignore[misc]
         self._kind = row.type.rsplit("::", 1)[-1]
-        self._set_apart = {*(name for setting in row.settings for name in setting.names), row.tags or ""}
+        self._by_hand = set(row.by_hand.split())
+        settings = (name for setting in row.settings for name in setting.names)
+        self._set_apart = {*settings, *self._by_hand, row.tags or ""}
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Create the resource, then what further calls set."""
@@ -47,7 +55,8 @@ class RowHandler(Handler):
         if row.name and row.name[0] not in properties:
             name = context.physical_name(row.name[1])
             properties = {**properties, row.name[0]: name.lower() if row.lower_name else name}
-        later = {name for setting in row.settings if setting.at_creation for name in setting.names} | {row.tags}
+        later = {name for setting in row.settings if setting.at_creation for name in setting.names}
+        later |= {*self._by_hand, row.tags or ""}
         plain = {name: value for name, value in properties.items() if name not in later}
         answer = self._call(context, row.create, properties, plain, self._new_tags(context, properties))
         physical_id = answers.text(row.ref, {**properties, **answers.flat(answer)}, self._kind)
@@ -55,6 +64,8 @@ class RowHandler(Handler):
             for setting in row.settings:
                 if setting.at_creation:
                     self._set(context, setting, {}, {**properties, "ref": physical_id})
+            if row.hook:
+                row.hook(context, {}, {**properties, "ref": physical_id})
             values = {**properties, **answers.flat(answer), "ref": physical_id}
             found = self._found(context, values)
             if row.tags_later:
@@ -69,6 +80,8 @@ class RowHandler(Handler):
             self._update(context, new, names)
         for setting in self.row.settings:
             self._set(context, setting, old, new)
+        if self.row.hook and pick(old, *self._by_hand) != pick(new, *self._by_hand):
+            self.row.hook(context, old, new)
         found = self._found(context, new)
         self._tag(context, {**new, **answers.flat(found)}, *tag_changes(old, new))
         return self._resource(context, new, found)
@@ -83,6 +96,7 @@ class RowHandler(Handler):
         whole = row.whole or row.update == row.create
         gone = {name: row.resets[name] for name in names - new.keys() if name in row.resets}
         fixed = {name for name in names if not whole and name not in new and name not in gone}
+        gone = {name: value for name, value in gone.items() if value is not None}
         shape = shapes.operation(row.service, row.update).input_shape if row.update else None
         known = {name: shapes.member_path(shape, name, row.renames, self._kind) for name in {*names, *new}}
         fixed |= {name for name in names if known[name] is None}
@@ -106,8 +120,16 @@ class RowHandler(Handler):
         row = self.row
         if row.read is None:
             return {}
-        shape = shapes.operation(row.service, row.read).input_shape
-        return answers.payload(self._call(context, row.read, properties), self._address(shape, properties))
+        address = self._address(shapes.operation(row.service, row.read).input_shape, properties)
+        deadline = time.monotonic() + WAIT_SECONDS
+        while True:
+            found = answers.payload(self._call(context, row.read, properties), address)
+            status = str(answers.lookup(found, "Status", self._kind))
+            if row.ready in (None, status):
+                return found
+            if status.endswith("FAILED") or time.monotonic() > deadline:
+                raise HandlerError(f"{self.type} {properties['ref']} is {status}: {answers.reason(found)}")
+            time.sleep(0.05)
 
     def _resource(self, context: Context, values: Properties, found: Mapping[str, Any]) -> Resource:
         """Ref, and the schema's read-only properties in what the service describes."""
@@ -117,7 +139,7 @@ class RowHandler(Handler):
             if template := self.row.attributes.get(name):
                 attributes[name] = answers.text(template, {**values, **answers.flat(found)}, self._kind)
             elif (value := answers.lookup(found, name, self._kind)) is not None:
-                attributes[name] = value
+                attributes[name] = value.isoformat() if isinstance(value, datetime) else value
         return Resource(values["ref"], attributes)
 
     def _tag(self, context: Context, values: Mapping[str, Any], added: dict[str, str], removed: list[str]) -> None:

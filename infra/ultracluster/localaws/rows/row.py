@@ -56,6 +56,8 @@ class Row:
     templates: `{ref}` is the physical id, other names in braces are properties or members of the service's answer, and
     `{Name/}` is the part after the last slash. `name`: the property that CloudFormation makes up, and its length.
     `tags_later`: moto drops the tags of the creation, so a call of their own sets them.
+    `hook` sets the properties `by_hand`, after the creation and when they change, given the context, the old properties
+    and the new ones with `ref`. `ready`: the status to wait for. A reset of None leaves the property out.
     `whole`: an update sends all properties, and what it leaves out returns to its default.
     """
 
@@ -80,4 +82,7 @@ class Row:
     tag: str = "TagResource"
     untag: str = "UntagResource"
     tags_later: bool = False
+    ready: str | None = None
     check: Check | None = None
+    by_hand: str = ""
+    hook: Callable[[Context, Properties, Properties], None] | None = None
