@@ -89,6 +89,8 @@ class RowHandler(Handler):
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
         """Delete the resource."""
         properties = {**properties, "ref": physical_id}
+        if self.row.hook and self.row.hook_on_delete:
+            self.row.hook(context, properties, {name: properties[name] for name in properties.keys() - self._by_hand})
         self._call(context, self.row.delete, properties, pick(properties, *self._of_deletion()))
 
     def _update(self, context: Context, new: Properties, names: set[str]) -> None:

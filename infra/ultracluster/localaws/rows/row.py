@@ -52,13 +52,20 @@ class Setting:
 class Row:
     """How CloudFormation handles a resource type by the calls of its service.
 
-    Names with a dot in `renames` are members of members. Values in `ident`, `attributes`, `arn` and `ref` are
-    templates: `{ref}` is the physical id, other names in braces are properties or members of the service's answer, and
-    `{Name/}` is the part after the last slash. `name`: the property that CloudFormation makes up, and its length.
-    `tags_later`: moto drops the tags of the creation, so a call of their own sets them.
-    `hook` sets the properties `by_hand`, after the creation and when they change, given the context, the old properties
-    and the new ones with `ref`. `ready`: the status to wait for. A reset of None leaves the property out.
-    `whole`: an update sends all properties, and what it leaves out returns to its default.
+    Values in `ident`, `attributes`, `arn` and `ref` are templates: `{ref}` is the physical id, other names in braces are
+    properties or members of the service's answer, and `{Name/}` is the part after the last slash, `{Name:}` the one
+    after the last colon.
+
+    * `properties`: those that are supported. `name`: the one that CloudFormation makes up, and its greatest length.
+    * `create`, `read`, `update`, `delete`: actions of the API. With `whole`, an update sends all properties, and those
+      that it leaves out return to their defaults; as it does if it is the action that creates.
+    * `ref`: Ref. `ident`: the members of any call that say which resource it is for.
+    * `renames`: members whose names differ from the property's; `a.b` is a member of a member.
+    * `resets`: what a removed property returns to, None to leave it out of the call.
+    * `attributes`: read-only properties whose members have other names. `ready`: the status to wait for.
+    * `tags`: the property, None if the type has none. `tags_later`: moto drops the tags of the creation.
+    * `check`: refusals. `hook` sets the properties `by_hand`, after the creation and when they change; its arguments are
+      the context, the old properties and the new ones with `ref`. With `hook_on_delete` it first takes them away.
     """
 
     type: str
@@ -86,3 +93,4 @@ class Row:
     check: Check | None = None
     by_hand: str = ""
     hook: Callable[[Context, Properties, Properties], None] | None = None
+    hook_on_delete: bool = False
