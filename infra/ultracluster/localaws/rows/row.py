@@ -52,9 +52,9 @@ class Setting:
 class Row:
     """How CloudFormation handles a resource type by the calls of its service.
 
-    Values in `ident`, `attributes`, `arn` and `ref` are templates: `{ref}` is the physical id, other names in braces are
-    properties or members of the service's answer, and `{Name/}` is the part after the last slash, `{Name:}` the one
-    after the last colon.
+    Values in `ident`, `attributes`, `arn` and `ref` are templates: `{ref}` is the physical id, other names in braces
+    are properties or members of the service's answer, and `{Name/}` is the part after the last slash, `{Name:}` the
+    one after the last colon.
 
     * `properties`: those that are supported. `name`: the one that CloudFormation makes up, and its greatest length.
     * `create`, `read`, `update`, `delete`: actions of the API. With `whole`, an update sends all properties, and those
@@ -64,8 +64,8 @@ class Row:
     * `resets`: what a removed property returns to, None to leave it out of the call.
     * `attributes`: read-only properties whose members have other names. `ready`: the status to wait for.
     * `tags`: the property, None if the type has none. `tags_later`: moto drops the tags of the creation.
-    * `check`: refusals. `hook` sets the properties `by_hand`, after the creation and when they change; its arguments are
-      the context, the old properties and the new ones with `ref`. With `hook_on_delete` it first takes them away.
+    * `check`: refusals. `hook` sets the properties `by_hand`, after the creation and when they change; its arguments
+      are the context, the old properties and the new ones with `ref`. With `hook_on_delete` it first takes them away.
     """
 
     type: str
