@@ -134,10 +134,10 @@ class RowHandler(Handler):
             time.sleep(0.05)
 
     def _resource(self, context: Context, values: Properties, found: Mapping[str, Any]) -> Resource:
-        """Ref, and the schema's read-only properties in what the service describes."""
+        """Ref, the schema's read-only properties in what the service describes, and the row's attributes."""
+        read_only = schemas.schema(self.type, context.region).get("readOnlyProperties", ())
         attributes: dict[str, Any] = {}
-        for pointer in schemas.schema(self.type, context.region).get("readOnlyProperties", ()):
-            name = ".".join(pointer.split("/")[2:])
+        for name in {*(".".join(pointer.split("/")[2:]) for pointer in read_only), *self.row.attributes}:
             if template := self.row.attributes.get(name):
                 attributes[name] = answers.text(template, {**values, **answers.flat(found)}, self._kind)
             elif (value := answers.lookup(found, name, self._kind)) is not None:
