@@ -53,6 +53,7 @@ def attributes(stack: Stack, url: str) -> dict[str, str]:
 def test_a_queue_is_created_updated_and_deleted(stack: Stack) -> None:
     old = {"QueueName": "interruptions", "MessageRetentionPeriod": 300, "SqsManagedSseEnabled": True}
     made = stack.create(QUEUE, **old, Tags=tags(team="a"))
+    assert made.attributes["QueueName"] == made.attributes["Arn"].rsplit(":", 1)[-1]
     found = attributes(stack, made.physical_id)
     assert made.physical_id == made.attributes["QueueUrl"]
     assert made.attributes["Arn"] == found["QueueArn"] == f"arn:aws:sqs:{REGION}:123456789012:interruptions"
