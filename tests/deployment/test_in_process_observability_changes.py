@@ -3,7 +3,7 @@
 import json
 from contextlib import contextmanager
 
-from tests.deployment.in_process import change, client, create, deployed_as, failures, needed, prepare, status
+from tests.deployment.in_process import change, client, create, deployed_as, failures, needed, prepare
 from tests.synthesis import FILES, synthesise, templates
 from ultracluster.config.environment import Environment
 from ultracluster.config.loader import load
@@ -87,15 +87,16 @@ def test_existing_workspaces_get_rules_data_sources_and_dashboards_and_lose_them
         assert client(environment, "iam").list_attached_role_policies(RoleName="Theirs")["AttachedPolicies"] == []
 
 
-def test_a_workspace_without_plugin_management_fails_the_stack_with_the_reason():
+def test_a_workspace_without_plugin_management_is_filled_and_says_what_is_left_to_do():
     with theirs() as (environment, parts, made, _):
         client(environment, "cloudformation").delete_stack(StackName="prod-grafana")
         state = grafana_service.activate()[accounts.DEFAULT][environment.region]
         state.configurations[made]["plugins"]["pluginAdminEnabled"] = False
         state.inside[made].clear()
-        assert create(environment, "grafana", parts["grafana"]) == "ROLLBACK_COMPLETE"
-        assert any("Plugin management is not enabled" in why for why in failures(environment, "grafana").values())
-        assert status(environment, "alerts") == "CREATE_COMPLETE"
+        assert create(environment, "grafana", parts["grafana"]) == "CREATE_COMPLETE"
+        found = client(environment, "cloudformation").describe_stacks(StackName="prod-grafana")["Stacks"][0]
+        said = {output["OutputKey"]: output["OutputValue"] for output in found["Outputs"]}
+        assert "plugin" in said["ManualStep"].lower()
         assert state.inside[made].get("accounts") == {}
 
 

@@ -75,6 +75,7 @@ def test_a_workspace_holds_2000_rules(stack: Stack, workspace: str) -> None:
     [
         ("- a", "must be a mapping"),
         ("a: [", "not valid YAML"),
+        ("a: " + "[" * 50_000, "Nesting is deeper than 100 levels"),
         ("groups: [{rules: []}]", "needs a name"),
         (yaml.safe_dump({"groups": [{"name": "a"}, {"name": "a"}]}), "is repeated"),
         (file(interval="10s"), "at least 30s"),

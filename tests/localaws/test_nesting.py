@@ -18,8 +18,9 @@ from botocore.exceptions import ClientError
 from botocore.httpsession import URLLib3Session
 
 from ultracluster.localaws import accounts, server
+from ultracluster.localaws.documents import MAX_DEPTH
 from ultracluster.localaws.intrinsics import TemplateError
-from ultracluster.localaws.templates import MAX_DEPTH, parse
+from ultracluster.localaws.templates import parse
 
 REGION = "us-east-2"
 DEEP = 40_000

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from ultracluster.localaws.documents import MAX_DEPTH, TOO_DEEP, load_yaml
 from ultracluster.localaws.intrinsics import (
     LANGUAGE_EXTENSIONS,
     Scope,
@@ -20,9 +21,6 @@ from ultracluster.localaws.schemas import text
 
 Body = dict[str, Any]
 
-MAX_DEPTH = 100
-"""Levels of lists and mappings in a template. CloudFormation documents no limit; the CDK's templates have up to 16."""
-TOO_DEEP = f"Nesting is deeper than {MAX_DEPTH} levels"
 SECTIONS = frozenset(
     {
         "AWSTemplateFormatVersion",
@@ -91,7 +89,7 @@ class Declaration:
 def parse(source: str) -> Body:
     """Parse a JSON or YAML template and check its structure. Raises TemplateError."""
     try:
-        body = _json(source) if source.lstrip().startswith("{") else _yaml(source)
+        body = _json(source) if source.lstrip().startswith("{") else load_yaml(source, _Loader, aliases=False)
     except (ValueError, yaml.YAMLError) as error:
         raise TemplateError(f"Template format error: unsupported structure. {error}") from error
     if not isinstance(body, dict) or not isinstance(body.get("Resources"), dict) or not body["Resources"]:
@@ -217,18 +215,6 @@ def _json(source: str) -> Any:
     if any(isinstance(value, dict | list) for value in level):
         raise ValueError(TOO_DEEP)
     return body
-
-
-def _yaml(source: str) -> Any:
-    """Parse YAML after a check of its depth: PyYAML's C composer recurses without a limit and crashes the process."""
-    depth = 0
-    for event in yaml.parse(source, _Loader):
-        if isinstance(event, yaml.AliasEvent):  # nested aliases can expand to gigabytes
-            raise ValueError("YAML aliases are not allowed in CloudFormation templates")
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            raise ValueError(TOO_DEEP)
-    return yaml.load(source, _Loader)  # noqa: S506 - a safe loader
 
 
 def _check_resource(logical_id: str, about: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 from moto.core.responses import ActionResult, EmptyResult
 
+from ultracluster.localaws.documents import load_yaml
 from ultracluster.localaws.services.service import CheckedInput, Refusal
 
 # AMP User Guide, "Service quotas" (2026)
@@ -251,8 +252,8 @@ def _mapping(text: str, what: str, known: set[str] | None) -> Generator[str, Non
     if len(text.encode()) > MAX_BYTES:
         yield f"the {what} may have at most {MAX_BYTES} bytes."
     try:
-        document = yaml.load(text, yaml.CSafeLoader)
-    except yaml.YAMLError as error:
+        document = load_yaml(text)
+    except (ValueError, yaml.YAMLError) as error:
         yield f"the {what} is not valid YAML: {error}"
         return None
     if not isinstance(document, dict):
@@ -285,7 +286,7 @@ def _duration(text: Any) -> float | None:
 
 
 def _rules_in(text: str) -> int:
-    return sum(len(group.get("rules") or ()) for group in yaml.load(text, yaml.CSafeLoader)["groups"])
+    return sum(len(group.get("rules") or ()) for group in load_yaml(text)["groups"])
 
 
 def _text(data: bytes | str) -> str:

@@ -18,6 +18,7 @@ from moto.amp import urls
 from moto.backends import get_backend
 from moto.core.responses import ActionResult, EmptyResult
 
+from ultracluster.localaws.documents import load_yaml
 from ultracluster.localaws.services.eks_store import Cluster, Item
 from ultracluster.localaws.services.references import References
 from ultracluster.localaws.services.service import CheckedInput, Refusal
@@ -248,8 +249,8 @@ class ScraperActions(CheckedInput):
 def check_configuration(blob: bytes | None) -> None:
     """Refusal of a scrape configuration that the service does not accept."""
     try:
-        content = yaml.load((blob or b"").decode(), yaml.CSafeLoader)
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        content = load_yaml((blob or b"").decode())
+    except (ValueError, yaml.YAMLError) as error:
         raise _invalid("scrapeConfiguration", f"it is not YAML: {error}") from error
     if not isinstance(content, dict):
         raise _invalid("scrapeConfiguration", "it is not a Prometheus configuration.")
