@@ -196,8 +196,9 @@ class Environment(Settings):
         if acts is not None and repairs is not None and acts != repairs:
             at: Path = ("observability", "auto_repair") if acts else ("control_plane", "node_repair", "enabled")
             other = "control_plane.node_repair.enabled" if acts else "observability.auto_repair"
-            message = f"{other} is false, so no node is repaired and {at[-1]} would be ignored"
-            yield Problem("node-repair-contradiction", at, message, f"remove {at[-1]}, or set {other}: true")
+            message = f"{other} is false, so no node is repaired and {at[-1]} is ignored"
+            hint = f"remove {at[-1]}, or set {other}: true"
+            yield Problem("node-repair-contradiction", at, message, hint, "warning")
 
     @rule
     def _zone(self) -> Iterator[Problem]:
