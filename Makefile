@@ -100,7 +100,7 @@ clean: ## Remove build output and caches; keep installed packages
 	rm -rf cdk.out dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.venv/*' -not -path './node_modules/*' -prune -exec rm -rf {} +
 
-.venv/installed: requirements.txt pyproject.toml scripts/install.sh
+.venv/installed: requirements.txt pyproject.toml localaws/pyproject.toml scripts/install.sh
 	@scripts/install.sh
 	@touch $@
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Python packages into .venv: exactly those of requirements.txt, and this project as an editable install.
+# Installs the Python packages into .venv: exactly those of requirements.txt, and this project, with localaws, as editable installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,4 +26,4 @@ if [ ! -x .venv/bin/uv ]; then
 fi
 echo "Installing the packages of requirements.txt"
 scripts/uv.sh pip sync --quiet --require-hashes requirements.txt
-scripts/uv.sh pip install --quiet --no-deps --no-build-isolation --editable .
+scripts/uv.sh pip install --quiet --no-deps --no-build-isolation --editable . --editable localaws

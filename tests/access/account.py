@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from ultracluster.localaws import intrinsics
+from localaws import intrinsics
 
 ACCOUNT = "111122223333"
 AWS_POLICIES: dict[str, Any] = json.loads(Path(__file__).with_name("aws_policies.json").read_text())["policies"]
@@ -286,7 +286,7 @@ class _Resources(Mapping[str, Any]):
         self._stack = stack
 
     def __getitem__(self, logical_id: str) -> Any:
-        from ultracluster.localaws.resources import Resource
+        from localaws.resources import Resource
 
         ref, arn = self._stack.identity(logical_id)
         return Resource(ref, _Attributes(arn, ref))

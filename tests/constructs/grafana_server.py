@@ -10,8 +10,8 @@ from typing import Any
 
 import boto3
 
-from ultracluster.localaws import accounts
-from ultracluster.localaws.services import grafana, grafana_http
+from localaws import accounts
+from localaws.services import grafana, grafana_http
 
 REGION = "us-east-1"
 

@@ -6,6 +6,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Match, Template
 
+from localaws.handlers.cloudwatch import _QUERY
 from tests.synthesis import FILES, resources
 from ultracluster import load
 from ultracluster.config.observability import Observability
@@ -14,7 +15,6 @@ from ultracluster.constructs.alerts import AlertTopic, RuleFiles
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.metrics import MetricsWorkspace
 from ultracluster.errors import InvalidArgument
-from ultracluster.localaws.handlers.cloudwatch import _QUERY
 
 ACCOUNT = "111122223333"
 

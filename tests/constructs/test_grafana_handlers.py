@@ -10,10 +10,10 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from localaws import accounts, local_aws
 from tests.constructs.grafana_server import REGION, served
 from tests.constructs.test_handlers import Answers
 from ultracluster.constructs.handlers import grafana_content
-from ultracluster.localaws import accounts, local_aws
 
 PLUGIN = "grafana-amazonprometheus-datasource"
 SOURCE = {"uid": "dev-metrics", "name": "dev metrics", "type": PLUGIN, "access": "proxy", "url": "https://amp/"}

@@ -10,7 +10,7 @@ import ultracluster
 from ultracluster.errors import UltraclusterError
 
 PACKAGE = Path(ultracluster.__path__[0])
-OUTSIDE = ("ultracluster.localaws", "ultracluster.constructs.handlers")
+OUTSIDE = ("localaws", "ultracluster.constructs.handlers")
 """The embedded AWS is a distribution of its own; handlers run inside Lambda functions, without the package."""
 
 

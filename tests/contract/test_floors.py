@@ -21,19 +21,19 @@ BELOW = {
     "nodes": {"catalog", "config", "telemetry"},
     "kubernetes": {"catalog", "config", "telemetry", "nodes"},
     "constructs": {"catalog", "config", "telemetry", "nodes", "kubernetes"},
-    "localaws": {"catalog", "config"},
     "stacks": {"catalog", "config", "telemetry", "nodes", "kubernetes", "constructs"},
-    "cli": {"catalog", "config", "telemetry", "kubernetes", "constructs", "localaws", "stacks"},
+    "cli": {"catalog", "config", "telemetry", "kubernetes", "constructs", "stacks"},
 }
 """Folders that the modules of each folder may import, beside their own."""
 
 CDK = {"aws_cdk", "jsii", "constructs", "cdk_nag"}
-WITHOUT_CDK = {"catalog", "config", "telemetry", "nodes", "kubernetes", "localaws", "cli"}
+WITHOUT_CDK = {"catalog", "config", "telemetry", "nodes", "kubernetes", "cli"}
 HEAVY = {"aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint", "grafana_foundation_sdk"}
 
 GRAFANA = {PACKAGE / "telemetry/dashboards" / name for name in ("grafana.py", "grafana_fields.py")}
 """Modules that import the Grafana SDK, loaded when dashboards are written."""
 
+LOCALAWS = ROOT / "localaws"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 FOLDERS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.rglob("*.py")))
 
@@ -79,6 +79,13 @@ def test_every_folder_has_an_entry():
 def test_modules_import_only_folders_below(module):
     if (name := folder_of(module)) is not None:
         assert forbidden_imports(name, module.read_text("utf-8")) == set()
+
+
+@pytest.mark.parametrize("module", sorted(LOCALAWS.rglob("*.py")), ids=lambda module: str(module.relative_to(ROOT)))
+def test_the_embedded_aws_needs_nothing_of_this_package(module):
+    assert {found.split(".")[0] for found in imports(module.read_text("utf-8"))}.isdisjoint(
+        CDK | {"ultracluster", "tests"}
+    )
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
@@ -128,6 +135,15 @@ def sources_of(name: str) -> dict[str, str]:
 @pytest.mark.parametrize("name", FOLDERS)
 def test_no_folder_has_a_circular_import(name):
     assert circular(sources_of(name)) == set()
+
+
+def test_localaws_has_no_circular_import():
+    sources = LOCALAWS / "src"
+    modules = {
+        ".".join(module.relative_to(sources).with_suffix("").parts).removesuffix(".__init__"): module.read_text("utf-8")
+        for module in sources.rglob("*.py")
+    }
+    assert circular(modules) == set()
 
 
 @pytest.mark.parametrize(

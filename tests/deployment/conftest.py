@@ -12,12 +12,12 @@ import boto3
 import pytest
 import yaml
 
+from localaws import server
+from localaws.templates import declarations
 from tests.deployment.leftovers import Found, found, owned
 from tests.synthesis import FILES, ROOT, flags, templates
 from ultracluster.config.loader import check
 from ultracluster.config.source import parse
-from ultracluster.localaws import server
-from ultracluster.localaws.templates import declarations
 
 DEPLOY = ("deploy", "--all", "--require-approval", "never")
 CDK = [str(ROOT / "node_modules/.bin/cdk"), "--no-notices"]
@@ -117,7 +117,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
     """A bootstrapped server for one file of tests, and the CLI with the variables that point to it."""
     folder = tmp_path_factory.mktemp("localaws")
     region = "us-east-2"
-    running = server.start(region, folder=folder)
+    running = server.serve(region, folder=folder)
     cli = Cli(running, region)
     try:
         # in the root folder, the CLI would synthesise the app of cdk.json first

@@ -11,14 +11,15 @@ from typing import Any
 import boto3
 from botocore.exceptions import ClientError
 
+from localaws import accounts, local_aws
+from localaws.services.capacity import seed_reservation
+from localaws.services.kubernetes import contents
 from tests.synthesis import FILES, synthesise, templates
+from ultracluster.cli import seeds
 from ultracluster.config.environment import Environment
 from ultracluster.config.loader import load
 from ultracluster.constructs.functions import handler_code
 from ultracluster.constructs.kubectl import RETRIES
-from ultracluster.localaws import accounts, local_aws, seeds
-from ultracluster.localaws.services.capacity import seed_reservation
-from ultracluster.localaws.services.kubernetes import contents
 from ultracluster.telemetry.dashboards import dashboards
 
 Templates = dict[str, dict[str, Any]]

@@ -10,8 +10,8 @@ import pytest
 
 from tests.deployment.conftest import DEPLOY, assembly, changed
 from tests.synthesis import FILES, ROOT
+from ultracluster.cli import seeds
 from ultracluster.config.loader import load
-from ultracluster.localaws import seeds
 
 NODES = ("compute-cpu", "compute-train")
 PARTS = (

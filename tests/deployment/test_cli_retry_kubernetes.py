@@ -4,8 +4,8 @@ import pytest
 
 from tests.deployment.conftest import assembly, deploy_after_a_failure_of_each_stack, guarded, statuses
 from tests.synthesis import FILES, ROOT
+from ultracluster.cli import seeds
 from ultracluster.config.loader import load
-from ultracluster.localaws import seeds
 
 ACCOUNT = "123456789012"
 UNPROTECT = "aws eks update-cluster-config --name CLUSTER --no-deletion-protection"

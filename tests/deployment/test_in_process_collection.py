@@ -2,11 +2,11 @@
 
 import yaml
 
+from localaws import faults
 from tests.deployment.conftest import changed
 from tests.deployment.in_process import change, client, create, deployed_as
 from tests.synthesis import FILES, synthesise, templates
 from ultracluster.config.loader import load
-from ultracluster.localaws import faults
 
 NAME = "eks-dra"
 PART = "collection"

@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from localaws import faults
+from localaws.accounts import DEFAULT as ACCOUNT
+from localaws.services.capacity import seed_reservation
 from tests.deployment.conftest import changed
 from tests.deployment.in_process import change, client, cluster, create, deployed_as, deployed_for, failures, needed
 from tests.synthesis import FILES, synthesise, templates
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS, REPAIRS
+from ultracluster.cli import seeds
 from ultracluster.config.loader import load
-from ultracluster.localaws import faults, seeds
-from ultracluster.localaws.accounts import DEFAULT as ACCOUNT
-from ultracluster.localaws.services.capacity import seed_reservation
 
 NAME = "eks-volcano"
 GROUPS = ("compute-train", "compute-try")

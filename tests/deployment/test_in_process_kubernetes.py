@@ -2,11 +2,11 @@
 
 import pytest
 
+from localaws.services.kubernetes import contents
 from tests.deployment.in_process import CREATED_HERE, client, cluster, deployed_whole, objects
 from tests.deployment.whole import WholeEnvironment
 from tests.synthesis import FILES
 from ultracluster.config.loader import load
-from ultracluster.localaws.services.kubernetes import contents
 
 
 @pytest.fixture(scope="module", params=[name for name in CREATED_HERE if load(FILES[name]).control_plane.type == "eks"])

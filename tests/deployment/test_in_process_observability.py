@@ -3,12 +3,12 @@
 import pytest
 import yaml
 
+from localaws import accounts
+from localaws.services import grafana as grafana_service
+from localaws.services.aps_alerting import definition_problems
 from tests.deployment.in_process import client, deployed_as, needed
 from tests.synthesis import FILES, templates
 from ultracluster.config.loader import load
-from ultracluster.localaws import accounts
-from ultracluster.localaws.services import grafana as grafana_service
-from ultracluster.localaws.services.aps_alerting import definition_problems
 from ultracluster.telemetry.dashboards import dashboards
 from ultracluster.telemetry.rules import rule_files
 

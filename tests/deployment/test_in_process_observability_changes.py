@@ -3,12 +3,12 @@
 import json
 from contextlib import contextmanager
 
+from localaws import accounts, local_aws
+from localaws.services import grafana as grafana_service
 from tests.deployment.in_process import change, client, create, deployed_as, failures, needed, prepare
 from tests.synthesis import FILES, synthesise, templates
 from ultracluster.config.environment import Environment
 from ultracluster.config.loader import load
-from ultracluster.localaws import accounts, local_aws
-from ultracluster.localaws.services import grafana as grafana_service
 from ultracluster.telemetry.dashboards import dashboards
 
 NAME = "prod"

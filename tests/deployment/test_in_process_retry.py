@@ -5,11 +5,11 @@ from functools import cache, partial
 
 import pytest
 
+from localaws import faults
+from localaws.templates import declarations
 from tests.deployment.in_process import ORDER, client, prepared
 from tests.deployment.leftovers import found
 from tests.synthesis import templates
-from ultracluster.localaws import faults
-from ultracluster.localaws.templates import declarations
 
 IAM = ["CAPABILITY_NAMED_IAM"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import boto3
 import pytest
 
+from localaws import server
 from tests.deployment.conftest import changed
 from tests.synthesis import FILES, templates
-from ultracluster.localaws import server
 
 PROGRAM = str(Path(sys.executable).with_name("ultracluster"))
 

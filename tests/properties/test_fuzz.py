@@ -10,6 +10,7 @@ import re
 import pytest
 from botocore.exceptions import ClientError
 
+from localaws import accounts, local_aws
 from tests.bad_files import FOLDER, VALID, reading_time
 from tests.deployment.in_process import client, create, create_bucket, failures, prepare
 from tests.properties.mutator import mutated_files
@@ -18,7 +19,6 @@ from tests.synthesis import FILES, synthesise
 from ultracluster.catalog.regions import GRAFANA_REGIONS
 from ultracluster.config.environment import Environment
 from ultracluster.config.loader import validate
-from ultracluster.localaws import accounts, local_aws
 
 SEED, COUNT = 8, 3000
 SYNTHESISED = 40

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from ultracluster.localaws.services.logs_queries import query_problem, stages
+from localaws.services.logs_queries import query_problem, stages
 from ultracluster.telemetry.log_queries import FAULT, LUSTRE, XID, kubernetes_queries, slurm_queries
 
 QUERIES = [*slurm_queries(), *kubernetes_queries()]

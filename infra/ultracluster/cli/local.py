@@ -9,12 +9,12 @@ import typer
 from ultracluster.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from ultracluster.localaws.inventory import InventoryRow
-    from ultracluster.localaws.server import Server
+    from localaws.inventory import InventoryRow
+    from localaws.server import Server
 
 REGION = "us-east-1"
 BOOTSTRAP_STACK = "CDKToolkit"
-PACKAGES = ("cfnlint", "flask", "jsonschema", "moto", "regex")  # of the extra `local`
+PACKAGES = ("localaws", "cfnlint", "flask", "jsonschema", "moto", "regex")  # of the extra `local`
 
 app = typer.Typer(
     help="The embedded AWS on this machine: deploy an environment without an AWS account.", no_args_is_help=True
@@ -32,14 +32,15 @@ def up(
     _prepare()
     import boto3
 
+    from localaws import accounts, server
+    from ultracluster.cli import seeds
     from ultracluster.config.loader import RefusedEnvironment, load
-    from ultracluster.localaws import accounts, seeds, server
 
     try:
         environment = load(file) if file else None
         region = environment.region if environment else REGION
         account = (environment.account if environment else None) or accounts.DEFAULT
-        running = server.start(region, account)
+        running = server.serve(region, account)
         if environment:
             for reservation in seeds.reservations(environment):
                 running.seed(reservation, account)
@@ -55,7 +56,7 @@ def up(
 def status(as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False) -> None:  # noqa: FBT002
     """List the resources in the embedded AWS. Exits with 1 when it does not run."""
     _prepare()
-    from ultracluster.localaws import server
+    from localaws import server
 
     running = server.status()
     if running is None:
@@ -75,7 +76,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print the list 
 def down() -> None:
     """List the retained resources and stop the embedded AWS, unless a stack is still deployed."""
     _prepare()
-    from ultracluster.localaws import server
+    from localaws import server
 
     running = server.status()
     if running is None:
@@ -97,7 +98,7 @@ def _prepare() -> None:
     if not all(find_spec(name) for name in PACKAGES):
         typer.echo(str(MissingExtra("local", "The embedded AWS")), err=True)
         raise typer.Exit(2)
-    from ultracluster.localaws.server import LOCAL_NAMES
+    from localaws.server import LOCAL_NAMES
 
     os.environ.pop("AWS_PROFILE", None)
     os.environ.pop("AWS_DEFAULT_PROFILE", None)
@@ -106,7 +107,7 @@ def _prepare() -> None:
 
 def _found(running: "Server") -> list["InventoryRow"]:
     """The resources in all accounts and Regions that have or had a stack."""
-    from ultracluster.localaws.inventory import inventory
+    from localaws.inventory import inventory
 
     return [
         row

@@ -1,0 +1,68 @@
+"""Helpers of the handlers: undo incomplete creations, compare and convert tags."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from localaws.resources import Context, HandlerError, Properties, tag_map
+
+
+@contextmanager
+def undo_on_failure(undo: Callable[[], Any]) -> Iterator[None]:
+    """Undo the first step of a creation when a later step fails, so that no orphan is left."""
+    try:
+        yield
+    except Exception:
+        undo()
+        raise
+
+
+def json_text(document: Any) -> str:
+    """A policy document as text, as AWS's APIs take it. Templates contain an object or text."""
+    return document if isinstance(document, str) else json.dumps(document)
+
+
+def tag_changes(old: Properties, new: Properties) -> tuple[dict[str, str], list[str]]:
+    """Tags to set and tag keys to remove between two versions of a `Tags` property."""
+    before, after = tag_map(old.get("Tags")), tag_map(new.get("Tags"))
+    added = {key: value for key, value in after.items() if before.get(key) != value}
+    return added, [key for key in before if key not in after]
+
+
+def retag(service: Any, arn: str, old: Properties, new: Properties) -> None:
+    """Change the tags of a resource of EKS, PCS, Amazon Managed Prometheus or Grafana, or CloudWatch Logs.
+
+    `service` is the client: the calls of these services have the same parameters.
+    """
+    added, removed = tag_changes(old, new)
+    if removed:
+        service.untag_resource(resourceArn=arn, tagKeys=removed)
+    if added:
+        service.tag_resource(resourceArn=arn, tags=added)
+
+
+def require_only(value: Properties, names: set[str], where: str) -> None:
+    """Raise HandlerError when a nested object has members that the embedded AWS does not support."""
+    if dropped := sorted(value.keys() - names):
+        raise HandlerError(f"the embedded AWS does not support {', '.join(dropped)} of {where}")
+
+
+def ec2_tags(context: Context, kind: str, properties: Properties) -> list[dict[str, Any]]:
+    """TagSpecifications for a new EC2 resource of `kind`: its own tags and CloudFormation's."""
+    return [{"ResourceType": kind, "Tags": as_list({**tag_map(properties.get("Tags")), **context.tags})}]
+
+
+def retag_ec2(context: Context, resource_id: str, old: Properties, new: Properties) -> None:
+    """Change the tags of an EC2 resource from `old` to `new`."""
+    added, removed = tag_changes(old, new)
+    ec2 = context.client("ec2")
+    if removed:
+        ec2.delete_tags(Resources=[resource_id], Tags=[{"Key": key} for key in removed])
+    if added:
+        ec2.create_tags(Resources=[resource_id], Tags=as_list(added))
+
+
+def as_list(tags: dict[str, str]) -> list[dict[str, str]]:
+    """Tags as [{Key, Value}]."""
+    return [{"Key": key, "Value": value} for key, value in tags.items()]

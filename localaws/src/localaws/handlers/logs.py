@@ -1,0 +1,167 @@
+"""CloudWatch Logs: groups, resource policies, deliveries of a service's logs, metric filters and saved queries."""
+
+from typing import Any
+
+from localaws.resources import (
+    Context,
+    HandlerError,
+    Properties,
+    require,
+    require_bucket,
+    require_key,
+)
+from localaws.rows.handler import register
+from localaws.rows.row import Row, Setting
+
+
+def require_log_group(context: Context, name: str) -> dict[str, Any]:
+    """The log group of this name; HandlerError when it does not exist."""
+    groups = context.client("logs").describe_log_groups(logGroupNamePrefix=name)["logGroups"]
+    found = [group for group in groups if group["logGroupName"] == name]
+    group: dict[str, Any] = require(lambda: found, f"log group {name} does not exist")[0]
+    return group
+
+
+def _check_group(context: Context, _: Properties, new: Properties) -> None:
+    """CloudWatch Logs User Guide, "Encrypt log data using KMS", "Set permissions on the KMS key"."""
+    if key := new.get("KmsKeyId"):
+        require_key(context, key)
+        policy = context.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
+        if "logs." not in policy:
+            raise HandlerError(f"the policy of KMS key {key} does not allow CloudWatch Logs to use it")
+
+
+def _check_source(context: Context, _: Properties, new: Properties) -> None:
+    if missing := {"ResourceArn", "LogType"} - new.keys():
+        raise HandlerError(f"{', '.join(sorted(missing))} is missing")
+    if ":pcs:" in (arn := new["ResourceArn"]):
+        pcs, cluster = context.client("pcs"), arn.rsplit("/", 1)[-1]
+        require(lambda: pcs.get_cluster(clusterIdentifier=cluster), f"PCS cluster {arn} does not exist")
+
+
+def _check_destination(context: Context, _: Properties, new: Properties) -> None:
+    arn = new.get("DestinationResourceArn", "")
+    if ":log-group:" in arn:
+        require_log_group(context, arn.split(":log-group:")[1].removesuffix(":*"))
+    elif arn.startswith("arn:aws:s3:::"):
+        require_bucket(context, arn.removeprefix("arn:aws:s3:::").split("/")[0])
+    else:
+        raise HandlerError(f"the embedded AWS does not deliver logs to {arn or 'an empty destination'}")
+
+
+def _check_filter(context: Context, _: Properties, new: Properties) -> None:
+    """Logs User Guide, metric filters (2026)."""
+    require_log_group(context, new["LogGroupName"])
+    for found in new["MetricTransformations"]:
+        if found.get("Dimensions") and "DefaultValue" in found:
+            raise HandlerError("a metric filter with dimensions takes no default value")
+        if str(found["MetricNamespace"]).startswith("AWS/"):
+            raise HandlerError("the namespace of a metric filter must not start with AWS/")
+
+
+def _check_query(context: Context, _: Properties, new: Properties) -> None:
+    for group in new.get("LogGroupNames", ()):
+        require_log_group(context, group)
+
+
+register(
+    Row(
+        type="AWS::Logs::LogGroup",
+        service="logs",
+        properties="LogGroupName RetentionInDays KmsKeyId LogGroupClass DeletionProtectionEnabled Tags",
+        name=("LogGroupName", 512),
+        create="CreateLogGroup",
+        read="DescribeLogGroups",
+        delete="DeleteLogGroup",
+        ref="{LogGroupName}",
+        ident={"logGroupName": "{ref}", "logGroupNamePrefix": "{ref}", "logGroupIdentifier": "{ref}"},
+        arn="{logGroupArn}",
+        settings=(
+            Setting("RetentionInDays", put="PutRetentionPolicy", remove="DeleteRetentionPolicy"),
+            Setting("KmsKeyId", put="AssociateKmsKey", remove="DisassociateKmsKey", at_creation=False),
+            Setting(
+                "DeletionProtectionEnabled",
+                put="PutLogGroupDeletionProtection",
+                reset={"DeletionProtectionEnabled": False},
+                at_creation=False,
+            ),
+        ),
+        check=_check_group,
+    ),
+    Row(
+        type="AWS::Logs::ResourcePolicy",
+        service="logs",
+        properties="PolicyName PolicyDocument",
+        create="PutResourcePolicy",
+        update="PutResourcePolicy",
+        delete="DeleteResourcePolicy",
+        ref="{PolicyName}",
+        ident={"policyName": "{ref}"},
+        tags=None,
+    ),
+    Row(
+        type="AWS::Logs::DeliverySource",
+        service="logs",
+        properties="Name ResourceArn LogType Tags",
+        create="PutDeliverySource",
+        read="GetDeliverySource",
+        delete="DeleteDeliverySource",
+        ref="{Name}",
+        ident={"name": "{ref}"},
+        check=_check_source,
+    ),
+    Row(
+        type="AWS::Logs::DeliveryDestination",
+        service="logs",
+        properties="Name DestinationResourceArn OutputFormat Tags",
+        create="PutDeliveryDestination",
+        read="GetDeliveryDestination",
+        delete="DeleteDeliveryDestination",
+        ref="{Name}",
+        ident={"name": "{ref}"},
+        renames={"DestinationResourceArn": "deliveryDestinationConfiguration.destinationResourceArn"},
+        check=_check_destination,
+    ),
+    Row(
+        type="AWS::Logs::Delivery",
+        service="logs",
+        properties="DeliverySourceName DeliveryDestinationArn RecordFields FieldDelimiter S3SuffixPath "
+        "S3EnableHiveCompatiblePath Tags",
+        create="CreateDelivery",
+        read="GetDelivery",
+        update="UpdateDeliveryConfiguration",
+        delete="DeleteDelivery",
+        ref="{id}",
+        ident={"id": "{ref}"},
+        renames={
+            "S3SuffixPath": "s3DeliveryConfiguration.suffixPath",
+            "S3EnableHiveCompatiblePath": "s3DeliveryConfiguration.enableHiveCompatiblePath",
+        },
+    ),
+    Row(
+        type="AWS::Logs::MetricFilter",
+        service="logs",
+        properties="FilterName FilterPattern LogGroupName MetricTransformations",
+        name=("FilterName", 512),
+        create="PutMetricFilter",
+        update="PutMetricFilter",
+        delete="DeleteMetricFilter",
+        ref="{FilterName}",
+        ident={"filterName": "{ref}", "logGroupName": "{LogGroupName}"},
+        tags=None,
+        check=_check_filter,
+    ),
+    Row(
+        type="AWS::Logs::QueryDefinition",
+        service="logs",
+        properties="LogGroupNames Name QueryString",
+        create="PutQueryDefinition",
+        update="PutQueryDefinition",
+        delete="DeleteQueryDefinition",
+        ref="{queryDefinitionId}",
+        ident={"queryDefinitionId": "{ref}"},
+        attributes={"QueryDefinitionId": "{ref}"},
+        tags=None,
+        check=_check_query,
+    ),
+)

@@ -1,0 +1,227 @@
+"""The interface of resource handlers: their context, results and errors, and look-ups that they share."""
+
+import functools
+import secrets
+import string
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from localaws import accounts
+
+Properties = dict[str, Any]
+
+_ALPHABET = string.ascii_uppercase + string.digits
+
+
+class HandlerError(Exception):
+    """A resource cannot be created, updated or deleted. The message becomes the ResourceStatusReason of its event."""
+
+
+class Untouched(HandlerError):
+    """A handler refuses an update before it changes anything, so a rollback has nothing to undo."""
+
+
+class NotUpdatable(Untouched):
+    """A handler does not support this update in place."""
+
+    def __init__(self, type_name: str, changed: Iterable[str]) -> None:
+        super().__init__(f"{type_name} cannot be updated in place: {', '.join(sorted(changed))}")
+
+
+@dataclass(frozen=True)
+class Context:
+    """The account, Region and stack of a resource."""
+
+    account: str
+    region: str
+    stack_name: str
+    stack_id: str
+    logical_id: str
+    type: str
+    partition: str = "aws"
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The aws:cloudformation tags. The stack's own tags are merged into the properties that a handler gets."""
+        return {
+            "aws:cloudformation:stack-name": self.stack_name,
+            "aws:cloudformation:stack-id": self.stack_id,
+            "aws:cloudformation:logical-id": self.logical_id,
+        }
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        """A boto3 client that the embedded AWS answers in this process, without a network."""
+        return client(service, region or self.region, self.account)
+
+    def physical_name(self, limit: int = 64) -> str:
+        """A new name `Stack-LogicalId-RANDOM` of at most `limit` characters, as CloudFormation generates them."""
+        suffix = "".join(secrets.choice(_ALPHABET) for _ in range(12))
+        room = limit - len(suffix) - 1
+        logical = self.logical_id[: max(room - len(self.stack_name) - 1, room // 2)]
+        stack = self.stack_name[: room - len(logical) - 1]
+        return f"{stack}-{logical}-{suffix}"
+
+    def arn(self, service: str, resource: str) -> str:
+        """The ARN of `resource` of `service` in this account and region."""
+        return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
+
+
+class Resource(NamedTuple):
+    """A resource that a handler created or updated."""
+
+    physical_id: str  # the value of Ref
+    attributes: dict[str, Any]  # the values of Fn::GetAtt; nested ones have dotted names ("Endpoint.Address")
+
+
+class Handler:
+    """Creates, updates and deletes one resource type through boto3. Instances are stateless.
+
+    Properties are resolved, valid by the registry schema, and limited to `supported_properties`. The stack's tags are
+    merged into the type's tag property if `supported_properties` contains it.
+    """
+
+    type: ClassVar[str]
+    supported_properties: ClassVar[frozenset[str]]
+
+    def create(self, context: Context, properties: Properties) -> Resource:
+        """Create the whole resource, or raise and leave nothing behind."""
+        raise NotImplementedError
+
+    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
+        """Update the resource in place. Called only when the change needs no replacement."""
+        raise NotUpdatable(self.type, changed(old, new))
+
+    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
+        """Delete the resource. The engine ignores not-found errors of the service."""
+        raise NotImplementedError
+
+    def replaces(self, old: Properties, new: Properties) -> bool:
+        """Whether this change replaces the resource although no create-only property of the schema changed."""
+        return False
+
+
+HANDLERS: dict[str, Handler] = {}
+
+HandlerClass = TypeVar("HandlerClass", bound=type[Handler])
+
+
+def handler(cls: HandlerClass) -> HandlerClass:
+    """Register a handler under its type."""
+    if cls.type in HANDLERS:
+        raise ValueError(f"two handlers for {cls.type}")
+    HANDLERS[cls.type] = cls()
+    return cls
+
+
+def changed(old: Properties, new: Properties) -> set[str]:
+    """Names of the top-level properties that differ."""
+    return {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+
+
+def lower_first(value: Any) -> Any:
+    """`value` with camelCase keys, as newer APIs use them, at every level. Not for maps such as tags."""
+    if isinstance(value, Mapping):
+        return {name[:1].lower() + name[1:]: lower_first(inner) for name, inner in value.items()}
+    return [lower_first(item) for item in value] if isinstance(value, list) else value
+
+
+def tag_map(tags: Iterable[Mapping[str, str]] | Mapping[str, str] | None) -> dict[str, str]:
+    """A `Tags` property, [{Key, Value}] or {key: value}, as {key: value}."""
+    if isinstance(tags, Mapping):
+        return dict(tags)
+    return {tag["Key"]: tag["Value"] for tag in tags or ()}
+
+
+def pick(properties: Properties, *names: str) -> Properties:
+    """The named properties that are set."""
+    return {name: properties[name] for name in names if name in properties}
+
+
+def client(service: str, region: str, account: str = accounts.DEFAULT) -> Any:
+    """A boto3 client of the account with dummy credentials, which moto answers in this process.
+
+    Raises RuntimeError when moto is not active, so that no request ever leaves the machine.
+    """
+    from moto.core.models import botocore_stubber
+
+    if not botocore_stubber.enabled:
+        raise RuntimeError("the embedded AWS is not active in this process")
+    with _making_clients:
+        return _client(service, region, account)
+
+
+_making_clients = threading.Lock()  # threads may share clients, but not the session that creates them
+
+
+@functools.cache
+def _client(service: str, region: str, account: str) -> Any:
+    # No retries: waiting does not change a response of the embedded AWS.
+    config = Config(retries={"total_max_attempts": 1}, ignore_configured_endpoint_urls=True)
+    return _session(account).client(service, region_name=region, config=config)
+
+
+@functools.cache
+def _session(account: str) -> boto3.Session:
+    return boto3.Session(aws_access_key_id=accounts.access_key(account), aws_secret_access_key=accounts.SECRET)
+
+
+def require(found: Callable[[], Any], message: str) -> Any:
+    """The result of `found`; HandlerError with `message` when it raises a ClientError or returns nothing."""
+    try:
+        answer = found()
+    except ClientError as error:
+        raise HandlerError(f"{message} ({error.response['Error'].get('Code')})") from error
+    if not answer:
+        raise HandlerError(message)
+    return answer
+
+
+def require_subnets(context: Context, ids: list[str]) -> list[dict[str, Any]]:
+    """The subnets of these ids; HandlerError when one does not exist."""
+    answer = require(lambda: context.client("ec2").describe_subnets(SubnetIds=ids), f"subnets {ids} do not exist")
+    return list(answer["Subnets"])
+
+
+def require_security_groups(context: Context, ids: list[str]) -> list[dict[str, Any]]:
+    """The security groups of these ids; HandlerError when one does not exist."""
+    ec2 = context.client("ec2")
+    answer = require(lambda: ec2.describe_security_groups(GroupIds=ids), f"security groups {ids} do not exist")
+    return list(answer["SecurityGroups"])
+
+
+def require_role(context: Context, arn_or_name: str) -> dict[str, Any]:
+    """The IAM role of this ARN or name; HandlerError when it does not exist."""
+    name = arn_or_name.rsplit("/", 1)[-1]
+    iam = context.client("iam")
+    answer: dict[str, Any] = require(lambda: iam.get_role(RoleName=name), f"role {arn_or_name} does not exist")["Role"]
+    return answer
+
+
+def require_instance_profile(context: Context, arn_or_name: str) -> dict[str, Any]:
+    """The IAM instance profile of this ARN or name; HandlerError when it does not exist."""
+    name = arn_or_name.rsplit("/", 1)[-1]
+    iam = context.client("iam")
+    found = require(
+        lambda: iam.get_instance_profile(InstanceProfileName=name), f"instance profile {arn_or_name} does not exist"
+    )
+    profile: dict[str, Any] = found["InstanceProfile"]
+    return profile
+
+
+def require_bucket(context: Context, name: str) -> None:
+    """HandlerError when the bucket does not exist."""
+    require(lambda: context.client("s3").head_bucket(Bucket=name), f"bucket {name} does not exist")
+
+
+def require_key(context: Context, key_id: str) -> dict[str, Any]:
+    """The KMS key of this id, ARN or alias; HandlerError when it does not exist."""
+    kms = context.client("kms")
+    found = require(lambda: kms.describe_key(KeyId=key_id), f"KMS key {key_id} does not exist")
+    key: dict[str, Any] = found["KeyMetadata"]
+    return key

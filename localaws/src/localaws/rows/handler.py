@@ -1,0 +1,209 @@
+"""The handler of a row: create, describe, update and delete by the calls that the row names."""
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from botocore import xform_name
+
+from localaws import schemas
+from localaws.handlers.common import tag_changes, undo_on_failure
+from localaws.resources import (
+    HANDLERS,
+    Context,
+    Handler,
+    HandlerError,
+    NotUpdatable,
+    Properties,
+    Resource,
+    changed,
+    pick,
+    tag_map,
+)
+from localaws.rows import answers, shapes
+from localaws.rows.row import Row, Setting
+
+WAIT_SECONDS = 60.0
+"""Time in which a resource becomes ready."""
+
+
+def register(*rows: Row) -> None:
+    """Adds the handlers of rows. ValueError for a type that has one."""
+    for row in rows:
+        if row.type in HANDLERS:
+            raise ValueError(f"two handlers for {row.type}")
+        HANDLERS[row.type] = RowHandler(row)
+
+
+class RowHandler(Handler):
+    """Handles the type of a row."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.type = row.type  # type: ignore[misc]  # other handlers have a class for each type
+        self.supported_properties = frozenset(row.properties.split())  # type: ignore[misc]
+        self._kind = row.type.rsplit("::", 1)[-1]
+        self._by_hand = set(row.by_hand.split())
+        settings = (name for setting in row.settings for name in setting.names)
+        self._set_apart = {*settings, *self._by_hand, row.tags or ""}
+
+    def create(self, context: Context, properties: Properties) -> Resource:
+        """Create the resource, then what further calls set."""
+        row = self.row
+        properties = self._prepared(context, {}, properties)
+        if row.name and row.name[0] not in properties:
+            name = context.physical_name(row.name[1])
+            properties = {**properties, row.name[0]: name.lower() if row.lower_name else name}
+        later = {name for setting in row.settings if setting.at_creation for name in setting.names}
+        later |= {*self._by_hand, row.tags or ""}
+        plain = {name: value for name, value in properties.items() if name not in later}
+        answer = self._call(context, row.create, properties, plain, self._new_tags(context, properties))
+        physical_id = answers.text(row.ref, {**properties, **answers.flat(answer)}, self._kind)
+        with undo_on_failure(lambda: self.delete(context, physical_id, properties)):
+            for setting in row.settings:
+                if setting.at_creation:
+                    self._set(context, setting, {}, {**properties, "ref": physical_id})
+            if row.hook:
+                row.hook(context, {}, {**properties, "ref": physical_id})
+            values = {**properties, **answers.flat(answer), "ref": physical_id}
+            found = self._found(context, values)
+            if row.tags_later:
+                self._tag(context, {**values, **answers.flat(found)}, self._tags_of(context, properties), [])
+            return self._resource(context, values, found)
+
+    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
+        """Send what changed, with the values that removed properties return to."""
+        new = {**self._prepared(context, old, new), "ref": physical_id}
+        old = {**old, "ref": physical_id}
+        if names := changed(old, new) - self._set_apart - self._of_deletion():
+            self._update(context, new, names)
+        for setting in self.row.settings:
+            self._set(context, setting, old, new)
+        if self.row.hook and pick(old, *self._by_hand) != pick(new, *self._by_hand):
+            self.row.hook(context, old, new)
+        found = self._found(context, new)
+        self._tag(context, {**new, **answers.flat(found)}, *tag_changes(old, new))
+        return self._resource(context, new, found)
+
+    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
+        """Delete the resource."""
+        properties = {**properties, "ref": physical_id}
+        if self.row.hook and self.row.hook_on_delete:
+            self.row.hook(context, properties, {name: properties[name] for name in properties.keys() - self._by_hand})
+        self._call(context, self.row.delete, properties, pick(properties, *self._of_deletion()))
+
+    def _update(self, context: Context, new: Properties, names: set[str]) -> None:
+        row = self.row
+        whole = row.whole or row.update == row.create
+        gone = {name: row.resets[name] for name in names - new.keys() if name in row.resets}
+        fixed = {name for name in names if not whole and name not in new and name not in gone}
+        gone = {name: value for name, value in gone.items() if value is not None}
+        shape = shapes.operation(row.service, row.update).input_shape if row.update else None
+        known = {name: shapes.member_path(shape, name, row.renames, self._kind) for name in {*names, *new}}
+        fixed |= {name for name in names if known[name] is None}
+        if fixed or row.update is None or shape is None:
+            raise NotUpdatable(self.type, fixed or names)
+        needed = {name for name, path in known.items() if path and path[0] in shape.required_members}
+        sent = {*new} if whole else names | needed
+        self._call(context, row.update, new, {**pick(new, *sent - self._set_apart), **gone})
+
+    def _set(self, context: Context, setting: Setting, old: Properties, new: Properties) -> None:
+        before, after = (setting.of(properties) for properties in (old, new))
+        if before == after:
+            return
+        removes = not after and setting.remove
+        action = setting.remove if removes else (not before and setting.create) or setting.put
+        given = {} if removes else {**setting.reset, **after}
+        self._call(context, str(action), new, given, setting.fixed, setting.renames)
+
+    def _found(self, context: Context, properties: Properties) -> Mapping[str, Any]:
+        """The resource as the service describes it; nothing where the row has no such call."""
+        row = self.row
+        if row.read is None:
+            return {}
+        address = self._address(shapes.operation(row.service, row.read).input_shape, properties)
+        deadline = time.monotonic() + WAIT_SECONDS
+        while True:
+            found = answers.payload(self._call(context, row.read, properties), address)
+            status = str(answers.lookup(found, "Status", self._kind))
+            if row.ready in (None, status):
+                return found
+            if status.endswith("FAILED") or time.monotonic() > deadline:
+                raise HandlerError(f"{self.type} {properties['ref']} is {status}: {answers.reason(found)}")
+            time.sleep(0.05)
+
+    def _resource(self, context: Context, values: Properties, found: Mapping[str, Any]) -> Resource:
+        """Ref, the schema's read-only properties in what the service describes, and the row's attributes."""
+        read_only = schemas.schema(self.type, context.region).get("readOnlyProperties", ())
+        attributes: dict[str, Any] = {}
+        for name in {*(".".join(pointer.split("/")[2:]) for pointer in read_only), *self.row.attributes}:
+            if template := self.row.attributes.get(name):
+                attributes[name] = answers.text(template, {**values, **answers.flat(found)}, self._kind)
+            elif (value := answers.lookup(found, name, self._kind)) is not None:
+                attributes[name] = value.isoformat() if isinstance(value, datetime) else value
+        return Resource(values["ref"], attributes)
+
+    def _tag(self, context: Context, values: Mapping[str, Any], added: dict[str, str], removed: list[str]) -> None:
+        row = self.row
+        for action, tags in ((row.untag, removed), (row.tag, added)):
+            if tags and row.tags:
+                names = shapes.members(shapes.operation(row.service, action).input_shape)
+                which = next(name for name in names if "tag" not in name.lower())
+                member = next(name for name in names if "tag" in name.lower())
+                value = tags if isinstance(tags, list) else shapes.tags(tags, names[member])
+                arn = answers.text(row.arn, values, self._kind)
+                getattr(context.client(row.service), xform_name(action))(**{which: arn, member: value})
+
+    def _tags_of(self, context: Context, properties: Properties) -> dict[str, str]:
+        """The template's tags, and CloudFormation's where the schema says so."""
+        system = context.tags if schemas.system_tags(self.type, context.region) else {}
+        return {**tag_map(properties.get(self.row.tags or "")), **system}
+
+    def _new_tags(self, context: Context, properties: Properties) -> dict[str, Any]:
+        """The tags as the creation takes them."""
+        shape = shapes.operation(self.row.service, self.row.create).input_shape
+        member, tags = shapes.member(shape, "Tags"), self._tags_of(context, properties)
+        if not self.row.tags or member is None or not tags:
+            return {}
+        return {member: shapes.tags(tags, shapes.members(shape)[member])}
+
+    def _address(self, shape: Any, properties: Properties) -> dict[str, Any]:
+        """The members of a call that say which resource it is for, as far as that is known."""
+        given: dict[str, Any] = {}
+        for name, member in shapes.members(shape).items():
+            template = self.row.ident.get(name)
+            if template and ("{ref" not in template or "ref" in properties):
+                value = answers.text(template, properties, self._kind)
+                given[name] = [value] if member.type_name == "list" else value
+        return given
+
+    def _call(
+        self,
+        context: Context,
+        action: str,
+        values: Properties,
+        given: Properties | None = None,
+        more: Mapping[str, Any] | None = None,
+        renames: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Call an action for the resource of `values`, with `given` properties and `more` members where it has them."""
+        row = self.row
+        shape = shapes.operation(row.service, action).input_shape
+        sent = shapes.parameters(given or {}, shape, {**row.renames, **(renames or {})}, self._kind)
+        fixed = {name: value for name, value in (more or {}).items() if name in shapes.members(shape)}
+        answer: dict[str, Any] = getattr(context.client(row.service), xform_name(action))(
+            **{**sent, **fixed, **self._address(shape, values)}
+        )
+        return answer
+
+    def _of_deletion(self) -> set[str]:
+        """Properties that only the deletion reads."""
+        shape = shapes.operation(self.row.service, self.row.delete).input_shape
+        named = {name for name in self.supported_properties if shapes.member_path(shape, name, self.row.renames, "")}
+        create = shapes.operation(self.row.service, self.row.create).input_shape
+        return {name for name in named if not shapes.member_path(create, name, self.row.renames, "")}
+
+    def _prepared(self, context: Context, old: Properties, new: Properties) -> Properties:
+        """The properties as the row's hook returns them, after its refusals."""
+        return self.row.check(context, old, new) or new if self.row.check else new

@@ -1,0 +1,95 @@
+"""From CloudFormation's property names and values to the members of an API call, by botocore's model of the call."""
+
+import functools
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import botocore.session
+from botocore.model import OperationModel, Shape, StructureShape
+
+from localaws.resources import HandlerError, Properties
+from localaws.schemas import text
+
+
+@functools.cache
+def operation(service: str, name: str) -> OperationModel:
+    """Botocore's model of an API action, such as CreateLogGroup of `logs`."""
+    model = botocore.session.get_session().get_service_model(service)
+    return model.operation_model(name)
+
+
+def members(shape: Shape | None) -> Mapping[str, Shape]:
+    """The members of a structure; none of other shapes."""
+    return shape.members if isinstance(shape, StructureShape) else {}
+
+
+def member(shape: Shape | None, name: str, kind: str = "") -> str | None:
+    """The member of a structure that a property's name means.
+
+    Names differ in case, and by the resource's `kind` before either: Name is `logGroupName` of a LogGroup.
+    """
+    found = {plain(each): each for each in members(shape)}
+    names = (plain(name), plain(kind + name), plain(name).removeprefix(plain(kind)))
+    return next((found[each] for each in names if each in found), None)
+
+
+def member_path(shape: Shape | None, name: str, renames: Mapping[str, str], kind: str) -> list[str] | None:
+    """Where the call takes a property: a member, or with a rename `a.b` a member of a member. None if nowhere."""
+    path = (renames.get(name) or member(shape, name, kind) or "").split(".")
+    return path if path[0] in members(shape) else None
+
+
+def parameters(properties: Properties, shape: Shape | None, renames: Mapping[str, str], kind: str) -> dict[str, Any]:
+    """The properties that the call takes, in its names and shapes. Others are left out."""
+    given: dict[str, Any] = {}
+    for name, value in properties.items():
+        if path := member_path(shape, name, renames, kind):
+            inner, within = given, shape
+            for step in path[:-1]:
+                inner, within = inner.setdefault(step, {}), _inside(within, step)
+            inner[path[-1]] = converted(value, _inside(within, path[-1]), name)
+    return given
+
+
+def _inside(shape: Any, step: str) -> Any:
+    return shape.value if shape.type_name == "map" else shape.members[step]
+
+
+def converted(value: Any, shape: Shape, where: str) -> Any:
+    """A property's value as the call takes it. HandlerError for members that the call does not have.
+
+    A document becomes text, a list of names and values a map, and text the bytes of a blob, where the shape is one.
+    """
+    kind = shape.type_name
+    if kind == "structure" and isinstance(value, Mapping):
+        inner: dict[str, Any] = {}
+        for name, each in value.items():
+            found = member(shape, name)
+            if found is None:
+                raise HandlerError(f"the embedded AWS does not support {name} of {where}")
+            inner[found] = converted(each, members(shape)[found], f"{where}.{name}")
+        return inner
+    if kind == "list" and isinstance(value, list):
+        return [converted(each, shape.member, where) for each in value]
+    if kind == "map" and isinstance(value, list):
+        return {each.get("Key", each.get("Name")): each["Value"] for each in value}
+    if kind == "map" and isinstance(value, Mapping):
+        return {name: converted(each, shape.value, where) for name, each in value.items()}
+    if kind == "string":
+        return json.dumps(value) if isinstance(value, Mapping | list) else text(value)
+    return value.encode() if kind == "blob" and isinstance(value, str) else value
+
+
+def tags(given: Mapping[str, str], shape: Shape) -> Any:
+    """Tags in the shape of the call: a map, or a list of structures, whatever their members are called."""
+    if shape.type_name == "map":
+        return dict(given)
+    key, value = shape.member.members
+    return [{key: name, value: each} for name, each in given.items()]
+
+
+def plain(name: str) -> str:
+    """A name without case and punctuation."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())

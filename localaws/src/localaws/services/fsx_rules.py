@@ -1,0 +1,247 @@
+"""Validation of requests for Lustre file systems and data repository associations. Pure.
+
+Source: FSx for Lustre User Guide and API Reference (2026): deployment and storage class options, EFA file systems,
+metadata performance, managing storage capacity, linking to S3.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from localaws.records import records
+from localaws.services.service import Refusal
+
+Parameters = Mapping[str, Any]
+
+_FSX = records("fsx")
+THROUGHPUT_TIERS = tuple(_FSX["throughput_mbps_per_tib"])
+CAPACITY_STEP_GIB: int = _FSX["capacity_gib"]["step"]
+EFA_STEP_GIB: dict[int, int] = {int(tier): step for tier, step in _FSX["efa_step_gib"].items()}
+THROUGHPUT_CAPACITY_STEP_MBPS: int = _FSX["throughput_capacity_mbps"]["step"]
+MAXIMUM_LINKS: int = _FSX["maximum_links"]
+_IOPS = _FSX["metadata_iops"]
+INTELLIGENT_TIERING_METADATA_IOPS: tuple[int, ...] = tuple(_IOPS["intelligent_tiering"])
+METADATA_IOPS = (*_IOPS["small"], *range(_IOPS["step"], _IOPS["maximum"] + 1, _IOPS["step"]))
+
+# MB/s/TiB by (deployment type, storage type); scratch and Intelligent-Tiering file systems cannot set one.
+UNIT_THROUGHPUT = {
+    ("PERSISTENT_1", "SSD"): (50, 100, 200),
+    ("PERSISTENT_1", "HDD"): (12, 40),
+    ("PERSISTENT_2", "SSD"): THROUGHPUT_TIERS,
+}
+STORAGE = {
+    "SCRATCH_1": ("SSD",),
+    "SCRATCH_2": ("SSD",),
+    "PERSISTENT_1": ("SSD", "HDD"),
+    "PERSISTENT_2": ("SSD", "INTELLIGENT_TIERING"),
+}
+HDD_STEP_GIB = {12: 6000, 40: 1800}
+CACHE_GIB_PER_TIER_STEP = (32, 131072)
+VERSIONS: tuple[str, ...] = ("2.10", "2.12", "2.15")
+
+
+def bad(message: str) -> Refusal:
+    """A BadRequest error."""
+    return Refusal("BadRequest", message)
+
+
+def storage_type(request: Parameters) -> str:
+    """The storage type, SSD by default."""
+    return str(request.get("StorageType") or "SSD")
+
+
+def check_file_system(request: Parameters) -> None:
+    """All rules for the parameters of a Lustre file system. References are checked elsewhere."""
+    lustre = request.get("LustreConfiguration") or {}
+    deployment, storage = lustre.get("DeploymentType", "SCRATCH_1"), storage_type(request)
+    if storage not in STORAGE[deployment]:
+        raise bad(f"Storage type {storage} is not available for {deployment}; use {' or '.join(STORAGE[deployment])}.")
+    if len(request["SubnetIds"]) != 1:
+        message = f"A Lustre file system takes exactly one subnet, not {len(request['SubnetIds'])}."
+        raise Refusal("InvalidNetworkSettings", message)
+    if request.get("KmsKeyId") and not deployment.startswith("PERSISTENT"):
+        raise bad(f"{deployment} file systems use the service's key; KmsKeyId is for persistent ones.")
+    check_unit_throughput(lustre.get("PerUnitStorageThroughput"), deployment, storage)
+    _check_tiering(request, lustre, storage)
+    _check_metadata(lustre, deployment, storage)
+    _check_efa(lustre, deployment)
+    if storage != "INTELLIGENT_TIERING":
+        check_capacity(request.get("StorageCapacity"), lustre, deployment, storage)
+    _check_version(request.get("FileSystemTypeVersion"), lustre, deployment)
+    _check_rest(lustre, deployment, storage)
+
+
+def check_capacity(capacity: int | None, lustre: Parameters, deployment: str, storage: str) -> None:
+    """The capacity is a valid step for deployment type, storage type and throughput."""
+    if not capacity:
+        raise bad("StorageCapacity is required.")
+    unit = lustre.get("PerUnitStorageThroughput", 0)
+    if lustre.get("EfaEnabled"):
+        step = EFA_STEP_GIB[unit]
+        fits, words = capacity % step == 0, f"a multiple of {step} GiB with EFA at {unit} MB/s/TiB"
+    elif storage == "HDD":
+        step = HDD_STEP_GIB[unit]
+        fits, words = capacity % step == 0, f"a multiple of {step} GiB for HDD at {unit} MB/s/TiB"
+    else:
+        step = 3600 if deployment == "SCRATCH_1" else CAPACITY_STEP_GIB
+        fits = capacity in (1200, 2400) or capacity % step == 0
+        words = f"1200, 2400 or a multiple of {step} GiB for {deployment}"
+    if not fits:
+        raise bad(f"StorageCapacity {capacity} GiB is not valid: it must be {words}.")
+
+
+def automatic_iops(capacity: int) -> int:
+    """Metadata IOPS that FSx provisions for a capacity in GiB under mode AUTOMATIC."""
+    for limit, iops in ((1200, 1500), (2400, 3000), (9600, 6000), (45600, 12000)):
+        if capacity <= limit:
+            return iops
+    return 12000 * (capacity // 24000)
+
+
+def default_version(lustre: Parameters) -> str:
+    """The default Lustre version."""
+    if lustre.get("DeploymentType") != "PERSISTENT_2":
+        return "2.10"
+    return "2.15" if lustre.get("MetadataConfiguration") else "2.12"
+
+
+def check_association(request: Parameters, existing: Iterable[Parameters]) -> None:
+    """At most eight associations. Paths and S3 prefixes do not overlap; "/" excludes all others."""
+    path, target = request.get("FileSystemPath") or "/", request["DataRepositoryPath"]
+    there = list(existing)
+    if not path.startswith("/"):
+        raise bad(f"FileSystemPath {path} must start with a slash.")
+    if not target.startswith("s3://") or not target.removeprefix("s3://").strip("/"):
+        raise bad(f"DataRepositoryPath {target} must be s3://bucket or s3://bucket/prefix/.")
+    if len(there) >= MAXIMUM_LINKS:
+        message = f"A file system has at most {MAXIMUM_LINKS} data repository associations."
+        raise Refusal("ServiceLimitExceeded", message)
+    for other in there:
+        if _overlap(path, other["FileSystemPath"]):
+            raise bad(f"FileSystemPath {path} overlaps {other['FileSystemPath']} of {other['AssociationId']}.")
+        if _overlap(target, other["DataRepositoryPath"]):
+            raise bad(
+                f"DataRepositoryPath {target} overlaps {other['DataRepositoryPath']} of {other['AssociationId']}."
+            )
+
+
+def _overlap(one: str, other: str) -> bool:
+    first, second = one.rstrip("/") + "/", other.rstrip("/") + "/"
+    return first.startswith(second) or second.startswith(first)
+
+
+def check_unit_throughput(unit: int | None, deployment: str, storage: str) -> None:
+    """Persistent SSD and HDD file systems have one of the allowed throughputs per TiB; others cannot set one."""
+    allowed = UNIT_THROUGHPUT.get((deployment, storage), ())
+    if unit is None and not allowed:
+        return
+    if unit not in allowed:
+        words = f"one of {', '.join(map(str, allowed))} MB/s/TiB" if allowed else "left out"
+        message = f"PerUnitStorageThroughput {unit} is not valid: for {deployment} {storage} it must be {words}."
+        raise Refusal("InvalidPerUnitStorageThroughput", message)
+
+
+def _check_tiering(request: Parameters, lustre: Parameters, storage: str) -> None:
+    cache = lustre.get("DataReadCacheConfiguration")
+    if storage != "INTELLIGENT_TIERING":
+        if lustre.get("ThroughputCapacity") or cache:
+            raise bad("ThroughputCapacity and DataReadCacheConfiguration are for INTELLIGENT_TIERING storage only.")
+        return
+    if request.get("StorageCapacity"):
+        raise bad("INTELLIGENT_TIERING storage grows by itself; leave StorageCapacity out.")
+    check_tier_throughput(lustre.get("ThroughputCapacity"))
+    if not cache:
+        raise bad("INTELLIGENT_TIERING storage needs a DataReadCacheConfiguration.")
+    check_read_cache(cache, lustre["ThroughputCapacity"])
+
+
+def check_tier_throughput(throughput: int | None) -> None:
+    """Intelligent-Tiering throughput is that of whole file servers."""
+    if not throughput or throughput % THROUGHPUT_CAPACITY_STEP_MBPS:
+        raise bad(f"ThroughputCapacity {throughput} must be a multiple of {THROUGHPUT_CAPACITY_STEP_MBPS} MBps.")
+
+
+def check_read_cache(cache: Parameters, throughput: int) -> None:
+    """A user-provisioned read cache has a size that its file servers support; other modes have no size."""
+    size = cache.get("SizeGiB")
+    if cache.get("SizingMode") != "USER_PROVISIONED":
+        if size:
+            raise bad("SizeGiB is for SizingMode USER_PROVISIONED only.")
+        return
+    least, most = (limit * throughput // THROUGHPUT_CAPACITY_STEP_MBPS for limit in CACHE_GIB_PER_TIER_STEP)
+    if not size or not least <= size <= most:
+        raise bad(f"SizeGiB {size} must be between {least} and {most} at {throughput} MBps.")
+
+
+def _check_metadata(lustre: Parameters, deployment: str, storage: str) -> None:
+    metadata = lustre.get("MetadataConfiguration")
+    if metadata is None:
+        return
+    if deployment != "PERSISTENT_2":
+        raise bad(f"MetadataConfiguration is for PERSISTENT_2, not {deployment}.")
+    check_metadata_iops(metadata, storage)
+
+
+def check_metadata_iops(metadata: Parameters, storage: str) -> None:
+    """AUTOMATIC has no Iops and needs SSD storage; USER_PROVISIONED has one of the storage type's values."""
+    mode, iops = metadata.get("Mode"), metadata.get("Iops")
+    allowed = INTELLIGENT_TIERING_METADATA_IOPS if storage == "INTELLIGENT_TIERING" else METADATA_IOPS
+    if mode == "AUTOMATIC" and storage == "INTELLIGENT_TIERING":
+        raise bad("INTELLIGENT_TIERING storage takes metadata mode USER_PROVISIONED only.")
+    if mode == "AUTOMATIC" and iops is not None:
+        raise bad("Metadata mode AUTOMATIC sets Iops itself; leave it out or choose USER_PROVISIONED.")
+    if mode == "USER_PROVISIONED" and iops not in allowed:
+        raise bad(f"Metadata Iops {iops} is not valid: it must be one of {', '.join(map(str, allowed))}.")
+
+
+def _check_efa(lustre: Parameters, deployment: str) -> None:
+    if lustre.get("EfaEnabled") and (deployment != "PERSISTENT_2" or not lustre.get("MetadataConfiguration")):
+        raise bad("EfaEnabled needs PERSISTENT_2 with a MetadataConfiguration.")
+
+
+def _check_version(version: str | None, lustre: Parameters, deployment: str) -> None:
+    if version is None:
+        return
+    allowed = VERSIONS
+    if deployment == "PERSISTENT_2":
+        allowed = ("2.15",) if lustre.get("MetadataConfiguration") else ("2.12", "2.15")
+    if version not in allowed:
+        raise bad(f"FileSystemTypeVersion {version} is not valid here: it must be {' or '.join(allowed)}.")
+
+
+def _check_rest(lustre: Parameters, deployment: str, storage: str) -> None:
+    cache = lustre.get("DriveCacheType")
+    if (cache is not None) != (storage == "HDD"):
+        raise bad("DriveCacheType is required for PERSISTENT_1 HDD file systems and for no other.")
+    legacy = {"ImportPath", "ExportPath", "ImportedFileChunkSize", "AutoImportPolicy"} & lustre.keys()
+    if legacy and deployment == "PERSISTENT_2":
+        raise bad(f"{', '.join(sorted(legacy))}: PERSISTENT_2 links to S3 by data repository associations.")
+    if legacy and "ImportPath" not in lustre:
+        raise bad(f"{', '.join(sorted(legacy))} needs an ImportPath.")
+    if lustre.get("AutomaticBackupRetentionDays") and deployment.startswith("SCRATCH"):
+        raise bad("Backups are for persistent file systems only.")
+    if squash := lustre.get("RootSquashConfiguration"):
+        check_root_squash(squash)
+    log = lustre.get("LogConfiguration") or {}
+    if log.get("Level") == "DISABLED" and log.get("Destination"):
+        raise bad("LogConfiguration with Level DISABLED takes no Destination.")
+
+
+LARGEST_ID = 4_294_967_294
+
+
+def check_root_squash(configuration: Parameters) -> None:
+    """LustreRootSquashConfiguration: two numbers above 0, or 0:0 (FSx API Reference, 2026)."""
+    if "RootSquash" not in configuration:
+        raise bad("NoSquashNids requires RootSquash.")
+    ids = [int(number) for number in configuration["RootSquash"].split(":")]
+    if any(ids) and not all(0 < number <= LARGEST_ID for number in ids):
+        raise bad(f"RootSquash {configuration['RootSquash']} must be two non-zero ids up to {LARGEST_ID}, or 0:0.")
+    for nid in configuration.get("NoSquashNids", []):
+        numbers = [number.strip("[]").split("-") for number in nid.removesuffix("@tcp").split(".")]
+        if not all(_is_range(number) for number in numbers):
+            raise bad(f"NoSquashNids {nid} is not an IPv4 address or range.")
+
+
+def _is_range(number: list[str]) -> bool:
+    ends = [int(end) if end.isdigit() else 256 for end in number]
+    return len(ends) <= 2 and ends == sorted(ends) and ends[-1] <= 255
