@@ -19,7 +19,7 @@ import pytest
 from botocore.exceptions import ClientError
 from werkzeug.serving import make_server
 
-from localaws import accounts, callers, serve, server
+from localaws import accounts, callers, process, server
 from localaws.faults import Fault
 
 REGION = "us-east-2"
@@ -117,7 +117,7 @@ def test_port_that_is_taken_on_ipv6_is_not_used(monkeypatch: pytest.MonkeyPatch)
         return create(address if address[0] != "::1" else ("127.0.0.1", 0))
 
     monkeypatch.setattr(socket, "create_server", create_server)
-    sockets = serve.sockets()
+    sockets = process.sockets()
     assert len(sockets) == 2
     for opened in sockets:
         opened.close()
@@ -132,7 +132,7 @@ def test_machine_without_ipv6_is_served_on_ipv4(monkeypatch: pytest.MonkeyPatch)
         return create(address, **options)
 
     monkeypatch.setattr(socket, "create_server", create_server)
-    (opened,) = serve.sockets()
+    (opened,) = process.sockets()
     assert opened.getsockname()[0] == "127.0.0.1"
     opened.close()
 
@@ -249,8 +249,8 @@ def test_a_server_that_ignores_the_request_to_stop_is_killed(tmp_path: Path, mon
 
 
 def test_a_client_that_stops_sending_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve.RequestHandler, "timeout", 0.2)
-    served = make_server("127.0.0.1", 0, lambda *_: [b""], threaded=True, request_handler=serve.RequestHandler)
+    monkeypatch.setattr(process.RequestHandler, "timeout", 0.2)
+    served = make_server("127.0.0.1", 0, lambda *_: [b""], threaded=True, request_handler=process.RequestHandler)
     threading.Thread(target=served.serve_forever, daemon=True).start()
     with socket.create_connection(("127.0.0.1", served.port), timeout=10) as stalled:
         stalled.sendall(b"POST / HTTP/1.1\r\nContent-Le")
@@ -262,8 +262,8 @@ def test_a_client_that_stops_sending_is_disconnected(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("header", "status"),
     [
-        (("Content-Length", str(serve.LARGEST_BODY + 1)), 413),
-        (("X-Amz-Decoded-Content-Length", str(serve.LARGEST_BODY + 1)), 413),
+        (("Content-Length", str(process.LARGEST_BODY + 1)), 413),
+        (("X-Amz-Decoded-Content-Length", str(process.LARGEST_BODY + 1)), 413),
         (("Transfer-Encoding", "chunked"), 411),
     ],
 )

@@ -15,7 +15,7 @@ from localaws.services import activate
 def endpoint() -> Iterator[str]:
     activate()
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.serve()
+    server.start()
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"
     server.stop()
