@@ -21,8 +21,6 @@ register(
     Row(
         type="AWS::APS::Workspace",
         service="amp",
-        properties="AlertManagerDefinition Alias KmsKeyArn LoggingConfiguration QueryLoggingConfiguration "
-        "WorkspaceConfiguration Tags",
         create="CreateWorkspace",
         read="DescribeWorkspace",
         delete="DeleteWorkspace",
@@ -68,7 +66,6 @@ register(
     Row(
         type="AWS::APS::RuleGroupsNamespace",
         service="amp",
-        properties="Data Name Tags Workspace",
         create="CreateRuleGroupsNamespace",
         read="DescribeRuleGroupsNamespace",
         update="PutRuleGroupsNamespace",
@@ -79,7 +76,6 @@ register(
     Row(
         type="AWS::APS::Scraper",
         service="amp",
-        properties="Alias ScrapeConfiguration Source Destination RoleConfiguration ScraperLoggingConfiguration Tags",
         create="CreateScraper",
         read="DescribeScraper",
         update="UpdateScraper",

@@ -88,9 +88,8 @@ register(
     Row(
         type="AWS::CloudWatch::Alarm",
         service="cloudwatch",
-        properties="ActionsEnabled AlarmActions AlarmDescription AlarmName ComparisonOperator DatapointsToAlarm "
-        "Dimensions EvaluationPeriods InsufficientDataActions MetricName Metrics Namespace OKActions Period Statistic "
-        "Tags Threshold TreatMissingData Unit",
+        ignored="ActionConfiguration EvaluateLowSampleCountPercentile EvaluationCriteria EvaluationInterval "
+        "EvaluationWindow ExtendedStatistic ThresholdMetricId WarmUpConfiguration",
         name=("AlarmName", 255),
         create="PutMetricAlarm",
         read="DescribeAlarms",
@@ -104,8 +103,7 @@ register(
     Row(
         type="AWS::CloudWatch::CompositeAlarm",
         service="cloudwatch",
-        properties="ActionsEnabled AlarmActions AlarmDescription AlarmName AlarmRule InsufficientDataActions OKActions "
-        "Tags",
+        ignored="ActionConfiguration ActionsSuppressor ActionsSuppressorExtensionPeriod ActionsSuppressorWaitPeriod",
         name=("AlarmName", 255),
         create="PutCompositeAlarm",
         read="DescribeAlarms",
@@ -120,7 +118,6 @@ register(
     Row(
         type="AWS::CloudWatch::Dashboard",
         service="cloudwatch",
-        properties="DashboardBody DashboardName Tags",
         name=("DashboardName", 255),
         create="PutDashboard",
         read="GetDashboard",

@@ -14,8 +14,7 @@ register(
     Row(
         type="AWS::ECR::Repository",
         service="ecr",
-        properties="EmptyOnDelete EncryptionConfiguration ImageScanningConfiguration ImageTagMutability "
-        "LifecyclePolicy RepositoryName RepositoryPolicyText Tags",
+        ignored="ImageTagMutabilityExclusionFilters",
         name=("RepositoryName", 64),
         lower_name=True,
         create="CreateRepository",

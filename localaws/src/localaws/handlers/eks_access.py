@@ -20,8 +20,6 @@ register(
     Row(
         type="AWS::EKS::Addon",
         service="eks",
-        properties="AddonName AddonVersion ClusterName ConfigurationValues NamespaceConfig PodIdentityAssociations "
-        "PreserveOnDelete ResolveConflicts ServiceAccountRoleArn Tags",
         create="CreateAddon",
         read="DescribeAddon",
         update="UpdateAddon",
@@ -42,7 +40,6 @@ register(
     Row(
         type="AWS::EKS::PodIdentityAssociation",
         service="eks",
-        properties="ClusterName DisableSessionTags Namespace Policy RoleArn ServiceAccount Tags TargetRoleArn",
         create="CreatePodIdentityAssociation",
         read="DescribePodIdentityAssociation",
         update="UpdatePodIdentityAssociation",
@@ -56,7 +53,6 @@ register(
     Row(
         type="AWS::EKS::Capability",
         service="eks",
-        properties="CapabilityName ClusterName Configuration DeletePropagationPolicy RoleArn Tags Type",
         create="CreateCapability",
         read="DescribeCapability",
         update="UpdateCapability",
@@ -69,7 +65,6 @@ register(
     Row(
         type="AWS::EKS::AccessEntry",
         service="eks",
-        properties="AccessPolicies ClusterName KubernetesGroups PrincipalArn Tags Type Username",
         create="CreateAccessEntry",
         read="DescribeAccessEntry",
         update="UpdateAccessEntry",

@@ -45,7 +45,7 @@ register(
     Row(
         type="AWS::Events::Rule",
         service="events",
-        properties="Description EventPattern Name ScheduleExpression State Tags Targets",
+        ignored="EventBusName RoleArn",
         name=("Name", 64),
         create="PutRule",
         read="DescribeRule",

@@ -46,8 +46,7 @@ register(
     Row(
         type="AWS::KMS::Key",
         service="kms",
-        properties="BypassPolicyLockoutSafetyCheck Description EnableKeyRotation Enabled KeyPolicy KeySpec KeyUsage "
-        "MultiRegion PendingWindowInDays RotationPeriodInDays Tags",
+        ignored="Origin",
         create="CreateKey",
         read="DescribeKey",
         update="UpdateKeyDescription",
@@ -65,7 +64,6 @@ register(
     Row(
         type="AWS::KMS::Alias",
         service="kms",
-        properties="AliasName TargetKeyId",
         create="CreateAlias",
         update="UpdateAlias",
         delete="DeleteAlias",

@@ -68,7 +68,6 @@ register(
     Row(
         type="AWS::Logs::LogGroup",
         service="logs",
-        properties="LogGroupName RetentionInDays KmsKeyId LogGroupClass DeletionProtectionEnabled Tags",
         name=("LogGroupName", 512),
         create="CreateLogGroup",
         read="DescribeLogGroups",
@@ -91,7 +90,6 @@ register(
     Row(
         type="AWS::Logs::ResourcePolicy",
         service="logs",
-        properties="PolicyName PolicyDocument",
         create="PutResourcePolicy",
         update="PutResourcePolicy",
         delete="DeleteResourcePolicy",
@@ -102,7 +100,7 @@ register(
     Row(
         type="AWS::Logs::DeliverySource",
         service="logs",
-        properties="Name ResourceArn LogType Tags",
+        ignored="DeliverySourceConfiguration",
         create="PutDeliverySource",
         read="GetDeliverySource",
         delete="DeleteDeliverySource",
@@ -113,7 +111,7 @@ register(
     Row(
         type="AWS::Logs::DeliveryDestination",
         service="logs",
-        properties="Name DestinationResourceArn OutputFormat Tags",
+        ignored="DeliveryDestinationType",
         create="PutDeliveryDestination",
         read="GetDeliveryDestination",
         delete="DeleteDeliveryDestination",
@@ -125,8 +123,6 @@ register(
     Row(
         type="AWS::Logs::Delivery",
         service="logs",
-        properties="DeliverySourceName DeliveryDestinationArn RecordFields FieldDelimiter S3SuffixPath "
-        "S3EnableHiveCompatiblePath Tags",
         create="CreateDelivery",
         read="GetDelivery",
         update="UpdateDeliveryConfiguration",
@@ -141,7 +137,7 @@ register(
     Row(
         type="AWS::Logs::MetricFilter",
         service="logs",
-        properties="FilterName FilterPattern LogGroupName MetricTransformations",
+        ignored="ApplyOnTransformedLogs EmitSystemFieldDimensions FieldSelectionCriteria",
         name=("FilterName", 512),
         create="PutMetricFilter",
         update="PutMetricFilter",
@@ -154,7 +150,7 @@ register(
     Row(
         type="AWS::Logs::QueryDefinition",
         service="logs",
-        properties="LogGroupNames Name QueryString",
+        ignored="Parameters QueryLanguage",
         create="PutQueryDefinition",
         update="PutQueryDefinition",
         delete="DeleteQueryDefinition",

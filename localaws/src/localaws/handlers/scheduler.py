@@ -92,8 +92,7 @@ register(
     Row(
         type="AWS::Scheduler::Schedule",
         service="scheduler",
-        properties="Description EndDate FlexibleTimeWindow KmsKeyArn Name ScheduleExpression "
-        "ScheduleExpressionTimezone StartDate State Target",
+        ignored="GroupName",
         name=("Name", 64),
         create="CreateSchedule",
         read="GetSchedule",

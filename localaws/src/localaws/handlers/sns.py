@@ -152,7 +152,7 @@ register(
     Row(
         type="AWS::SNS::Topic",
         service="sns",
-        properties=f"{' '.join(_ATTRIBUTES)} TopicName Tags",
+        ignored="DataProtectionPolicy",
         name=("TopicName", 256),
         create="CreateTopic",
         delete="DeleteTopic",

@@ -49,7 +49,6 @@ register(
     Row(
         type="AWS::SQS::Queue",
         service="sqs",
-        properties=f"{' '.join(DEFAULTS)} QueueName Tags",
         name=("QueueName", 80),
         create="CreateQueue",
         read="GetQueueAttributes",

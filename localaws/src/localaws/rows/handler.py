@@ -1,5 +1,6 @@
 """The handler of a row: create, describe, update and delete by the calls that the row names."""
 
+import functools
 import time
 from collections.abc import Mapping
 from datetime import datetime
@@ -23,6 +24,7 @@ from localaws.resources import (
 )
 from localaws.rows import answers, shapes
 from localaws.rows.row import Row, Setting
+from localaws.rows.supported import supported_properties
 
 WAIT_SECONDS = 60.0
 """Time in which a resource becomes ready."""
@@ -42,11 +44,15 @@ class RowHandler(Handler):
     def __init__(self, row: Row) -> None:
         self.row = row
         self.type = row.type  # type: ignore[misc]  # other handlers have a class for each type
-        self.supported_properties = frozenset(row.properties.split())  # type: ignore[misc]
         self._kind = row.type.rsplit("::", 1)[-1]
         self._by_hand = set(row.by_hand.split())
         settings = (name for setting in row.settings for name in setting.names)
         self._set_apart = {*settings, *self._by_hand, row.tags or ""}
+
+    @functools.cached_property
+    def supported_properties(self) -> frozenset[str]:  # type: ignore[override]  # a constant of other handlers
+        """The properties that the row lists, or those of its calls."""
+        return supported_properties(self.row)
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Create the resource, then what further calls set."""

@@ -56,7 +56,8 @@ class Row:
     are properties or members of the service's answer, and `{Name/}` is the part after the last slash, `{Name:}` the
     one after the last colon.
 
-    * `properties`: those that are supported. `name`: the one that CloudFormation makes up, and its greatest length.
+    * `properties`: those that are supported, where they cannot be derived (`rows.supported`). `ignored`: those that the
+      calls take and the service here drops. `name`: the one that CloudFormation makes up, and its greatest length.
     * `create`, `read`, `update`, `delete`: actions of the API. With `whole`, an update sends all properties, and those
       that it leaves out return to their defaults; as it does if it is the action that creates.
     * `ref`: Ref. `ident`: the members of any call that say which resource it is for.
@@ -70,11 +71,12 @@ class Row:
 
     type: str
     service: str
-    properties: str
     create: str
     delete: str
     ref: str
     ident: Mapping[str, str]
+    properties: str | None = None
+    ignored: str = ""
     read: str | None = None
     update: str | None = None
     whole: bool = False
