@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError, ParamValidationError
+from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.backends import get_backend
 
@@ -130,7 +130,7 @@ def test_wrong_file_systems_fail(account: Account) -> None:
         account.stack.create(FILE_SYSTEM, FileSystemType="WINDOWS", SubnetIds=[account.subnet])
     with pytest.raises(ClientError, match="multiple of 4800 GiB with EFA"):
         account.stack.create(FILE_SYSTEM, **file_system(account, StorageCapacity=2400))
-    with pytest.raises(ParamValidationError):
+    with pytest.raises(HandlerError, match="Efa of LustreConfiguration"):
         HANDLERS[FILE_SYSTEM].create(account.stack.context(FILE_SYSTEM), file_system(account, {"Efa": True}))
     assert account.fsx.describe_file_systems()["FileSystems"] == []
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, ParamValidationError
+from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.backends import get_backend
 from moto.moto_api import state_manager
@@ -199,7 +199,7 @@ def test_refusals_of_the_service_reach_the_stack(account: Account, stack: Stack)
     with pytest.raises(ClientError, match="does not exist"):
         stack.create(GROUP, **group(account, home, SubnetIds=["subnet-0123456789"]))
     key = {"AuthKey": {"SecretArn": "arn", "SecretVersion": "1"}}
-    with pytest.raises(ParamValidationError, match="authKey"):
+    with pytest.raises(HandlerError, match="AuthKey of SlurmConfiguration"):
         stack.create(CLUSTER, **cluster(account, SlurmConfiguration=key))
     empty = cluster(account, Name="other", SlurmConfiguration={"SlurmCustomSettings": []})
     with pytest.raises(ClientError, match="the list is empty"):

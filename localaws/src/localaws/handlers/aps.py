@@ -3,12 +3,12 @@
 import base64
 import binascii
 
-from localaws.resources import Context, HandlerError, Properties
+from localaws.resources import HandlerError, Properties
 from localaws.rows.handler import register
 from localaws.rows.row import Row, Setting
 
 
-def _decoded(_: Context, __: Properties, new: Properties) -> Properties:
+def _decoded(new: Properties) -> Properties:
     """A template has the scraper's configuration in base64."""
     try:
         blob = base64.b64decode(new["ScrapeConfiguration"]["ConfigurationBlob"], validate=True)
@@ -91,6 +91,6 @@ register(
                 spread=True,
             ),
         ),
-        check=_decoded,
+        prepare=_decoded,
     ),
 )

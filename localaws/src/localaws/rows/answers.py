@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from localaws.resources import HandlerError
 from localaws.rows.shapes import plain
 
 _PAGING = ("ResponseMetadata", "nextToken", "NextToken")
-_BRACES = re.compile(r"\{(\w+)([/:]?)\}")
+_BRACES = re.compile(r"\{([\w.]+)(?:([/:|])(-?\d*))?\}")
 
 
 def payload(answer: Mapping[str, Any], address: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -47,13 +48,33 @@ def reason(found: Mapping[str, Any]) -> Any:
     return next((found[name] for name in ("health", "errorInfo", "statusReason") if found.get(name)), "")
 
 
+def at(found: Mapping[str, Any], path: str, kind: str) -> Any:
+    """The value at a path `a.b` of an answer; None where one of its steps is missing."""
+    value: Any = found
+    for step in path.split("."):
+        inner = value if isinstance(value, Mapping) else {}
+        value = inner[step] if step in inner else lookup(inner, step, kind)
+    return value
+
+
+def shown(value: Any) -> Any:
+    """A value as Fn::GetAtt returns it: CloudFormation's names of members, and times as text."""
+    if isinstance(value, Mapping):
+        return {name[:1].upper() + name[1:]: shown(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [shown(each) for each in value]
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
 def text(template: str, values: Mapping[str, Any], kind: str) -> str:
     """A template of a row with values in place of its names."""
 
     def value(found: re.Match[str]) -> str:
-        name, separator = found.groups()
-        answered = values[name] if name in values else lookup(values, name, kind)
+        path, separator, part = found.groups()
+        answered = at(values, path, kind)
         whole = "" if answered is None else str(answered)
-        return whole.rsplit(separator, 1)[-1] if separator else whole
+        parts = whole.split(separator) if separator else [whole]
+        position = int(part or -1)
+        return parts[position] if position < len(parts) else ""
 
     return _BRACES.sub(value, template)

@@ -3,7 +3,6 @@
 import functools
 import time
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from botocore import xform_name
@@ -57,12 +56,12 @@ class RowHandler(Handler):
     def create(self, context: Context, properties: Properties) -> Resource:
         """Create the resource, then what further calls set."""
         row = self.row
-        properties = self._prepared(context, {}, properties)
         if row.name and row.name[0] not in properties:
             name = context.physical_name(row.name[1])
             properties = {**properties, row.name[0]: name.lower() if row.lower_name else name}
+        properties = self._checked(context, {}, self._prepared(properties))
         later = {name for setting in row.settings if setting.at_creation for name in setting.names}
-        later |= {*self._by_hand, row.tags or ""}
+        later = {row.tags or "", *((later | self._by_hand) - self._needed(row.create))}
         plain = {name: value for name, value in properties.items() if name not in later}
         answer = self._call(context, row.create, properties, plain, self._new_tags(context, properties))
         physical_id = answers.text(row.ref, {**properties, **answers.flat(answer)}, self._kind)
@@ -80,10 +79,10 @@ class RowHandler(Handler):
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
         """Send what changed, with the values that removed properties return to."""
-        new = {**self._prepared(context, old, new), "ref": physical_id}
-        old = {**old, "ref": physical_id}
+        old, new = (self._prepared({**each, "ref": physical_id}) for each in (old, new))
+        new = self._checked(context, old, new)
         if names := changed(old, new) - self._set_apart - self._of_deletion():
-            self._update(context, new, names)
+            self._update(context, old, new, names)
         for setting in self.row.settings:
             self._set(context, setting, old, new)
         if self.row.hook and pick(old, *self._by_hand) != pick(new, *self._by_hand):
@@ -99,20 +98,55 @@ class RowHandler(Handler):
             self.row.hook(context, properties, {name: properties[name] for name in properties.keys() - self._by_hand})
         self._call(context, self.row.delete, properties, pick(properties, *self._of_deletion()))
 
-    def _update(self, context: Context, new: Properties, names: set[str]) -> None:
+    def replaces(self, old: Properties, new: Properties) -> bool:
+        """Whether a member changed that the row names."""
+        return any(answers.at(old, path, "") != answers.at(new, path, "") for path in self.row.replacing.split())
+
+    def _update(self, context: Context, old: Properties, new: Properties, names: set[str]) -> None:
         row = self.row
         whole = row.whole or row.update == row.create
+        inner = names & {*row.by_member.split()}
+        changes = {name: self._changes(name, old.get(name) or {}, new.get(name) or {}) for name in inner}
         gone = {name: row.resets[name] for name in names - new.keys() if name in row.resets}
-        fixed = {name for name in names if not whole and name not in new and name not in gone}
+        removed = [row.removals[name] for name in names - new.keys() if name in row.removals]
+        handled = {*gone, *inner, *row.removals}
+        fixed = {name for name in names if not whole and name not in new and name not in handled}
         gone = {name: value for name, value in gone.items() if value is not None}
-        shape = shapes.operation(row.service, row.update).input_shape if row.update else None
-        known = {name: shapes.member_path(shape, name, row.renames, self._kind) for name in {*names, *new}}
-        fixed |= {name for name in names if known[name] is None}
+        shape = shapes.input_of(row.service, row.update)
+        fixed |= {name for name in names if not shapes.member_path(shape, name, row.renames, self._kind)}
         if fixed or row.update is None or shape is None:
             raise NotUpdatable(self.type, fixed or names)
-        needed = {name for name, path in known.items() if path and path[0] in shape.required_members}
-        sent = {*new} if whole else names | needed
-        self._call(context, row.update, new, {**pick(new, *sent - self._set_apart), **gone})
+        sent = {*new} if whole else names | self._needed(row.update)
+        given = {**pick(new, *sent - self._set_apart - inner), **gone, **{k: v for k, v in changes.items() if v}}
+        more = {name: value for members in (row.update_with, *removed) for name, value in members.items()}
+        self._call(context, row.update, new, given, more)
+
+    def _changes(self, name: str, old: Properties, new: Properties) -> Properties:
+        """The members of a structure that differ. Removed ones, also of inner structures, return to their defaults."""
+        row, shape = self.row, shapes.input_of(self.row.service, self.row.update)
+        for step in shapes.member_path(shape, name, row.renames, self._kind) or ():
+            shape = shapes.members(shape).get(step)
+        names = changed(old, new)
+        resets = {each: row.resets[f"{name}.{each}"] for each in names if f"{name}.{each}" in row.resets}
+        unknown = {each for each in names if not shapes.member_path(shape, f"{name}.{each}", row.renames, "")}
+        if fixed := unknown | (names - new.keys() - resets.keys()):
+            raise NotUpdatable(self.type, [f"{name}.{each}" for each in fixed])
+        given: Properties = {}
+        for each in names:
+            value, reset = new.get(each), resets.get(each)
+            if isinstance(value, dict) and isinstance(reset, dict):
+                given[each] = {**reset, **value}
+            else:
+                given[each] = reset if value is None else value
+        return {each: value for each, value in given.items() if value is not None}
+
+    def _needed(self, action: str | None) -> set[str]:
+        """Properties that a call cannot do without."""
+        shape = shapes.input_of(self.row.service, action)
+        paths = {
+            each: shapes.member_path(shape, each, self.row.renames, self._kind) for each in self.supported_properties
+        }
+        return {each for each, path in paths.items() if path and path[0] in getattr(shape, "required_members", ())}
 
     def _set(self, context: Context, setting: Setting, old: Properties, new: Properties) -> None:
         before, after = (setting.of(properties) for properties in (old, new))
@@ -126,12 +160,12 @@ class RowHandler(Handler):
     def _found(self, context: Context, properties: Properties) -> Mapping[str, Any]:
         """The resource as the service describes it; nothing where the row has no such call."""
         row = self.row
-        if row.read is None:
-            return {}
-        address = self._address(shapes.operation(row.service, row.read).input_shape, properties)
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
-            found = answers.payload(self._call(context, row.read, properties), address)
+            found: dict[str, Any] = {}
+            for action in (row.read or "").split():
+                address = self._address(context, shapes.input_of(row.service, action), properties)
+                found |= answers.payload(self._call(context, action, properties), address)
             status = str(answers.lookup(found, "Status", self._kind))
             if row.ready in (None, status):
                 return found
@@ -143,51 +177,60 @@ class RowHandler(Handler):
         """Ref, the schema's read-only properties in what the service describes, and the row's attributes."""
         read_only = schemas.schema(self.type, context.region).get("readOnlyProperties", ())
         attributes: dict[str, Any] = {}
+        known = {**_place(context), **values, **answers.flat(found)}
         for name in {*(".".join(pointer.split("/")[2:]) for pointer in read_only), *self.row.attributes}:
-            if template := self.row.attributes.get(name):
-                attributes[name] = answers.text(template, {**values, **answers.flat(found)}, self._kind)
-            elif (value := answers.lookup(found, name, self._kind)) is not None:
-                attributes[name] = value.isoformat() if isinstance(value, datetime) else value
+            template = self.row.attributes.get(name, name)
+            if "{" in template:
+                attributes[name] = answers.text(template, known, self._kind)
+            elif (value := answers.at(found, template, self._kind)) is not None:
+                attributes[name] = answers.shown(value)
+            elif "." not in name and schemas.is_list(self.type, name, context.region):
+                attributes[name] = []
         return Resource(values["ref"], attributes)
 
     def _tag(self, context: Context, values: Mapping[str, Any], added: dict[str, str], removed: list[str]) -> None:
         row = self.row
         for action, tags in ((row.untag, removed), (row.tag, added)):
             if tags and row.tags:
-                names = shapes.members(shapes.operation(row.service, action).input_shape)
-                which = next(name for name in names if "tag" not in name.lower())
+                names = shapes.members(shapes.input_of(row.service, action))
                 member = next(name for name in names if "tag" in name.lower())
                 value = tags if isinstance(tags, list) else shapes.tags(tags, names[member])
-                arn = answers.text(row.arn, values, self._kind)
-                getattr(context.client(row.service), xform_name(action))(**{which: arn, member: value})
+                known = {**_place(context), **values}
+                which = {
+                    name: answers.text(row.ident.get(name, row.arn), known, self._kind)
+                    for name in names
+                    if "tag" not in name.lower()
+                }
+                getattr(context.client(row.service), xform_name(action))(**which, **{member: value})
 
     def _tags_of(self, context: Context, properties: Properties) -> dict[str, str]:
         """The template's tags, and CloudFormation's where the schema says so."""
-        system = context.tags if schemas.system_tags(self.type, context.region) else {}
+        own = self.row.system_tags
+        system = context.tags if own or (own is None and schemas.system_tags(self.type, context.region)) else {}
         return {**tag_map(properties.get(self.row.tags or "")), **system}
 
     def _new_tags(self, context: Context, properties: Properties) -> dict[str, Any]:
         """The tags as the creation takes them."""
-        shape = shapes.operation(self.row.service, self.row.create).input_shape
+        shape = shapes.input_of(self.row.service, self.row.create)
         member, tags = shapes.member(shape, "Tags"), self._tags_of(context, properties)
         if not self.row.tags or member is None or not tags:
             return {}
         return {member: shapes.tags(tags, shapes.members(shape)[member])}
 
-    def _address(self, shape: Any, properties: Properties) -> dict[str, Any]:
+    def _address(self, context: Context, shape: Any, properties: Properties) -> dict[str, Any]:
         """The members of a call that say which resource it is for, as far as that is known."""
         given: dict[str, Any] = {}
         for name, member in shapes.members(shape).items():
             template = self.row.ident.get(name)
-            if template and ("{ref" not in template or "ref" in properties):
-                value = answers.text(template, properties, self._kind)
-                given[name] = [value] if member.type_name == "list" else value
+            if template and ("{ref" not in str(template) or "ref" in properties):
+                value = answers.text(template, {**_place(context), **properties}, self._kind)
+                given[name] = [value] if member.type_name == "list" else shapes.converted(value, member, name, {})
         return given
 
     def _call(
         self,
         context: Context,
-        action: str,
+        action: str | None,
         values: Properties,
         given: Properties | None = None,
         more: Mapping[str, Any] | None = None,
@@ -195,21 +238,37 @@ class RowHandler(Handler):
     ) -> dict[str, Any]:
         """Call an action for the resource of `values`, with `given` properties and `more` members where it has them."""
         row = self.row
-        shape = shapes.operation(row.service, action).input_shape
+        if action is None:
+            return {}
+        shape = shapes.input_of(row.service, action)
         sent = shapes.parameters(given or {}, shape, {**row.renames, **(renames or {})}, self._kind)
         fixed = {name: value for name, value in (more or {}).items() if name in shapes.members(shape)}
         answer: dict[str, Any] = getattr(context.client(row.service), xform_name(action))(
-            **{**sent, **fixed, **self._address(shape, values)}
+            **{**sent, **fixed, **self._address(context, shape, values)}
         )
         return answer
 
     def _of_deletion(self) -> set[str]:
         """Properties that only the deletion reads."""
-        shape = shapes.operation(self.row.service, self.row.delete).input_shape
-        named = {name for name in self.supported_properties if shapes.member_path(shape, name, self.row.renames, "")}
-        create = shapes.operation(self.row.service, self.row.create).input_shape
-        return {name for name in named if not shapes.member_path(create, name, self.row.renames, "")}
+        row = self.row
+        create, delete = (
+            {each for each in self.supported_properties if shapes.member_path(shape, each, row.renames, "")}
+            for shape in (shapes.input_of(row.service, row.create), shapes.input_of(row.service, row.delete))
+        )
+        return delete - create
 
-    def _prepared(self, context: Context, old: Properties, new: Properties) -> Properties:
-        """The properties as the row's hook returns them, after its refusals."""
+    def _prepared(self, properties: Properties) -> Properties:
+        """The properties as the row's `prepare` returns them. HandlerError for members that are not supported."""
+        for path in self.row.ignored.split():
+            if "." in path and answers.at(properties, path, "") is not None:
+                within, _, name = path.rpartition(".")
+                raise HandlerError(f"the embedded AWS does not support {name} of {within} of {self.type}")
+        return self.row.prepare(properties) if self.row.prepare else properties
+
+    def _checked(self, context: Context, old: Properties, new: Properties) -> Properties:
+        """The properties as the row's `check` returns them, after its refusals."""
         return self.row.check(context, old, new) or new if self.row.check else new
+
+
+def _place(context: Context) -> dict[str, str]:
+    return {"account": context.account, "partition": context.partition, "region": context.region}

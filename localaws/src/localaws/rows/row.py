@@ -11,6 +11,8 @@ Check = Callable[[Context, Properties, Properties], Properties | None]
 
 Gets the context, the old properties ({} at creation) and the new ones.
 """
+Prepare = Callable[[Properties], Properties]
+"""Other properties for the calls, of those of the template with `ref` or, before the creation, a made-up name."""
 
 _NOTHING: tuple[Any, ...] = ("", [], {}, None)
 
@@ -20,7 +22,7 @@ class Setting:
     """Properties that a call of their own sets, after the creation and when they change.
 
     `create` is called when there were none before, `put` otherwise. When they are gone, `remove` is called, or `put`
-    with `reset`. With `spread`, the members of the one property are the call's own.
+    with `reset`. With `spread`, the members of a structure are the call's own.
     """
 
     properties: str
@@ -35,11 +37,13 @@ class Setting:
     at_creation: bool = True
 
     def of(self, properties: Properties) -> Properties:
-        """The properties of this setting that have a value; with `spread`, the members of the one."""
+        """The properties of this setting that have a value; with `spread`, the members of structures."""
         given = {name: value for name, value in pick(properties, *self.names).items() if value not in _NOTHING}
         if not self.spread:
             return given
-        inner = {name: value for each in given.values() for name, value in each.items()}
+        inner: Properties = {}
+        for name, value in given.items():
+            inner |= value if isinstance(value, Mapping) else {name: value}
         return {name: value for name, value in inner.items() if value not in _NOTHING}
 
     @property
@@ -53,37 +57,50 @@ class Row:
     """How CloudFormation handles a resource type by the calls of its service.
 
     Values in `ident`, `attributes`, `arn` and `ref` are templates: `{ref}` is the physical id, other names in braces
-    are properties or members of the service's answer, and `{Name/}` is the part after the last slash, `{Name:}` the
-    one after the last colon.
+    are properties, members of the service's answer, `a.b` a member of a member, or `region`, `account` and `partition`.
+    `{Name/}` is the part after the last slash, `{Name:}` the one after the last colon, `{Name/2}` the third between
+    slashes.
 
     * `properties`: those that are supported, where they cannot be derived (`rows.supported`). `ignored`: those that the
-      calls take and the service here drops. `name`: the one that CloudFormation makes up, and its greatest length.
-    * `create`, `read`, `update`, `delete`: actions of the API. With `whole`, an update sends all properties, and those
-      that it leaves out return to their defaults; as it does if it is the action that creates.
+      calls take and the service here drops, and members of them, as `Property.Member`.
+    * `name`: the one that CloudFormation makes up, and its greatest length.
+    * `create`, `read`, `update`, `delete`: actions of the API; more than one to read have their answers together.
+      With `whole`, an update sends all properties, and those that it leaves out return to their defaults; as it does
+      if it is the action that creates. `update_with`: members that an update always has.
+    * `by_member`: structures of which an update sends only the members that changed. `replacing`: members
+      `Property.Member` whose change replaces the resource, though the schema does not say so.
     * `ref`: Ref. `ident`: the members of any call that say which resource it is for.
-    * `renames`: members whose names differ from the property's; `a.b` is a member of a member.
-    * `resets`: what a removed property returns to, None to leave it out of the call.
+    * `renames`: members whose names differ from the property's; `a.b` is a member of a member. Also of members, as
+      `Property.Member`.
+    * `resets`: what a removed property, or member of a structure in `by_member`, returns to, None to leave it out of
+      the call. `removals`: the members of the update that take a property away.
     * `attributes`: read-only properties whose members have other names. `ready`: the status to wait for.
     * `tags`: the property, None if the type has none. `tags_later`: moto drops the tags of the creation.
-    * `check`: refusals. `hook` sets the properties `by_hand`, after the creation and when they change; its arguments
-      are the context, the old properties and the new ones with `ref`. With `hook_on_delete` it first takes them away.
+      `system_tags`: whether CloudFormation adds its own, where the schema says nothing.
+    * `prepare`: changes to properties. `check`: refusals. `hook` sets the properties `by_hand`, after the creation
+      and when they change; its arguments are the context, the old properties and the new ones with `ref`. With
+      `hook_on_delete` it first takes them away.
     """
 
     type: str
     service: str
-    create: str
-    delete: str
     ref: str
-    ident: Mapping[str, str]
+    create: str | None = None
+    delete: str | None = None
+    ident: Mapping[str, Any] = field(default_factory=dict)
     properties: str | None = None
     ignored: str = ""
     read: str | None = None
     update: str | None = None
     whole: bool = False
+    update_with: Mapping[str, Any] = field(default_factory=dict)
+    by_member: str = ""
+    replacing: str = ""
     name: tuple[str, int] | None = None
     lower_name: bool = False
     renames: Mapping[str, str] = field(default_factory=dict)
     resets: Mapping[str, Any] = field(default_factory=dict)
+    removals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     settings: tuple[Setting, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
     tags: str | None = "Tags"
@@ -91,7 +108,9 @@ class Row:
     tag: str = "TagResource"
     untag: str = "UntagResource"
     tags_later: bool = False
+    system_tags: bool | None = None
     ready: str | None = None
+    prepare: Prepare | None = None
     check: Check | None = None
     by_hand: str = ""
     hook: Callable[[Context, Properties, Properties], None] | None = None

@@ -9,7 +9,7 @@ from typing import Any
 import botocore.session
 from botocore.model import OperationModel, Shape, StructureShape
 
-from localaws.resources import HandlerError, Properties
+from localaws.resources import HandlerError
 from localaws.schemas import text
 
 
@@ -18,6 +18,11 @@ def operation(service: str, name: str) -> OperationModel:
     """Botocore's model of an API action, such as CreateLogGroup of `logs`."""
     model = botocore.session.get_session().get_service_model(service)
     return model.operation_model(name)
+
+
+def input_of(service: str, name: str | None) -> StructureShape | None:
+    """The input of an action; None without one."""
+    return operation(service, name).input_shape if name else None
 
 
 def members(shape: Shape | None) -> Mapping[str, Shape]:
@@ -36,20 +41,32 @@ def member(shape: Shape | None, name: str, kind: str = "") -> str | None:
 
 
 def member_path(shape: Shape | None, name: str, renames: Mapping[str, str], kind: str) -> list[str] | None:
-    """Where the call takes a property: a member, or with a rename `a.b` a member of a member. None if nowhere."""
-    path = (renames.get(name) or member(shape, name, kind) or "").split(".")
+    """Where the call takes a property, or with `Property.Member` a member of one, inside the shape of its structure.
+
+    It is a member, or with a rename `a.b` a member of a member. None if nowhere.
+    """
+    path = (renames.get(name) or member(shape, name.rsplit(".", 1)[-1], kind) or "").split(".")
     return path if path[0] in members(shape) else None
 
 
-def parameters(properties: Properties, shape: Shape | None, renames: Mapping[str, str], kind: str) -> dict[str, Any]:
-    """The properties that the call takes, in its names and shapes. Others are left out."""
+def parameters(
+    properties: Mapping[str, Any], shape: Shape | None, renames: Mapping[str, str], kind: str, within: str = ""
+) -> dict[str, Any]:
+    """The properties that the call takes, in its names and shapes. Others are left out.
+
+    HandlerError for a member of a property (`within`) that the call does not have.
+    """
     given: dict[str, Any] = {}
     for name, value in properties.items():
-        if path := member_path(shape, name, renames, kind):
-            inner, within = given, shape
+        where = f"{within}.{name}" if within else name
+        path = member_path(shape, where, renames, kind)
+        if path:
+            inner, inside = given, shape
             for step in path[:-1]:
-                inner, within = inner.setdefault(step, {}), _inside(within, step)
-            inner[path[-1]] = converted(value, _inside(within, path[-1]), name)
+                inner, inside = inner.setdefault(step, {}), _inside(inside, step)
+            inner[path[-1]] = converted(value, _inside(inside, path[-1]), where, renames)
+        elif within:
+            raise HandlerError(f"the embedded AWS does not support {name} of {within}")
     return given
 
 
@@ -57,28 +74,24 @@ def _inside(shape: Any, step: str) -> Any:
     return shape.value if shape.type_name == "map" else shape.members[step]
 
 
-def converted(value: Any, shape: Shape, where: str) -> Any:
+def converted(value: Any, shape: Shape, where: str, renames: Mapping[str, str]) -> Any:
     """A property's value as the call takes it. HandlerError for members that the call does not have.
 
     A document becomes text, a list of names and values a map, and text the bytes of a blob, where the shape is one.
     """
     kind = shape.type_name
     if kind == "structure" and isinstance(value, Mapping):
-        inner: dict[str, Any] = {}
-        for name, each in value.items():
-            found = member(shape, name)
-            if found is None:
-                raise HandlerError(f"the embedded AWS does not support {name} of {where}")
-            inner[found] = converted(each, members(shape)[found], f"{where}.{name}")
-        return inner
+        return parameters(value, shape, renames, "", where)
     if kind == "list" and isinstance(value, list):
-        return [converted(each, shape.member, where) for each in value]
+        return [converted(each, shape.member, where, renames) for each in value]
     if kind == "map" and isinstance(value, list):
         return {each.get("Key", each.get("Name")): each["Value"] for each in value}
     if kind == "map" and isinstance(value, Mapping):
-        return {name: converted(each, shape.value, where) for name, each in value.items()}
+        return {name: converted(each, shape.value, where, renames) for name, each in value.items()}
     if kind == "string":
         return json.dumps(value) if isinstance(value, Mapping | list) else text(value)
+    if kind in ("integer", "long") and isinstance(value, str | float):
+        return int(value)
     return value.encode() if kind == "blob" and isinstance(value, str) else value
 
 

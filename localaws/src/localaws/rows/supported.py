@@ -6,7 +6,7 @@ from localaws import schemas
 from localaws.rows import shapes
 from localaws.rows.row import Row
 
-_NAMES = re.compile(r"\{(\w+)[/:]?\}")
+_NAMES = re.compile(r"\{(\w+)")
 
 
 def supported_properties(row: Row) -> frozenset[str]:
@@ -16,7 +16,7 @@ def supported_properties(row: Row) -> frozenset[str]:
     schema = schemas.schema(row.type, schemas.DEFAULT_REGION)
     read_only = {pointer.split("/")[2] for pointer in schema.get("readOnlyProperties", ()) if pointer.count("/") == 2}
     named = {*row.by_hand.split(), *(name for setting in row.settings for name in setting.names), row.tags}
-    named |= {name for template in row.ident.values() for name in _NAMES.findall(template)}
+    named |= {name for template in row.ident.values() for name in _NAMES.findall(str(template))}
     taken = {name for name in schema["properties"] if name in named or _taken(row, name)}
     return frozenset(taken - read_only - set(row.ignored.split()))
 
@@ -24,6 +24,6 @@ def supported_properties(row: Row) -> frozenset[str]:
 def _taken(row: Row, name: str) -> bool:
     """Whether the creation, update or deletion has a member for the property."""
     calls = (action for action in (row.create, row.update, row.delete) if action)
-    inputs = (shapes.operation(row.service, action).input_shape for action in calls)
+    inputs = (shapes.input_of(row.service, action) for action in calls)
     kind = row.type.rsplit("::", 1)[-1]
     return any(shapes.member_path(shape, name, row.renames, kind) for shape in inputs)
