@@ -194,6 +194,18 @@ def test_fault_is_injected_listed_and_cleared_over_http(running: server.Server) 
     assert deploy(running, "spared") == "CREATE_COMPLETE"
 
 
+def test_estimate_of_the_operations_since_they_were_forgotten(running: server.Server) -> None:
+    running.forget_operations()
+    assert not running.estimate().stacks
+    deploy(running, "timed")
+    estimate = running.estimate(concurrency=2)
+    assert [time.stack for time in estimate.stacks] == ["timed"]
+    assert estimate.concurrency == 2
+    assert [cause.type for cause in estimate.held_up_by] == ["AWS::SSM::Parameter"]
+    with pytest.raises(server.ServerError, match="concurrency must be at least 1"):
+        running.estimate(concurrency=0)
+
+
 def test_unknown_fault_is_refused_over_http(running: server.Server) -> None:
     with pytest.raises(server.ServerError, match="unknown fault 'earthquake'"):
         running.inject("earthquake", "A")

@@ -93,6 +93,7 @@ def status_shows_resources_and_down_waits_for_stacks(folder):
     network = changed("dev", lambda data: None).network.create
     assert [row["details"] for row in shown if row["kind"] == "VPC"] == [network.cidr]
     assert sum(row["kind"] == "Subnet" for row in shown) == 5
+    assert local(folder, "status").stdout.splitlines()[-1].startswith("Estimate for an account: 3 min (")
     assert "dev-network" in local(folder, "down").stdout
     assert server.status(folder / ".localaws")
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 REGION = "us-east-1"
 BOOTSTRAP_STACK = "CDKToolkit"
+SIDE_BY_SIDE = 20
+"""Stacks that the CDK CLI deploys at a time, as docs/operations-kubernetes.md proposes."""
 PACKAGES = ("localaws", "cfnlint", "flask", "jsonschema", "moto", "regex")  # of the extra `local`
 
 app = typer.Typer(
@@ -42,6 +44,7 @@ def up(
         account = (environment.account if environment else None) or accounts.DEFAULT
         running = server.serve(region, account)
         if environment:
+            running.forget_operations()  # so that the estimate is for this deployment
             for reservation in seeds.reservations(environment):
                 running.seed(reservation, account)
             groups = boto3.client("resource-groups", region_name=region, **running.connection(account))
@@ -70,6 +73,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print the list 
         typer.echo(json.dumps([asdict(row) for row in found], indent=2))
     else:
         _print(f"In the embedded AWS at {running.url}", found)
+        _print_estimate(running)
 
 
 @app.command()
@@ -114,6 +118,14 @@ def _found(running: "Server") -> list["InventoryRow"]:
         for deployment in running.deployments()
         for row in inventory(deployment.region, running.connection(deployment.account))
     ]
+
+
+def _print_estimate(running: "Server") -> None:
+    """How long the last deployment would take in an account, and how long with stacks side by side."""
+    alone, beside = running.estimate(), running.estimate(concurrency=SIDE_BY_SIDE)
+    typer.echo(str(alone))
+    if beside.likely < alone.likely:
+        typer.echo(f"With cdk deploy --concurrency {SIDE_BY_SIDE}: {beside.time}")
 
 
 def _print(title: str, found: "list[InventoryRow]") -> None:

@@ -11,12 +11,24 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from localaws import accounts
+from localaws.estimates import Estimate
 from localaws.server import Server, ServerError, serve, status, stop
 
 if TYPE_CHECKING:
     from localaws.faults import Name, Operation
 
-__all__ = ["Server", "ServerError", "contents", "inject", "local_aws", "serve", "status", "stop"]
+__all__ = [
+    "Estimate",
+    "Server",
+    "ServerError",
+    "contents",
+    "estimate",
+    "inject",
+    "local_aws",
+    "serve",
+    "status",
+    "stop",
+]
 
 
 @functools.cache
@@ -63,3 +75,13 @@ def contents(cluster_arn: str) -> dict[str, Any] | None:
     from localaws.services import kubernetes
 
     return kubernetes.contents(cluster_arn)
+
+
+def estimate(concurrency: int = 1) -> Estimate:
+    """In `local_aws()`, how long the stack operations so far would take in an account. A server: `Server.estimate`.
+
+    `concurrency`: stacks that the CDK CLI deploys at a time, its option of that name. Raises ValueError below 1.
+    """
+    from localaws import estimates, stacks
+
+    return estimates.estimate(stacks.operations(), concurrency)

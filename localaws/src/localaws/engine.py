@@ -14,6 +14,8 @@ from typing import Literal
 from botocore.exceptions import BotoCoreError, ClientError
 
 from localaws import faults
+from localaws.estimates import StackOperation, Step
+from localaws.estimates import Verb as StepVerb
 from localaws.intrinsics import Scope, TemplateError, resolve
 from localaws.parallel import clashes
 from localaws.properties import check, handler_of, replacement, resolved_properties
@@ -62,6 +64,10 @@ class Operation:
         self._token = token
         self._before = stack.status
         self._clashes: dict[str, str] = {}
+        self._phase = 0
+        self._done = StackOperation(stack.account, stack.region, stack.name)
+        self._note_references()
+        backend.operations.append(self._done)
 
     def begin(self, verb: Verb, reason: str | None = "User Initiated") -> None:
         """Set the in-progress status of `verb`."""
@@ -86,6 +92,7 @@ class Operation:
                 self._deleted()
             return
         stack.outputs, stack.imports = outputs, imports
+        self._note_references()
         if verb == "UPDATE":
             self._set_status("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
             self._clean_up(lambda record: record.deletion_policy != "Delete")
@@ -118,6 +125,7 @@ class Operation:
         Raises OperationFailed at the first resource that fails.
         """
         stack = self._stack
+        self._phase += 1
         region = RegionLookup(self._backend)
         try:
             scope = scope_of(stack, version, region)
@@ -152,6 +160,7 @@ class Operation:
             return self._create(declaration, properties, rank, verb="CREATE").resource
         if record.attempted is None and record.properties == properties:
             stack.set_current(_with_declaration(record, declaration, rank))
+            self._note("NONE", declaration, properties)
             if record.status.endswith("_FAILED"):
                 self._event(record, "UPDATE_COMPLETE", None)
             return record.resource
@@ -164,6 +173,7 @@ class Operation:
             self._event(record, "UPDATE_IN_PROGRESS", REPLACING, properties)
             return self._create(declaration, properties, rank, verb="UPDATE")
         self._event(record, "UPDATE_IN_PROGRESS", None, properties)
+        self._note("UPDATE", declaration, properties)
         old = record.attempted or record.properties
         handler = handler_of(record.type)
         context = self._context(declaration.logical_id, declaration.type)
@@ -191,6 +201,7 @@ class Operation:
 
     def _create(self, declaration: Declaration, properties: Properties, rank: int, *, verb: Verb) -> Record:
         context = self._context(declaration.logical_id, declaration.type)
+        self._note("CREATE", declaration, properties)
         if verb == "CREATE":
             self._stack.event(
                 declaration.logical_id, "", declaration.type, "CREATE_IN_PROGRESS", None, properties=_dump(properties)
@@ -296,6 +307,7 @@ class Operation:
 
         RetainExceptOnCreate retains what an update removes, and deletes what an update created and rolls back.
         """
+        self._phase += 1
         current = {record.key for record in self._stack.resources.values()}
         for record in sorted(self._stack.alive.values(), key=lambda record: -record.rank):
             if record.key not in current:
@@ -305,6 +317,7 @@ class Operation:
     def _delete_all(self, keep: Callable[[Record], bool]) -> list[str]:
         """Delete all remaining resources, dependents first. Returns the logical ids that failed."""
         stack = self._stack
+        self._phase += 1
         current = {record.key for record in stack.resources.values()}
         order = sorted(stack.alive.values(), key=lambda record: (record.key in current, -record.rank))
         failed: list[str] = []
@@ -325,6 +338,7 @@ class Operation:
             self._event(record, "DELETE_SKIPPED", None)
             return True
         self._event(record, "DELETE_IN_PROGRESS", None)
+        self._note("DELETE", record, record.properties)
         context = self._context(record.logical_id, record.type)
 
         def delete() -> Resource:
@@ -352,6 +366,14 @@ class Operation:
     def _context(self, logical_id: str, type_name: str) -> Context:
         stack = self._stack
         return Context(stack.account, stack.region, stack.name, stack.id, logical_id, type_name)
+
+    def _note(self, verb: StepVerb, what: Declaration | Record, properties: Properties) -> None:
+        """Record a step for the estimate of the operation's time."""
+        self._done.steps.append(Step(what.logical_id, what.type, verb, what.needs, properties, self._phase))
+
+    def _note_references(self) -> None:
+        self._done.exports |= _exports(self._stack.outputs).keys()
+        self._done.imports |= self._stack.imports
 
     def _set_status(self, status: str, reason: str | None = None) -> None:
         self._stack.set_status(status, reason, self._token)

@@ -19,12 +19,12 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from werkzeug.serving import BaseWSGIServer, make_server
 from werkzeug.wrappers import Request, Response
 
-from localaws import activate, callers, faults
+from localaws import activate, callers, estimate, faults
 from localaws.api import CloudFormation
 from localaws.server import HOST, HOST_IPV6, SECRET_LENGTH, write_private
 from localaws.services.capacity import seed_reservation
 from localaws.services.kubernetes import contents
-from localaws.stacks import stack_backends
+from localaws.stacks import forget_operations, stack_backends
 
 WAIT_SECONDS = 8.0
 SILENCE_SECONDS = 60
@@ -157,7 +157,8 @@ def _aws_error(request: Request, status: int, codes: tuple[str, str], message: s
 def _control(request: Request) -> Response:
     """The control interface under /_localaws/.
 
-    GET health, deployments, kubernetes/CLUSTER_ARN and faults; POST reservations and faults; DELETE faults.
+    GET health, deployments, kubernetes/CLUSTER_ARN, estimate and faults; POST reservations and faults;
+    DELETE estimate and faults.
     """
     what = request.path.removeprefix("/_localaws/")
     if what.startswith("kubernetes/") and request.method == "GET":
@@ -168,6 +169,14 @@ def _control(request: Request) -> Response:
             return _json({"pid": os.getpid()})
         case "deployments", "GET":
             return _json(_deployments())
+        case "estimate", "GET":
+            try:
+                return _json(asdict(estimate(int(request.args.get("concurrency", "1")))))
+            except ValueError as error:
+                return _json({"error": str(error)}, 400)
+        case "estimate", "DELETE":
+            forget_operations()
+            return _json({})
         case "reservations", "POST":
             try:
                 seed_reservation(**json.loads(request.get_data()))

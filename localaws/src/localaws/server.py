@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from localaws import accounts
+from localaws.estimates import Estimate
 
 FOLDER = Path(".localaws")
 HOST = "127.0.0.1"  # never another
@@ -116,6 +117,17 @@ class Server:
         """The faults that are not used up."""
         pending: list[dict[str, Any]] = _request(self.port, self.secret, "faults")
         return pending
+
+    def estimate(self, concurrency: int = 1) -> Estimate:
+        """How long the stack operations since the start or `forget_operations` would take in an account.
+
+        `concurrency`: stacks that the CDK CLI deploys at a time, its option of that name.
+        """
+        return Estimate.of(_request(self.port, self.secret, f"estimate?concurrency={concurrency}"))
+
+    def forget_operations(self) -> None:
+        """Let the next estimate begin here."""
+        _request(self.port, self.secret, "estimate", "DELETE")
 
     def clear_faults(self) -> None:
         """Remove all faults."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from moto.core.base_backend import BackendDict, BaseBackend
 
+from localaws.estimates import StackOperation
 from localaws.resources import Properties, Resource
 from localaws.templates import Body
 
@@ -179,6 +180,7 @@ class StackBackend(BaseBackend):  # type: ignore[misc]
     def __init__(self, region_name: str, account_id: str) -> None:
         super().__init__(region_name, account_id)
         self.stacks: dict[str, Stack] = {}  # by id, deleted stacks included
+        self.operations: list[StackOperation] = []  # oldest first, for estimates
         self.lock = threading.RLock()  # one operation at a time
 
     @property
@@ -210,3 +212,16 @@ class StackBackend(BaseBackend):  # type: ignore[misc]
 
 
 stack_backends = BackendDict(StackBackend, "cloudformation")
+
+
+def operations() -> list[StackOperation]:
+    """The operations of all accounts and Regions, oldest first in each."""
+    backends = [backend for regions in stack_backends.values() for backend in regions.values()]
+    return [operation for backend in backends for operation in backend.operations]
+
+
+def forget_operations() -> None:
+    """Let the next estimate begin here."""
+    for regions in stack_backends.values():
+        for backend in regions.values():
+            backend.operations.clear()
