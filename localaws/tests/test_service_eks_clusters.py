@@ -1,5 +1,6 @@
 """EKS clusters as boto3 sees them: what is made is read back, and what AWS refuses is refused."""
 
+import datetime
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,8 +24,9 @@ from eks_parts import (
     make_subnet,
     refused,
 )
-from localaws.services import activate
+from localaws.services import activate, eks_clusters
 from localaws.services.eks_store import DEFAULT_VERSION, IMAGE_RELEASES
+from localaws.services.service import Refusal
 
 INVALID, WRONG, BUSY = "InvalidParameterException", "InvalidRequestException", "ResourceInUseException"
 
@@ -110,6 +112,12 @@ def test_subnets_with_control_plane_interfaces_are_not_deleted(account: Account)
 def test_only_supported_versions_are_accepted(account: Account, version: str) -> None:
     words = f"unsupported Kubernetes version {version}"
     refused(INVALID, words, account.eks.create_cluster, **cluster_request(account, version=version))
+
+
+def test_a_version_is_supported_until_its_extended_support_ends() -> None:
+    eks_clusters.check_version("1.31", datetime.date(2026, 11, 25))
+    with pytest.raises(Refusal, match=r"version 1\.31; supported: 1\.32, 1\.33"):
+        eks_clusters.check_version("1.31", datetime.date(2026, 11, 26))
 
 
 def test_subnets_are_in_two_zones_of_one_vpc(account: Account) -> None:

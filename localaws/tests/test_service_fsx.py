@@ -457,3 +457,22 @@ def test_other_file_system_types_stay_with_moto(account: Account) -> None:
 def test_automatic_metadata_iops_follow_the_capacity() -> None:
     table = {1200: 1500, 2400: 3000, 4800: 6000, 9600: 6000, 12000: 12000, 45600: 12000, 48000: 24000, 72000: 36000}
     assert {capacity: fsx_rules.automatic_iops(capacity) for capacity in table} == table
+
+
+@pytest.mark.parametrize("zone", ["us-east-1-dfw-2a", "us-west-2-phx-2a", "il-central-1a"])
+def test_some_places_have_only_the_lower_tiers_and_no_efa(zone: str) -> None:
+    lower: dict[str, Any] = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250}
+    fsx_rules.check_place(lower, zone)
+    fsx_rules.check_place({"DeploymentType": "SCRATCH_2"}, zone)
+    for wrong in (lower | {"PerUnitStorageThroughput": 500}, lower | {"EfaEnabled": True}):
+        fsx_rules.check_place(wrong, "us-east-1a")
+        with pytest.raises(fsx_rules.Refusal, match=f"{zone} has PERSISTENT_2 SSD file systems with 125 or 250"):
+            fsx_rules.check_place(wrong, zone)
+
+
+def test_a_file_system_of_a_local_zone_is_held_to_its_tiers(account: Account) -> None:
+    vpc = account.ec2.describe_subnets(SubnetIds=[account.subnet])["Subnets"][0]["VpcId"]
+    zone = {"AvailabilityZone": "us-east-1-dfw-2a"}
+    subnet = account.ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.7.0/24", **zone)["Subnet"]["SubnetId"]
+    request = persistent(account) | {"SubnetIds": [subnet]}
+    refused("BadRequest", "us-east-1-dfw-2a has PERSISTENT_2", account.fsx.create_file_system, **request)

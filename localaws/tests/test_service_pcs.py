@@ -148,7 +148,11 @@ def test_cluster_settings_off_the_list_are_refused(account: Account, configurati
 def test_settings_that_need_a_newer_version_are_refused(account: Account) -> None:
     sockets = {"slurmCustomSettings": [setting("SelectTypeParameters", "CR_Socket_Memory")]}
     old = cluster_request(account, scheduler={"type": "SLURM", "version": "25.05"}, slurmConfiguration=sockets)
-    refused("ValidationException", "CR_Socket needs Slurm 25.11", account.pcs.create_cluster, **old)
+    refused("ValidationException", "CR_Socket_Memory needs Slurm 25.11", account.pcs.create_cluster, **old)
+    for name, value in (("MetricsType", "metrics/openmetrics"), ("HealthCheckNodeState", "REBOOT_ONLY")):
+        wanted = {"slurmCustomSettings": [setting(name, value)]}
+        old = cluster_request(account, scheduler={"type": "SLURM", "version": "25.05"}, slurmConfiguration=wanted)
+        refused("ValidationException", f"{name}.* needs Slurm 2[56]", account.pcs.create_cluster, **old)
     cache = {"slurmCustomSettings": [setting("SchedulerParameters", "enable_job_state_cache")]}
     new = cluster_request(account, scheduler={"type": "SLURM", "version": "26.05"}, slurmConfiguration=cache)
     refused("ValidationException", "removed in Slurm 26.05", account.pcs.create_cluster, **new)

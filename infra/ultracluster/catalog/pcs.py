@@ -26,6 +26,12 @@ QUEUE_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["queue"])
 NODE_GROUP_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["compute_node_group"])
 NODE_GROUP_SETTINGS_SINCE: dict[str, str] = _PCS["compute_node_group_settings_since"]
 """First version of Slurm with which PCS takes a parameter or a gres.conf attribute of a compute node group."""
+CLUSTER_SETTINGS_SINCE: dict[str, str] = _PCS["cluster_settings_since"]
+"""First version of Slurm with which PCS takes a parameter of a cluster."""
+CLUSTER_VALUES_SINCE: dict[str, dict[str, str]] = _PCS["cluster_values_since"]
+"""First version of Slurm with which PCS takes a value of a parameter of a cluster, by parameter and value."""
+QUEUE_SETTINGS_SINCE: dict[str, str] = _PCS["queue_settings_since"]
+"""First version of Slurm with which PCS takes a parameter of a queue."""
 NODE_GROUP_IDLE_TIME_SINCE: str = _PCS["node_group_idle_time_since"]
 """First version of Slurm with which PCS takes an idle time of one compute node group."""
 GRES_SETTINGS: frozenset[str] = frozenset(_PCS["settings"]["gres"])
@@ -38,7 +44,7 @@ MINIMUM: dict[str, int] = _PCS["minimum"]
 """Smallest value that PCS accepts for a Slurm setting."""
 HEALTH_CHECK_TIMEOUT_SECONDS: int = _PCS["health_check_timeout_seconds"]
 """Slurm's limit for a health check program, which PCS does not let change."""
-METRICS_SINCE = "25.11"
+METRICS_SINCE: str = CLUSTER_SETTINGS_SINCE["MetricsType"]
 """First version of Slurm whose controller serves metrics on PCS (AWS PCS User Guide, "Slurm metrics", 2026)."""
 AGENT_VERSION: str = _PCS["agent_version"]
 """The first version of the PCS agent that runs node lifecycle actions."""

@@ -11,7 +11,7 @@ from ultracluster.config import clock
 from ultracluster.config.fields import CpuType, Image, Many, Mirror, Name
 from ultracluster.config.problems import Problem, rule
 from ultracluster.config.settings import Settings
-from ultracluster.config.slurm_settings import SlurmSettings, health_problems, setting_problems, truth
+from ultracluster.config.slurm_settings import SlurmSettings, health_problems, setting_problems, truth, version_problems
 
 NOTICE = timedelta(days=90)
 """How long before a Slurm version's end of life the warning starts."""
@@ -111,6 +111,7 @@ class PcsControlPlane(Settings):
     @rule
     def _allowed_settings(self) -> Iterator[Problem]:
         yield from setting_problems(self.slurm_settings, "cluster")
+        yield from version_problems(self.slurm_settings, self.slurm_version, "cluster")
         yield from setting_problems(self.cgroup_settings, "cgroup.conf")
         yield from setting_problems(self.slurmdbd_settings, "slurmdbd.conf")
 
@@ -183,6 +184,11 @@ class Pcs(PcsControlPlane):
             if name in names[:i]:
                 message = f"{name} is already the name of queues[{names.index(name)}]"
                 yield Problem("duplicate-name", ("queues", i, "name"), message, "choose another name")
+
+    @rule
+    def _queue_versions(self) -> Iterator[Problem]:
+        for i, queue in enumerate(self.queues):
+            yield from version_problems(queue.slurm_settings, self.slurm_version, "queue", ("queues", i))
 
     @rule
     def _one_default_queue(self) -> Iterator[Problem]:

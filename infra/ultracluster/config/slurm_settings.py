@@ -60,6 +60,27 @@ def setting_problems(settings: SlurmSettings, owner: Owner) -> Iterator[Problem]
         yield from value_problems(at, value) if name in _ALLOWED[owner] else _not_allowed(at, name, owner)
 
 
+def version_problems(
+    settings: SlurmSettings, slurm_version: str, owner: Literal["cluster", "queue"], below: Path = ()
+) -> Iterator[Problem]:
+    """Problems of settings that only newer versions of Slurm take; `below` is the path of their owner.
+
+    Source: AWS PCS User Guide, "Custom Slurm settings", "Slurm metrics" (2026).
+    """
+    names = pcs.CLUSTER_SETTINGS_SINCE if owner == "cluster" else pcs.QUEUE_SETTINGS_SINCE
+    for name, value in settings.items():
+        at = (*below, "slurm_settings", name)
+        if slurm_version < (since := names.get(name, "")):
+            message = f"PCS takes {name} of a {owner} from Slurm {since} on, not with {slurm_version}"
+            hint = f'remove {name}, or set slurm_version: "{since}"'
+            yield Problem("slurm-setting-not-allowed", at, message, hint)
+        for word, since in pcs.CLUSTER_VALUES_SINCE.get(name, {}).items():
+            if slurm_version < since and word in (each.strip() for each in str(value).split(",")):
+                message = f"PCS takes {word} from Slurm {since} on, not with {slurm_version}"
+                hint = f'remove {word}, or set slurm_version: "{since}"'
+                yield Problem("slurm-setting-value", at, message, hint)
+
+
 def health_problems(settings: SlurmSettings) -> Iterator[Problem]:
     """Problems of a health check program and a prolog of a cluster: Slurm would act otherwise than most expect."""
     interval, limit = settings.get("HealthCheckInterval"), pcs.HEALTH_CHECK_TIMEOUT_SECONDS

@@ -2,6 +2,7 @@
 
 import base64
 import copy
+import datetime
 import secrets
 from typing import Any
 
@@ -10,7 +11,7 @@ from moto.core.responses import ActionResult
 from localaws.services import eks_logs as logs
 from localaws.services import eks_network as network
 from localaws.services.eks_actions import EksActions
-from localaws.services.eks_store import DEFAULT_VERSION, IMAGE_RELEASES, LOG_TYPES, Cluster, in_use, invalid, refused
+from localaws.services.eks_store import DEFAULT_VERSION, END_OF_SUPPORT, LOG_TYPES, Cluster, in_use, invalid, refused
 from localaws.services.trust import allows_service
 
 # Members of a request that form one update. UpdateClusterConfig accepts one update at a time.
@@ -63,7 +64,7 @@ class ClusterActions(EksActions):
             raise in_use(f"Cluster already exists with name: {name}")
         if request.get("outpostConfig") or request.get("remoteNetworkConfig"):
             raise invalid("The embedded AWS has neither Outposts nor hybrid nodes.")
-        _check_version(version)
+        check_version(version, datetime.datetime.now(datetime.UTC).date())
         role = references.role(request["roleArn"])
         if role is None or not allows_service(role, "eks.amazonaws.com"):
             words = "could not be assumed because it does not exist or the trusted entity is not correct"
@@ -119,7 +120,7 @@ class ClusterActions(EksActions):
     def update_cluster_version(self) -> ActionResult:
         """Upgrade the cluster to the next minor version. All node groups must have the current one."""
         cluster, version = self.active_cluster(), self.params["version"]
-        _check_version(version)
+        check_version(version, datetime.datetime.now(datetime.UTC).date())
         current = cluster["version"]
         if _minor(version) != _minor(current) + 1:
             raise invalid(f"Unsupported Kubernetes minor version update from {current} to {version}.")
@@ -221,9 +222,11 @@ class ClusterActions(EksActions):
                 raise invalid(f"Key {key} is not symmetric.")
 
 
-def _check_version(version: str) -> None:
-    if version not in IMAGE_RELEASES:
-        raise invalid(f"unsupported Kubernetes version {version}; supported: {', '.join(IMAGE_RELEASES)}")
+def check_version(version: str, today: datetime.date) -> None:
+    """The version is in standard or extended support."""
+    supported = [each for each, end in END_OF_SUPPORT.items() if today < end]
+    if version not in supported:
+        raise invalid(f"unsupported Kubernetes version {version}; supported: {', '.join(supported)}")
 
 
 def _check_authentication(cluster: Cluster, mode: str) -> None:

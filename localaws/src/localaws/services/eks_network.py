@@ -7,12 +7,12 @@ from typing import Any
 
 from moto.ec2.exceptions import DependencyViolationError
 
+from localaws.records import records
 from localaws.services.eks_store import Cluster, EksBackend, invalid
 from localaws.services.references import References
 from localaws.services.service import Refusal
 
-# EKS User Guide, "Amazon EKS networking requirements for VPC and subnets" (2026): zones that cannot have clusters.
-NO_CLUSTERS = ("use1-az3", "usw1-az2", "cac1-az3")
+NO_CLUSTERS: tuple[str, ...] = tuple(records("eks")["zones"]["refused"])
 SERVICE_CIDRS = ("10.100.0.0/16", "172.20.0.0/16")
 PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
 MAX_SECURITY_GROUPS = 5

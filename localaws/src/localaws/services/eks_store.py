@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from moto.moto_api._internal.managed_state_model import ManagedState
 
-from localaws.records import records
+from localaws.records import enumeration, records
 from localaws.services.kubernetes import Kubernetes
 from localaws.services.references import References
 from localaws.services.service import Backend, Refusal
@@ -24,10 +24,15 @@ NAMES: dict[Kind, tuple[str, str, str]] = {
     "capability": ("capabilityName", "arn", "capability"),
 }
 _EKS = records("eks")
-DEFAULT_VERSION: str = _EKS["default_version"]
-IMAGE_RELEASES: dict[str, str] = _EKS["image_releases"]
-"""Supported Kubernetes versions, each with the release of the EKS-optimised images for new node groups."""
-LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")  # EKS API, LogType
+DEFAULT_VERSION: str = _EKS["default"]["version"]
+END_OF_SUPPORT = {
+    version: datetime.date.fromisoformat(extended)
+    for version, (_, extended) in _EKS["versions"]["ends_of_support"].items()
+}
+"""Supported Kubernetes versions, each with the first day without extended support, in UTC."""
+IMAGE_RELEASES: dict[str, str] = _EKS["images"]["releases"]
+"""Release of the EKS-optimised images for new node groups, by Kubernetes version."""
+LOG_TYPES = enumeration("eks", "LogType")
 STATELESS: tuple[Kind, ...] = ("access-entry", "pod-identity")
 
 

@@ -62,6 +62,7 @@ class FsxResponse(CheckedInput, FSxResponse):  # type: ignore[misc]  # moto is u
             return super().create_file_system()
         rules.check_file_system(request)
         subnet, groups = check_network(self.references, request)
+        rules.check_place(request.get("LustreConfiguration") or {}, subnet.availability_zone)
         lustre = request.get("LustreConfiguration") or {}
         for path in (lustre.get("ImportPath"), lustre.get("ExportPath")):
             self._bucket(path or "")

@@ -13,20 +13,21 @@ from localaws.services.service import Refusal
 Parameters = Mapping[str, Any]
 
 _FSX = records("fsx")
-THROUGHPUT_TIERS = tuple(_FSX["throughput_mbps_per_tib"])
-CAPACITY_STEP_GIB: int = _FSX["capacity_gib"]["step"]
-EFA_STEP_GIB: dict[int, int] = {int(tier): step for tier, step in _FSX["efa_step_gib"].items()}
-THROUGHPUT_CAPACITY_STEP_MBPS: int = _FSX["throughput_capacity_mbps"]["step"]
-MAXIMUM_LINKS: int = _FSX["maximum_links"]
-_IOPS = _FSX["metadata_iops"]
-INTELLIGENT_TIERING_METADATA_IOPS: tuple[int, ...] = tuple(_IOPS["intelligent_tiering"])
+_CAPACITY = _FSX["capacity"]
+SMALL_CAPACITIES_GIB: tuple[int, ...] = tuple(_CAPACITY["small_gib"])
+CAPACITY_STEP_GIB: dict[str, int] = _CAPACITY["step_gib"]
+EFA_STEP_GIB: dict[int, int] = {int(tier): step for tier, step in _FSX["efa"]["step_gib"].items()}
+THROUGHPUT_CAPACITY_STEP_MBPS: int = _FSX["intelligent_tiering"]["throughput_step_mbps"]
+MAXIMUM_LINKS: int = _FSX["associations"]["maximum"]
+LESSER_PLACES = _FSX["lesser_places"]
+_IOPS = _FSX["metadata"]["iops"]
+INTELLIGENT_TIERING_METADATA_IOPS: tuple[int, ...] = tuple(_FSX["intelligent_tiering"]["metadata_iops"])
 METADATA_IOPS = (*_IOPS["small"], *range(_IOPS["step"], _IOPS["maximum"] + 1, _IOPS["step"]))
 
 # MB/s/TiB by (deployment type, storage type); scratch and Intelligent-Tiering file systems cannot set one.
-UNIT_THROUGHPUT = {
-    ("PERSISTENT_1", "SSD"): (50, 100, 200),
-    ("PERSISTENT_1", "HDD"): (12, 40),
-    ("PERSISTENT_2", "SSD"): THROUGHPUT_TIERS,
+UNIT_THROUGHPUT: dict[tuple[str, str], tuple[int, ...]] = {
+    (deployment, storage): tuple(_FSX["throughput_mbps_per_tib"][deployment][storage])
+    for deployment, storage in (("PERSISTENT_1", "SSD"), ("PERSISTENT_1", "HDD"), ("PERSISTENT_2", "SSD"))
 }
 STORAGE = {
     "SCRATCH_1": ("SSD",),
@@ -34,8 +35,8 @@ STORAGE = {
     "PERSISTENT_1": ("SSD", "HDD"),
     "PERSISTENT_2": ("SSD", "INTELLIGENT_TIERING"),
 }
-HDD_STEP_GIB = {12: 6000, 40: 1800}
-CACHE_GIB_PER_TIER_STEP = (32, 131072)
+HDD_STEP_GIB: dict[int, int] = {int(tier): step for tier, step in _CAPACITY["hdd_step_gib"].items()}
+CACHE_GIB_PER_TIER_STEP: tuple[int, int] = tuple(_FSX["intelligent_tiering"]["cache_gib_per_step"])
 VERSIONS: tuple[str, ...] = ("2.10", "2.12", "2.15")
 
 
@@ -82,8 +83,8 @@ def check_capacity(capacity: int | None, lustre: Parameters, deployment: str, st
         step = HDD_STEP_GIB[unit]
         fits, words = capacity % step == 0, f"a multiple of {step} GiB for HDD at {unit} MB/s/TiB"
     else:
-        step = 3600 if deployment == "SCRATCH_1" else CAPACITY_STEP_GIB
-        fits = capacity in (1200, 2400) or capacity % step == 0
+        step = CAPACITY_STEP_GIB[deployment]
+        fits = capacity in SMALL_CAPACITIES_GIB or capacity % step == 0
         words = f"1200, 2400 or a multiple of {step} GiB for {deployment}"
     if not fits:
         raise bad(f"StorageCapacity {capacity} GiB is not valid: it must be {words}.")
@@ -91,10 +92,22 @@ def check_capacity(capacity: int | None, lustre: Parameters, deployment: str, st
 
 def automatic_iops(capacity: int) -> int:
     """Metadata IOPS that FSx provisions for a capacity in GiB under mode AUTOMATIC."""
-    for limit, iops in ((1200, 1500), (2400, 3000), (9600, 6000), (45600, 12000)):
-        if capacity <= limit:
-            return iops
-    return 12000 * (capacity // 24000)
+    automatic = _FSX["metadata"]["automatic"]
+    for limit, iops in automatic["up_to_gib"].items():
+        if capacity <= int(limit):
+            return int(iops)
+    return int(automatic["above"]["iops"] * (capacity // automatic["above"]["per_gib"]))
+
+
+def check_place(lustre: Parameters, zone: str) -> None:
+    """Some Regions and groups of Local Zones have PERSISTENT_2 in the lower tiers only, and without EFA."""
+    known = zone[:-1] in LESSER_PLACES["regions"] or zone.rpartition("-")[0] in LESSER_PLACES["zone_groups"]
+    if lustre.get("DeploymentType") != "PERSISTENT_2" or not known:
+        return
+    tiers = LESSER_PLACES["throughput_mbps_per_tib"]
+    if lustre.get("EfaEnabled") or lustre.get("PerUnitStorageThroughput") not in tiers:
+        words = " or ".join(map(str, tiers))
+        raise bad(f"{zone} has PERSISTENT_2 SSD file systems with {words} MB/s/TiB and without EFA only.")
 
 
 def default_version(lustre: Parameters) -> str:

@@ -15,13 +15,13 @@ from localaws.records import records
 Manifest = dict[str, Any]
 
 _DATA = records("kubernetes")
-ADD_ONS: Mapping[str, dict[str, list[str]]] = _DATA["add_ons"]
-ACCESS_POLICIES: tuple[str, ...] = tuple(_DATA["access_policies"])
-CHART_GROUPS: Mapping[str, Sequence[str]] = _DATA["charts"]
-LATE_WEBHOOKS: Mapping[str, Sequence[str]] = _DATA["late_webhooks"]
+ADD_ONS: Mapping[str, dict[str, list[str]]] = _DATA["add_ons"]["by_name"]
+ACCESS_POLICIES: tuple[str, ...] = tuple(_DATA["access_policies"]["names"])
+CHART_GROUPS: Mapping[str, Sequence[str]] = _DATA["charts"]["groups"]
+LATE_WEBHOOKS: Mapping[str, Sequence[str]] = _DATA["late_webhooks"]["by_chart"]
 REQUESTS_BEFORE_WEBHOOKS = 2
 """Requests that the webhooks of LATE_WEBHOOKS refuse after their release is installed."""
-BUILT_IN_GROUPS = frozenset(_DATA["built_in_groups"])
+BUILT_IN_GROUPS = frozenset(_DATA["api_groups"]["built_in"])
 
 BUILT_IN_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 # Kubernetes API server: limit of all annotations of an object, including the one with kubectl's copy of the object.

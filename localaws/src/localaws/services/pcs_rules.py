@@ -13,35 +13,24 @@ from localaws.services.service import Refusal
 
 Parameters = Mapping[str, Any]
 
-MAX_CLUSTERS = 5  # per account and region
 _PCS = records("pcs")
-MAX_NODES: dict[str, int] = _PCS["sizes"]
-MAX_NODE_GROUPS: int = _PCS["maximum_node_groups"]
-MAX_QUEUES: int = _PCS["maximum_queues"]
-SLURM_VERSIONS = {
-    version: datetime.date.fromisoformat(end_of_life) for version, end_of_life in _PCS["slurm_versions"].items()
-}
-
-UPGRADES = {
-    "24.11": ("25.05", "25.11", "26.05"),
-    "25.05": ("25.11", "26.05"),
-    "25.11": ("26.05",),
-    "26.05": (),
-}
-
-
-SETTINGS = {level.replace("_", " "): frozenset(names) for level, names in _PCS["settings"].items()}
+MAX_CLUSTERS: int = _PCS["quotas"]["clusters"]
+"""Clusters of one account and Region."""
+MAX_NODES: dict[str, int] = _PCS["sizes"]["nodes"]
+MAX_NODE_GROUPS: int = _PCS["quotas"]["node_groups_per_cluster"]
+MAX_QUEUES: int = _PCS["quotas"]["queues_per_cluster"]
+SLURM_VERSIONS = {version: datetime.date.fromisoformat(end) for version, end in _PCS["versions"]["end_of_life"].items()}
+UPGRADES: dict[str, list[str]] = _PCS["updates"]["targets"]
+SETTINGS = {level: frozenset(block["names"]) for level, block in _PCS["settings"].items()}
 _CLUSTER_LISTS = {
     "cluster": "slurmCustomSettings",
     "slurmdbd": "slurmdbdCustomSettings",
     "cgroup": "cgroupCustomSettings",
 }
-SINCE = {
-    ("compute node group", "Parameters"): "25.11",
-    ("compute node group", "Sockets"): "25.11",
-    ("queue", "Exclusive"): "26.05",
-    ("gres", "AutoDetect"): "25.11",
-}
+SINCE: dict[str, dict[str, str]] = _PCS["since"]["settings"]
+"""First version of Slurm with which PCS takes a setting, by level and name."""
+VALUES_SINCE: dict[str, dict[str, str]] = _PCS["since"]["values"]
+"""First version of Slurm with which PCS takes a value of a cluster's setting."""
 ENFORCEABLE = frozenset({"associations", "limits", "qos", "safe", "nosteps", "nojobs"})
 
 # Market types of a launch template that match a purchase option; None is a template without one.
@@ -207,7 +196,7 @@ def _check_market(template: Parameters, group: Parameters) -> None:
 def _check_name(level: str, field: str, name: str, version: str) -> None:
     if name not in SETTINGS[level]:
         raise invalid(field, f"{name} is not a custom setting that PCS allows for a {level}.")
-    since = SINCE.get((level, name), "")
+    since = SINCE.get(level, {}).get(name, "")
     if version < since:
         raise invalid(field, f"{name} needs Slurm {since} or later, not {version}.")
 
@@ -220,8 +209,9 @@ def _check_cluster_value(field: str, name: str, value: str, version: str) -> Non
         raise invalid(field, f"MinJobAge must be at least 5 seconds, not {value}.")
     if name == "SchedulerParameters" and "enable_job_state_cache" in words and version >= "26.05":
         raise invalid(field, "enable_job_state_cache was removed in Slurm 26.05.")
-    if name == "SelectTypeParameters" and any(word.startswith("CR_Socket") for word in words) and version < "25.11":
-        raise invalid(field, f"CR_Socket needs Slurm 25.11 or later, not {version}.")
+    for word in sorted(words & VALUES_SINCE.get(name, {}).keys()):
+        if version < (since := VALUES_SINCE[name][word]):
+            raise invalid(field, f"{name} {word} needs Slurm {since} or later, not {version}.")
 
 
 def _check_record(record: dict[str, str]) -> None:
