@@ -22,6 +22,11 @@ class Refusal(ServiceException):  # type: ignore[misc]  # moto is untyped
         self.__dict__.update(members)
 
 
+def invalid(field: str, message: str) -> Refusal:
+    """A ValidationException about one field."""
+    return Refusal("ValidationException", f"{field}: {message}", field=field, about=message)
+
+
 class CheckedInput(BaseResponse):  # type: ignore[misc]
     """A moto response class whose `params` are parsed and validated by botocore's model.
 
