@@ -11,6 +11,8 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from botocore.loaders import JSONFileLoader, Loader
+from botocore.session import Session as BotocoreSession
 
 from localaws import accounts
 
@@ -168,7 +170,29 @@ def _client(service: str, region: str, account: str) -> Any:
 
 @functools.cache
 def _session(account: str) -> boto3.Session:
-    return boto3.Session(aws_access_key_id=accounts.access_key(account), aws_secret_access_key=accounts.SECRET)
+    session = new_session()
+    session.set_credentials(accounts.access_key(account), accounts.SECRET)
+    return boto3.Session(botocore_session=session)
+
+
+def new_session() -> BotocoreSession:
+    """A session that shares parsed API models with the others of this process. Parsing one takes up to a second."""
+    session = BotocoreSession()
+    session.register_component("data_loader", Loader(file_loader=_Models()))
+    return session
+
+
+class _Models(JSONFileLoader):  # type: ignore[misc]  # botocore has no types
+    """The files of botocore's models."""
+
+    def load_file(self, file_path: str) -> Any:
+        """The content of a file, read once."""
+        return _model(file_path)
+
+
+@functools.cache
+def _model(file_path: str) -> Any:
+    return JSONFileLoader().load_file(file_path)
 
 
 def require(found: Callable[[], Any], message: str) -> Any:

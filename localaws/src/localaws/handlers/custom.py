@@ -22,7 +22,7 @@ import boto3
 
 from localaws import accounts
 from localaws.outbound import RESPONSES, urlopen_in
-from localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler
+from localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, new_session
 
 LEAST_SECONDS = 10.0
 """Time that every function gets, because this machine may be slower than Lambda."""
@@ -185,7 +185,7 @@ def _environment(function: Any, answer: Answer, *, inline: bool) -> Iterator[Non
     try:
         with (
             patch.dict(os.environ, variables),
-            patch.object(boto3, "DEFAULT_SESSION", None),
+            patch.object(boto3, "DEFAULT_SESSION", boto3.Session(botocore_session=new_session())),
             patch.object(urllib.request, "urlopen", urlopen),
         ):
             yield

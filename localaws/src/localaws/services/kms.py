@@ -1,10 +1,13 @@
-"""KMS: the rotation period of a key, which moto drops."""
+"""KMS: the rotation period of a key, which moto drops, and symmetric keys without an RSA key of their own."""
 
+import functools
 import json
 from typing import Any
 
+from moto.kms import models
 from moto.kms.exceptions import ValidationException
 from moto.kms.responses import KmsResponse
+from moto.kms.utils import RSAPrivateKey
 
 from localaws.services.patching import patch_method
 
@@ -12,9 +15,20 @@ DEFAULT_ROTATION_DAYS = 365  # KMS API Reference, EnableKeyRotation
 
 
 def activate() -> None:
-    """Store and return the rotation period of EnableKeyRotation."""
+    """Store and return the rotation period of EnableKeyRotation; make symmetric keys quickly."""
+    models.generate_private_key = functools.partial(_private_key, models.generate_private_key)
     patch_method(KmsResponse, "enable_key_rotation", _enable_key_rotation)
     patch_method(KmsResponse, "get_key_rotation_status", _get_key_rotation_status)
+
+
+def _private_key(original: Any, key_spec: str) -> Any:
+    # moto makes an RSA key for each symmetric key too, which takes a tenth of a second, and does not use it
+    return _unused_key() if key_spec == "SYMMETRIC_DEFAULT" else original(key_spec)
+
+
+@functools.cache
+def _unused_key() -> Any:
+    return RSAPrivateKey(2048)
 
 
 def _enable_key_rotation(original: Any, self: Any) -> Any:
