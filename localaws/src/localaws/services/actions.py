@@ -117,7 +117,7 @@ class Actions(CheckedInput):
         """The tags of the resource that the request names; Refusal when it does not exist."""
         arn = self.params.get("resourceArn") or self.params.get("ResourceARN")
         if arn not in self.store.tags:
-            code = models.error_code(self._operation(), "ResourceNotFoundException", "NotFoundException")
+            code = models.error_code(self._operation(), *_NO_ARN)
             raise Refusal(code, self.no_such_arn.format(arn=arn), resourceId=arn, resourceType="resource")
         return self.store.tags[arn]
 
@@ -188,6 +188,7 @@ def _run(hook: Callable[[Call], None] | None, call: Call) -> None:
         hook(call)
 
 
+_NO_ARN = ("ResourceNotFoundException", "NotFoundException", "ResourceNotFound")
 BACKENDS: dict[str, Any] = {}
 """The stores of each service by account and Region."""
 

@@ -2,10 +2,12 @@
 
 import copy
 import datetime
+from collections.abc import Mapping
 from typing import Any
 
 from localaws.services import fsx_rules as rules
 from localaws.services.service import Refusal
+from localaws.services.store import Call
 
 # Minimum time between two changes of capacity, and of metadata IOPS.
 PAUSE = datetime.timedelta(hours=6)
@@ -17,17 +19,18 @@ PLAIN = frozenset(
 )
 
 
-def update(file_system: Any, request: dict[str, Any]) -> None:
-    """Apply all changes of the request to a LustreFileSystem, or none."""
-    new = copy.deepcopy(file_system.description)
-    changes = request.get("LustreConfiguration") or {}
-    changed_at = dict(file_system.changed_at)
+def updated(call: Call) -> dict[str, Any]:
+    """The description after all changes of the request; Refusal when one of them is not possible."""
+    rules.is_lustre(call)
+    rules.log_group(call)
+    item, request, changes = call.target, call.request, rules.lustre_of(call)
+    new, changed_at = copy.deepcopy(item.description), dict(item.owned.get("changed_at", {}))
     if not changes and not {"StorageCapacity", "FileSystemTypeVersion"} & request.keys():
         raise Refusal("MissingFileSystemConfiguration", "The request changes nothing.")
     if "StorageType" in request or "NetworkType" in request:
         raise Refusal("UnsupportedOperation", "StorageType and NetworkType of a Lustre file system cannot change.")
     lustre = new["LustreConfiguration"]
-    _check_backups(file_system, changes)
+    _check_backups(call, changes)
     if "PerUnitStorageThroughput" in changes:
         _set_unit_throughput(new, changes["PerUnitStorageThroughput"])
     if "StorageCapacity" in request and request["StorageCapacity"] != new.get("StorageCapacity"):
@@ -45,13 +48,10 @@ def update(file_system: Any, request: dict[str, Any]) -> None:
         lustre["DataRepositoryConfiguration"]["AutoImportPolicy"] = changes["AutoImportPolicy"]
     if "FileSystemTypeVersion" in request:
         _upgrade(new, request["FileSystemTypeVersion"])
-    if squash := changes.get("RootSquashConfiguration"):
-        rules.check_root_squash(squash)
-    log = changes.get("LogConfiguration") or {}
-    if log.get("Level") == "DISABLED" and log.get("Destination"):
-        raise rules.bad("LogConfiguration with Level DISABLED takes no Destination.")
+    rules.check_squash_and_log(changes)
     lustre.update({name: copy.deepcopy(changes[name]) for name in PLAIN if name in changes})
-    file_system.description, file_system.changed_at = new, changed_at
+    item.owned["changed_at"] = changed_at
+    return new
 
 
 def now() -> datetime.datetime:
@@ -131,10 +131,11 @@ def _upgrade(new: dict[str, Any], version: str) -> None:
     new["FileSystemTypeVersion"] = version
 
 
-def _check_backups(file_system: Any, changes: dict[str, Any]) -> None:
+def _check_backups(call: Call, changes: Mapping[str, Any]) -> None:
     if not changes.get("AutomaticBackupRetentionDays"):
         return
-    if file_system.associations or "DataRepositoryConfiguration" in file_system.lustre:
+    lustre = call.target["LustreConfiguration"]
+    if call.children or "DataRepositoryConfiguration" in lustre:
         raise rules.bad("Backups cannot be enabled on S3-linked file systems.")
-    if file_system.lustre["DeploymentType"].startswith("SCRATCH"):
+    if lustre["DeploymentType"].startswith("SCRATCH"):
         raise rules.bad("Backups are for persistent file systems only.")

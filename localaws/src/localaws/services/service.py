@@ -34,7 +34,6 @@ class CheckedInput(BaseResponse):  # type: ignore[misc]
     """
 
     invalid: ClassVar[str] = "ValidationException"
-    paging: ClassVar[tuple[str, str]] = ("nextToken", "maxResults")
 
     def setup_class(self, *args: Any, **kwargs: Any) -> None:
         """Let moto parse the request by the model. The action is looked up first: it defines the URI parameters."""
@@ -53,7 +52,8 @@ class CheckedInput(BaseResponse):  # type: ignore[misc]
 
     def page(self, name: str, items: list[Any]) -> ActionResult:
         """The requested page of a list. The token is the start of the next page."""
-        token_name, size_name = self.paging
+        names = get_service_model(self.boto3_service_name).operation_model(self._get_action()).input_shape.members
+        token_name, size_name = ("NextToken", "MaxResults") if "NextToken" in names else ("nextToken", "maxResults")
         start = int(base64.b64decode(self.params.get(token_name) or b"MA=="))
         end = start + (self.params.get(size_name) or 100)
         token = base64.b64encode(str(end).encode()).decode() if end < len(items) else None
