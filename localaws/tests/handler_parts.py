@@ -26,6 +26,7 @@ NOT_GIVEN = {
 class Stack:
     def __init__(self, region: str = "us-east-1") -> None:
         self.region = region
+        self._properties: dict[tuple[str, str], dict[str, Any]] = {}
 
     def context(self, type_name: str, logical_id: str = "Thing") -> Context:
         stack_id = f"arn:aws:cloudformation:{self.region}:{ACCOUNT}:stack/Train/1"
@@ -36,7 +37,9 @@ class Stack:
 
     def create(self, type_name: str, **properties: Any) -> Resource:
         context = self.context(type_name)
-        made = HANDLERS[type_name].create(context, self._checked(type_name, properties))
+        properties = self._checked(type_name, properties)
+        made = HANDLERS[type_name].create(context, properties)
+        self._properties[type_name, made.physical_id] = properties
         self._check_attributes(type_name, made)
         return made
 
@@ -48,11 +51,14 @@ class Stack:
         assert checks.replacement(type_name, old, new, self.region) == "False"
         made = HANDLERS[type_name].update(self.context(type_name), physical_id, old, new)
         assert made.physical_id == physical_id
+        self._properties[type_name, physical_id] = new
         self._check_attributes(type_name, made)
         return made
 
     def delete(self, type_name: str, physical_id: str, **properties: Any) -> None:
-        HANDLERS[type_name].delete(self.context(type_name), physical_id, properties)
+        """Delete it with `properties`, or without any with those of the last create or update, as the engine does."""
+        known = properties or self._properties.get((type_name, physical_id), {})
+        HANDLERS[type_name].delete(self.context(type_name), physical_id, known)
 
     def _checked(self, type_name: str, properties: dict[str, Any]) -> dict[str, Any]:
         properties = schemas.coerce(type_name, copy.deepcopy(properties), self.region)

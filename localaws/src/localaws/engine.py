@@ -20,7 +20,7 @@ from localaws.intrinsics import Scope, TemplateError, resolve
 from localaws.parallel import clashes
 from localaws.properties import check, handler_of, replacement, resolved_properties
 from localaws.region import RegionLookup
-from localaws.resources import Context, HandlerError, Properties, Resource, Untouched
+from localaws.resources import Context, HandlerError, Properties, Resource, Untouched, is_gone
 from localaws.schemas import text
 from localaws.stacks import LastGood, Output, Record, Stack, StackBackend, Version
 from localaws.templates import Declaration, declarations, transforms, with_conditions
@@ -33,7 +33,6 @@ OnFailure = Literal["ROLLBACK", "DO_NOTHING", "DELETE"]
 
 REPLACING = "Requested update requires the creation of a new physical resource; hence creating one."
 IN_USE = "Delete canceled. Cannot delete export {export} as it is in use by {users}."
-GONE = ("NotFound", "NoSuch", "DoesNotExist")
 
 
 class OperationFailed(Exception):
@@ -346,7 +345,7 @@ class Operation:
             try:
                 handler_of(record.type).delete(context, record.physical_id, record.properties)
             except ClientError as error:
-                if not any(word in error.response["Error"].get("Code", "") for word in GONE):
+                if not is_gone(error):
                     raise
             return record.resource
 

@@ -195,6 +195,11 @@ def _model(file_path: str) -> Any:
     return JSONFileLoader().load_file(file_path)
 
 
+def is_gone(error: ClientError) -> bool:
+    """Whether an error says that a resource does not exist."""
+    return any(word in error.response["Error"].get("Code", "") for word in ("NotFound", "NoSuch", "DoesNotExist"))
+
+
 def require(found: Callable[[], Any], message: str) -> Any:
     """The result of `found`; HandlerError with `message` when it raises a ClientError or returns nothing."""
     try:

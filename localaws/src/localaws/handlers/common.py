@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from localaws.resources import Context, HandlerError, Properties, tag_map
+from botocore.exceptions import ClientError
+
+from localaws.resources import Context, HandlerError, Properties, is_gone, tag_map
 
 
 @contextmanager
@@ -16,6 +18,16 @@ def undo_on_failure(undo: Callable[[], Any]) -> Iterator[None]:
     except Exception:
         undo()
         raise
+
+
+@contextmanager
+def suppress_gone() -> Iterator[None]:
+    """Go on when what a call removes is not there."""
+    try:
+        yield
+    except ClientError as error:
+        if not is_gone(error):
+            raise
 
 
 def json_text(document: Any) -> str:

@@ -48,13 +48,28 @@ def reason(found: Mapping[str, Any]) -> Any:
     return next((found[name] for name in ("health", "errorInfo", "statusReason") if found.get(name)), "")
 
 
-def at(found: Mapping[str, Any], path: str, kind: str) -> Any:
-    """The value at a path `a.b` of an answer; None where one of its steps is missing."""
-    value: Any = found
+def at(found: Any, path: str, kind: str) -> Any:
+    """The value at a path `a.b` of an answer; None where one of its steps is missing.
+
+    In a list, `0` is the first item, and a name stands for the values of all items that have it.
+    """
+    value = found
     for step in path.split("."):
-        inner = value if isinstance(value, Mapping) else {}
-        value = inner[step] if step in inner else lookup(inner, step, kind)
+        if isinstance(value, list):
+            every = [inner for each in value if (inner := at(each, step, kind)) is not None]
+            value = next(iter(value[int(step) :]), None) if step.isdigit() else every or None
+        else:
+            inner = value if isinstance(value, Mapping) else {}
+            value = inner[step] if step in inner else lookup(inner, step, kind)
     return value
+
+
+def every(found: Mapping[str, Any], path: str) -> list[Any]:
+    """The values at a path, also of lists in lists; none where a step is missing."""
+    values = [at(found, path, "")]
+    while any(isinstance(each, list) for each in values):
+        values = [inner for each in values for inner in (each if isinstance(each, list) else [each])]
+    return [each for each in values if each is not None]
 
 
 def shown(value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from botocore import xform_name
 
 from localaws import schemas
-from localaws.handlers.common import tag_changes, undo_on_failure
+from localaws.handlers.common import suppress_gone, tag_changes, undo_on_failure
 from localaws.resources import (
     HANDLERS,
     Context,
@@ -22,7 +22,8 @@ from localaws.resources import (
     tag_map,
 )
 from localaws.rows import answers, shapes
-from localaws.rows.row import Row, Setting
+from localaws.rows.existing import check_references
+from localaws.rows.row import Entries, Row, Setting
 from localaws.rows.supported import supported_properties
 
 WAIT_SECONDS = 60.0
@@ -46,7 +47,8 @@ class RowHandler(Handler):
         self._kind = row.type.rsplit("::", 1)[-1]
         self._by_hand = set(row.by_hand.split())
         settings = (name for setting in row.settings for name in setting.names)
-        self._set_apart = {*settings, *self._by_hand, row.tags or ""}
+        self._entries = {entries.property for entries in row.entries}
+        self._set_apart = {*settings, *self._entries, *self._by_hand, row.tags or ""}
 
     @functools.cached_property
     def supported_properties(self) -> frozenset[str]:  # type: ignore[override]  # a constant of other handlers
@@ -56,11 +58,12 @@ class RowHandler(Handler):
     def create(self, context: Context, properties: Properties) -> Resource:
         """Create the resource, then what further calls set."""
         row = self.row
+        check_references(context, row.must_exist, {}, properties)
         if row.name and row.name[0] not in properties:
             name = context.physical_name(row.name[1])
             properties = {**properties, row.name[0]: name.lower() if row.lower_name else name}
         properties = self._checked(context, {}, self._prepared(properties))
-        later = {name for setting in row.settings if setting.at_creation for name in setting.names}
+        later = {name for setting in row.settings if setting.at_creation for name in setting.names} | self._entries
         later = {row.tags or "", *((later | self._by_hand) - self._needed(row.create))}
         plain = {name: value for name, value in properties.items() if name not in later}
         answer = self._call(context, row.create, properties, plain, self._new_tags(context, properties))
@@ -69,6 +72,7 @@ class RowHandler(Handler):
             for setting in row.settings:
                 if setting.at_creation:
                     self._set(context, setting, {}, {**properties, "ref": physical_id})
+            self._set_entries(context, {}, {**properties, "ref": physical_id})
             if row.hook:
                 row.hook(context, {}, {**properties, "ref": physical_id})
             values = {**properties, **answers.flat(answer), "ref": physical_id}
@@ -79,12 +83,17 @@ class RowHandler(Handler):
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
         """Send what changed, with the values that removed properties return to."""
+        fixed = {pointer.removeprefix("/properties/") for pointer in schemas.create_only(self.type, context.region)}
+        if wrong := changed(old, new) & fixed:
+            raise NotUpdatable(self.type, wrong)
+        check_references(context, self.row.must_exist, old, new)
         old, new = (self._prepared({**each, "ref": physical_id}) for each in (old, new))
         new = self._checked(context, old, new)
-        if names := changed(old, new) - self._set_apart - self._of_deletion():
+        if names := changed(old, new) - self._set_apart - self._of_deletion() - self._of_entries():
             self._update(context, old, new, names)
         for setting in self.row.settings:
             self._set(context, setting, old, new)
+        self._set_entries(context, old, new)
         if self.row.hook and pick(old, *self._by_hand) != pick(new, *self._by_hand):
             self.row.hook(context, old, new)
         found = self._found(context, new)
@@ -96,10 +105,14 @@ class RowHandler(Handler):
         properties = {**properties, "ref": physical_id}
         if self.row.hook and self.row.hook_on_delete:
             self.row.hook(context, properties, {name: properties[name] for name in properties.keys() - self._by_hand})
-        self._call(context, self.row.delete, properties, pick(properties, *self._of_deletion()))
+        self._set_entries(context, properties, {"ref": physical_id})
+        known = answers.flat(self._found(context, properties)) if self.row.read_to_delete else {}
+        self._call(context, self.row.delete, {**known, **properties}, pick(properties, *self._of_deletion()))
 
     def replaces(self, old: Properties, new: Properties) -> bool:
         """Whether a member changed that the row names."""
+        if self.row.replaces and self.row.replaces(old, new):
+            return True
         return any(answers.at(old, path, "") != answers.at(new, path, "") for path in self.row.replacing.split())
 
     def _update(self, context: Context, old: Properties, new: Properties, names: set[str]) -> None:
@@ -157,6 +170,26 @@ class RowHandler(Handler):
         given = {} if removes else {**setting.reset, **after}
         self._call(context, str(action), new, given, setting.fixed, setting.renames)
 
+    def _set_entries(self, context: Context, old: Properties, new: Properties) -> None:
+        """Remove the entries of lists that are gone, then add those that are new."""
+        for entries in self.row.entries:
+            kept, added = (self._entry_calls(context, action, entries, new) for action in (entries.remove, entries.add))
+            for call in self._entry_calls(context, entries.remove, entries, old):
+                if call not in kept:
+                    with suppress_gone():
+                        self._send(context, entries.remove, call)
+            before = self._entry_calls(context, entries.add, entries, old)
+            for call in added:
+                if call not in before:
+                    self._send(context, entries.add, call)
+
+    def _entry_calls(self, context: Context, action: str, entries: Entries, values: Properties) -> list[dict[str, Any]]:
+        """The parameters of an action for each entry."""
+        instead = entries.removal if action == entries.remove else {}
+        listed = values.get(entries.property) or ()
+        members = (each if isinstance(each, Mapping) else {entries.member: each} for each in listed)
+        return [self._parameters(context, action, values, {**values, **each, **instead}) for each in members]
+
     def _found(self, context: Context, properties: Properties) -> Mapping[str, Any]:
         """The resource as the service describes it; nothing where the row has no such call."""
         row = self.row
@@ -186,22 +219,22 @@ class RowHandler(Handler):
                 attributes[name] = answers.shown(value)
             elif "." not in name and schemas.is_list(self.type, name, context.region):
                 attributes[name] = []
+        if self.row.describe:
+            attributes |= self.row.describe(context, known)
         return Resource(values["ref"], attributes)
 
     def _tag(self, context: Context, values: Mapping[str, Any], added: dict[str, str], removed: list[str]) -> None:
         row = self.row
         for action, tags in ((row.untag, removed), (row.tag, added)):
             if tags and row.tags:
-                names = shapes.members(shapes.input_of(row.service, action))
+                shape = shapes.input_of(row.service, action)
+                names, known = shapes.members(shape), {**_place(context), **values}
                 member = next(name for name in names if "tag" in name.lower())
-                value = tags if isinstance(tags, list) else shapes.tags(tags, names[member])
-                known = {**_place(context), **values}
-                which = {
-                    name: answers.text(row.ident.get(name, row.arn), known, self._kind)
-                    for name in names
-                    if "tag" not in name.lower()
-                }
-                getattr(context.client(row.service), xform_name(action))(**which, **{member: value})
+                given = {member: shapes.tags(tags, names[member])}
+                for name in {*getattr(shape, "required_members", ())} - {member}:
+                    value = answers.text(row.ident.get(name, row.arn), known, self._kind)
+                    given[name] = shapes.converted(value, names[name], name, {})
+                self._send(context, action, given)
 
     def _tags_of(self, context: Context, properties: Properties) -> dict[str, str]:
         """The template's tags, and CloudFormation's where the schema says so."""
@@ -213,9 +246,12 @@ class RowHandler(Handler):
         """The tags as the creation takes them."""
         shape = shapes.input_of(self.row.service, self.row.create)
         member, tags = shapes.member(shape, "Tags"), self._tags_of(context, properties)
-        if not self.row.tags or member is None or not tags:
+        if not self.row.tags or not tags:
             return {}
-        return {member: shapes.tags(tags, shapes.members(shape)[member])}
+        if kind := self.row.tag_kind:
+            listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+            return {"TagSpecifications": [{"ResourceType": kind, "Tags": listed}]}
+        return {member: shapes.tags(tags, shapes.members(shape)[member])} if member else {}
 
     def _address(self, context: Context, shape: Any, properties: Properties) -> dict[str, Any]:
         """The members of a call that say which resource it is for, as far as that is known."""
@@ -224,28 +260,35 @@ class RowHandler(Handler):
             template = self.row.ident.get(name)
             if template and ("{ref" not in str(template) or "ref" in properties):
                 value = answers.text(template, {**_place(context), **properties}, self._kind)
-                given[name] = [value] if member.type_name == "list" else shapes.converted(value, member, name, {})
+                if value:
+                    given[name] = shapes.converted(value, member, name, {})
         return given
 
-    def _call(
+    def _parameters(
         self,
         context: Context,
-        action: str | None,
+        action: str,
         values: Properties,
         given: Properties | None = None,
         more: Mapping[str, Any] | None = None,
         renames: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Call an action for the resource of `values`, with `given` properties and `more` members where it has them."""
+        """The members of an action for the resource of `values`: `given` properties and `more`, where it has them."""
         row = self.row
-        if action is None:
-            return {}
         shape = shapes.input_of(row.service, action)
         sent = shapes.parameters(given or {}, shape, {**row.renames, **(renames or {})}, self._kind)
         fixed = {name: value for name, value in (more or {}).items() if name in shapes.members(shape)}
-        answer: dict[str, Any] = getattr(context.client(row.service), xform_name(action))(
-            **{**sent, **fixed, **self._address(context, shape, values)}
-        )
+        return {**sent, **fixed, **self._address(context, shape, values)}
+
+    def _call(self, context: Context, action: str | None, *about: Any) -> dict[str, Any]:
+        """Call an action, if the row has it, with `_parameters` of `about`."""
+        return self._send(context, action, self._parameters(context, action, *about)) if action else {}
+
+    def _send(self, context: Context, action: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Call an action. HandlerError for what it lists as unsuccessful."""
+        answer: dict[str, Any] = getattr(context.client(self.row.service), xform_name(action))(**parameters)
+        for failed in answer.get("Unsuccessful", ()):
+            raise HandlerError(failed["Error"]["Message"])
         return answer
 
     def _of_deletion(self) -> set[str]:
@@ -256,6 +299,12 @@ class RowHandler(Handler):
             for shape in (shapes.input_of(row.service, row.create), shapes.input_of(row.service, row.delete))
         )
         return delete - create
+
+    def _of_entries(self) -> set[str]:
+        """Properties that the calls for entries take."""
+        inputs = [shapes.input_of(self.row.service, entries.add) for entries in self.row.entries]
+        renames, known = self.row.renames, self.supported_properties
+        return {each for each in known if any(shapes.member_path(shape, each, renames, "") for shape in inputs)}
 
     def _prepared(self, properties: Properties) -> Properties:
         """The properties as the row's `prepare` returns them. HandlerError for members that are not supported."""

@@ -52,6 +52,22 @@ class Setting:
         return tuple(self.properties.split())
 
 
+@dataclass(frozen=True)
+class Entries:
+    """A list with calls for each entry: `add` for one that is new or changed, `remove` for one that is gone.
+
+    An entry is a structure, or the value of `member`. The calls' other members are properties of the resource;
+    `removal` replaces them in `remove`. The deletion of the resource first removes all entries.
+    """
+
+    property: str
+    _: KW_ONLY
+    add: str
+    remove: str
+    member: str = ""
+    removal: Mapping[str, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """How CloudFormation handles a resource type by the calls of its service.
@@ -59,7 +75,7 @@ class Row:
     Values in `ident`, `attributes`, `arn` and `ref` are templates: `{ref}` is the physical id, other names in braces
     are properties, members of the service's answer, `a.b` a member of a member, or `region`, `account` and `partition`.
     `{Name/}` is the part after the last slash, `{Name:}` the one after the last colon, `{Name/2}` the third between
-    slashes.
+    slashes. Of a list, `{Name.0}` is the first item.
 
     * `properties`: those that are supported, where they cannot be derived (`rows.supported`). `ignored`: those that the
       calls take and the service here drops, and members of them, as `Property.Member`.
@@ -68,15 +84,20 @@ class Row:
       With `whole`, an update sends all properties, and those that it leaves out return to their defaults; as it does
       if it is the action that creates. `update_with`: members that an update always has.
     * `by_member`: structures of which an update sends only the members that changed. `replacing`: members
-      `Property.Member` whose change replaces the resource, though the schema does not say so.
+      `Property.Member` whose change replaces the resource, though the schema does not say so; `replaces` decides by
+      the old and the new properties.
     * `ref`: Ref. `ident`: the members of any call that say which resource it is for.
     * `renames`: members whose names differ from the property's; `a.b` is a member of a member. Also of members, as
       `Property.Member`.
     * `resets`: what a removed property, or member of a structure in `by_member`, returns to, None to leave it out of
       the call. `removals`: the members of the update that take a property away.
-    * `attributes`: read-only properties whose members have other names. `ready`: the status to wait for.
+    * `attributes`: read-only properties whose members have other names; `describe` returns those that need other
+      calls, by what is known of the resource. `ready`: the status to wait for. With `read_to_delete`, the deletion
+      takes members of the answer of `read`.
     * `tags`: the property, None if the type has none. `tags_later`: moto drops the tags of the creation.
-      `system_tags`: whether CloudFormation adds its own, where the schema says nothing.
+      `system_tags`: whether CloudFormation adds its own, where the schema says nothing. `tag_kind`: the resource's
+      name in EC2's TagSpecifications.
+    * `must_exist`: the kind of the resource (`rows.existing`) that a property, or `Property.Member`, refers to.
     * `prepare`: changes to properties. `check`: refusals. `hook` sets the properties `by_hand`, after the creation
       and when they change; its arguments are the context, the old properties and the new ones with `ref`. With
       `hook_on_delete` it first takes them away.
@@ -96,20 +117,26 @@ class Row:
     update_with: Mapping[str, Any] = field(default_factory=dict)
     by_member: str = ""
     replacing: str = ""
+    replaces: Callable[[Properties, Properties], bool] | None = None
     name: tuple[str, int] | None = None
     lower_name: bool = False
     renames: Mapping[str, str] = field(default_factory=dict)
     resets: Mapping[str, Any] = field(default_factory=dict)
     removals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     settings: tuple[Setting, ...] = ()
+    entries: tuple[Entries, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
+    describe: Callable[[Context, Properties], Mapping[str, Any]] | None = None
+    read_to_delete: bool = False
     tags: str | None = "Tags"
     arn: str = "{Arn}"
     tag: str = "TagResource"
     untag: str = "UntagResource"
     tags_later: bool = False
     system_tags: bool | None = None
+    tag_kind: str = ""
     ready: str | None = None
+    must_exist: Mapping[str, str] = field(default_factory=dict)
     prepare: Prepare | None = None
     check: Check | None = None
     by_hand: str = ""

@@ -82,8 +82,9 @@ def converted(value: Any, shape: Shape, where: str, renames: Mapping[str, str]) 
     kind = shape.type_name
     if kind == "structure" and isinstance(value, Mapping):
         return parameters(value, shape, renames, "", where)
-    if kind == "list" and isinstance(value, list):
-        return [converted(each, shape.member, where, renames) for each in value]
+    if kind == "list":
+        listed = value if isinstance(value, list) else [value]
+        return [converted(each, shape.member, where, renames) for each in listed]
     if kind == "map" and isinstance(value, list):
         return {each.get("Key", each.get("Name")): each["Value"] for each in value}
     if kind == "map" and isinstance(value, Mapping):
@@ -95,8 +96,10 @@ def converted(value: Any, shape: Shape, where: str, renames: Mapping[str, str]) 
     return value.encode() if kind == "blob" and isinstance(value, str) else value
 
 
-def tags(given: Mapping[str, str], shape: Shape) -> Any:
-    """Tags in the shape of the call: a map, or a list of structures, whatever their members are called."""
+def tags(given: Mapping[str, str] | list[str], shape: Shape) -> Any:
+    """Tags, or keys of tags, in the shape of the call: a map, or a list of structures or keys."""
+    if not isinstance(given, Mapping):
+        return [{"Key": name} for name in given] if shape.member.type_name == "structure" else given
     if shape.type_name == "map":
         return dict(given)
     key, value = shape.member.members

@@ -16,6 +16,7 @@ def supported_properties(row: Row) -> frozenset[str]:
     schema = schemas.schema(row.type, schemas.DEFAULT_REGION)
     read_only = {pointer.split("/")[2] for pointer in schema.get("readOnlyProperties", ()) if pointer.count("/") == 2}
     named = {*row.by_hand.split(), *(name for setting in row.settings for name in setting.names), row.tags}
+    named |= {entries.property for entries in row.entries}
     named |= {name for template in row.ident.values() for name in _NAMES.findall(str(template))}
     taken = {name for name in schema["properties"] if name in named or _taken(row, name)}
     return frozenset(taken - read_only - set(row.ignored.split()))

@@ -1,10 +1,10 @@
-"""IAM: AWS's managed policies, and the refusal to delete a policy in use. moto lacks both."""
+"""IAM: AWS's managed policies, and refusals to delete a policy in use or to remove a role that is not there."""
 
 import copy
 from typing import Any
 
 from moto.core.config import default_user_config
-from moto.iam.exceptions import DeleteConflictException
+from moto.iam.exceptions import DeleteConflictException, NotFoundException
 from moto.iam.models import IAMBackend
 from moto.settings import load_iam_aws_managed_policies
 
@@ -18,6 +18,7 @@ def activate() -> None:
     default_user_config["iam"]["load_aws_managed_policies"] = True
     patch_method(IAMBackend, "delete_policy", _delete_policy)
     patch_method(IAMBackend, "_init_aws_policies", _init_aws_policies)
+    patch_method(IAMBackend, "remove_role_from_instance_profile", _remove_role)
 
 
 def _init_aws_policies(original: Any, self: Any) -> list[Any]:
@@ -27,6 +28,12 @@ def _init_aws_policies(original: Any, self: Any) -> list[Any]:
     if self.account_id not in _AWS_POLICIES:
         _AWS_POLICIES[self.account_id] = original(self)
     return [copy.copy(policy) for policy in _AWS_POLICIES[self.account_id]]
+
+
+def _remove_role(original: Any, self: Any, profile_name: str, role_name: str) -> None:
+    if self.get_role(role_name) not in self.get_instance_profile(profile_name).roles:
+        raise NotFoundException(f"Role {role_name} in Instance Profile {profile_name} cannot be found.")
+    original(self, profile_name, role_name)
 
 
 def _delete_policy(original: Any, self: Any, policy_arn: str) -> Any:

@@ -4,6 +4,7 @@ from typing import Any
 
 from moto.ec2.models.security_groups import SecurityGroup, SecurityGroupBackend, SecurityGroupRule
 
+from localaws.resources import pick
 from localaws.services.patching import patch_method
 
 
@@ -48,10 +49,12 @@ def _description(self: Any) -> str | None:
     return found or self.prefix_list_description
 
 
-def _update_description(original: Any, self: Any, new: Any, rule: Any) -> None:
-    original(self, new, rule)
-    if new.prefix_list_description is not None:
-        rule.prefix_list_description = new.prefix_list_description
+def _update_description(_: Any, __: Any, new: Any, rule: Any) -> None:
+    # One that the request omits is removed: EC2 API reference, UpdateSecurityGroupRuleDescriptionsIngress (2026).
+    rule.prefix_list_description = new.prefix_list_description
+    for of_rule, of_new in ((rule.ip_range, new.ip_range), (rule.source_group, new.source_group)):
+        of_rule.pop("Description", None)
+        of_rule.update(pick(of_new, "Description"))
 
 
 def _flattened_rules(original: Any, self: Any, rules: list[Any]) -> Any:
