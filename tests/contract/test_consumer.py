@@ -7,6 +7,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,20 @@ import pytest
 from tests.synthesis import ROOT
 
 APP = ROOT / "examples" / "consumer"
+ALONE = """
+import importlib.util, json
+import boto3
+from localaws import local_aws
+from localaws.records import records
+
+assert importlib.util.find_spec("ultracluster") is None
+template = {"Resources": {"Queue": {"Type": "AWS::SQS::Queue"}}}
+with local_aws():
+    cloudformation = boto3.client("cloudformation", region_name="us-east-1")
+    cloudformation.create_stack(StackName="alone", TemplateBody=json.dumps(template))
+    print(cloudformation.describe_stacks(StackName="alone")["Stacks"][0]["StackStatus"])
+print(records("eks")["default"]["version"])
+"""
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON") and name != "VIRTUAL_ENV"}
 
 
@@ -30,27 +45,25 @@ def run(*command, cwd, **variables):
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The wheel of this checkout, built from a copy, without a network."""
-    source = tmp_path_factory.mktemp("source")
+def built(source, *folders):
+    """The wheel of a folder of this checkout, built from a copy, without a network."""
     for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    shutil.copytree(ROOT / "infra", source / "infra", ignore=shutil.ignore_patterns("__pycache__"))
+        if (folders[0].parent / name).exists():
+            shutil.copy(folders[0].parent / name, source)
+    for folder in folders:
+        shutil.copytree(folder, source / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
     uv = Path(sys.executable).with_name("uv")
     run(
         uv, "build", "--quiet", "--wheel", "--offline", "--no-build-isolation", "--no-config",
         "--python", sys.executable, "--out-dir", source / "dist",
         cwd=source, UV_CACHE_DIR=str(source / "cache"),
     )  # fmt: skip
-    (built,) = (source / "dist").glob("*.whl")
-    return built
+    (wheel,) = (source / "dist").glob("*.whl")
+    return wheel
 
 
-@pytest.fixture(scope="module")
-def python(wheel, tmp_path_factory):
-    """A new virtual environment with the wheel, and with our dependencies but not our editable install."""
-    folder = tmp_path_factory.mktemp("consumer") / "venv"
+def installed(wheel, folder):
+    """A new virtual environment with the wheel, and with our dependencies but not our editable installs."""
     venv.create(folder, symlinks=True, with_pip=False)
     python = folder / "bin" / "python"
     uv = Path(sys.executable).with_name("uv")
@@ -62,6 +75,22 @@ def python(wheel, tmp_path_factory):
     # Python ignores .pth files in a path that a .pth file adds: ours of the editable install among them
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return python
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return built(tmp_path_factory.mktemp("source"), ROOT / "infra")
+
+
+@pytest.fixture(scope="module")
+def python(wheel, tmp_path_factory):
+    return installed(wheel, tmp_path_factory.mktemp("consumer") / "venv")
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory):
+    """The wheel of the embedded AWS."""
+    return built(tmp_path_factory.mktemp("embedded"), ROOT / "localaws" / "src")
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +137,22 @@ def test_the_wheel_has_its_data_files_and_types(python, tmp_path):
     command = python.with_name("ultracluster")
     types = json.loads(run(command, "catalog", "--json", cwd=tmp_path))["instance_types"]
     assert "p6-b300.48xlarge" in {entry["name"] for entry in types}
+
+
+def test_neither_wheel_holds_anything_of_the_other(wheel, embedded):
+    packages = {
+        file: {name.split("/")[0] for name in zipfile.ZipFile(file).namelist() if ".dist-info/" not in name}
+        for file in (wheel, embedded)
+    }
+    assert packages == {wheel: {"ultracluster"}, embedded: {"localaws"}}
+
+
+def test_the_embedded_aws_works_alone(embedded, tmp_path):
+    python = installed(embedded, tmp_path / "venv")
+    (tmp_path / "example.py").write_text(ALONE)
+    assert run(python, "example.py", cwd=tmp_path).split() == ["CREATE_COMPLETE", "1.36"]
+    run(python, "-m", "localaws", "up", "--folder", "aws", cwd=tmp_path)
+    assert "has stopped" in run(python, "-m", "localaws", "down", "--folder", "aws", cwd=tmp_path)
 
 
 @pytest.mark.parametrize("app", ["app.py", "inside_vpc.py"])

@@ -1,6 +1,5 @@
 """`ultracluster local`: the embedded AWS, which deploys an environment without an AWS account."""
 
-import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,12 +59,13 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print the list 
     """List the resources in the embedded AWS. Exits with 1 when it does not run."""
     _prepare()
     from localaws import server
+    from localaws.inventory import everything
 
     running = server.status()
     if running is None:
         typer.echo("The embedded AWS does not run. Start it: ultracluster local up", err=True)
         raise typer.Exit(1)
-    found = _found(running)
+    found = everything(running)
     if as_json:
         import json
         from dataclasses import asdict
@@ -81,17 +81,16 @@ def down() -> None:
     """List the retained resources and stop the embedded AWS, unless a stack is still deployed."""
     _prepare()
     from localaws import server
+    from localaws.inventory import everything
 
     running = server.status()
     if running is None:
         typer.echo("The embedded AWS does not run")
         return
-    if stacks := [
-        name for deployment in running.deployments() for name in deployment.stacks if name != BOOTSTRAP_STACK
-    ]:
+    if stacks := [name for name in running.stacks() if name != BOOTSTRAP_STACK]:
         typer.echo(f"The embedded AWS keeps running, because these stacks are deployed: {', '.join(stacks)}")
         return
-    if retained := _found(running):
+    if retained := everything(running):
         _print("Retained resources: a real account would keep them, the embedded AWS deletes them now", retained)
     server.stop()
     typer.echo("The embedded AWS has stopped")
@@ -102,22 +101,9 @@ def _prepare() -> None:
     if not all(find_spec(name) for name in PACKAGES):
         typer.echo(str(MissingExtra("local", "The embedded AWS")), err=True)
         raise typer.Exit(2)
-    from localaws.server import LOCAL_NAMES
+    from localaws.server import stay_on_this_machine
 
-    os.environ.pop("AWS_PROFILE", None)
-    os.environ.pop("AWS_DEFAULT_PROFILE", None)
-    os.environ["no_proxy"] = f"{LOCAL_NAMES},{os.environ.get('no_proxy') or os.environ.get('NO_PROXY', '')}"
-
-
-def _found(running: "Server") -> list["InventoryRow"]:
-    """The resources in all accounts and Regions that have or had a stack."""
-    from localaws.inventory import inventory
-
-    return [
-        row
-        for deployment in running.deployments()
-        for row in inventory(deployment.region, running.connection(deployment.account))
-    ]
+    stay_on_this_machine()
 
 
 def _print_estimate(running: "Server") -> None:

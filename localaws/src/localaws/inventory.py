@@ -8,7 +8,7 @@ from typing import Any
 
 import boto3
 
-from localaws.server import kubernetes
+from localaws.server import Server, kubernetes
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,15 @@ class InventoryRow:
     kind: str
     name: str
     details: str
+
+
+def everything(server: Server) -> list[InventoryRow]:
+    """The resources in all accounts and Regions that have or had a stack."""
+    return [
+        row
+        for deployment in server.deployments()
+        for row in inventory(deployment.region, server.connection(deployment.account))
+    ]
 
 
 def inventory(region: str, connection: Mapping[str, Any]) -> list[InventoryRow]:

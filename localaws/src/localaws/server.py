@@ -73,6 +73,10 @@ class Server:
         listed = _request(self.port, self.secret, "deployments")
         return [Deployment(account, region, tuple(stacks)) for account, region, stacks in listed]
 
+    def stacks(self) -> list[str]:
+        """The names of all existing stacks."""
+        return [name for deployment in self.deployments() for name in deployment.stacks]
+
     def seed(self, reservation: Mapping[str, Any], account: str) -> None:
         """Create a capacity reservation; the keys are the arguments of `services.capacity.seed_reservation`."""
         _request(self.port, self.secret, "reservations", "POST", {**reservation, "account": account})
@@ -132,6 +136,13 @@ class Server:
     def clear_faults(self) -> None:
         """Remove all faults."""
         _request(self.port, self.secret, "faults", "DELETE")
+
+
+def stay_on_this_machine() -> None:
+    """Set the user's proxy and AWS profile aside in this process, so that its AWS clients call the server only."""
+    os.environ.pop("AWS_PROFILE", None)
+    os.environ.pop("AWS_DEFAULT_PROFILE", None)
+    os.environ["no_proxy"] = f"{LOCAL_NAMES},{os.environ.get('no_proxy') or os.environ.get('NO_PROXY', '')}"
 
 
 def kubernetes(url: str, secret: str, cluster_arn: str) -> dict[str, Any]:
