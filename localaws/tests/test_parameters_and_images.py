@@ -48,7 +48,7 @@ def described(name: str) -> dict[str, Any]:
     return {
         **found,
         "Value": ssm.get_parameter(Name=name)["Parameter"]["Value"],
-        "Tags": {t["Key"]: t["Value"] for t in tags},
+        "Tags": own_tags(tags),
     }
 
 

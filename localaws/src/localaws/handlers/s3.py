@@ -1,83 +1,53 @@
-"""AWS::S3::Bucket and AWS::S3::BucketPolicy."""
+"""S3: buckets and their policies."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from botocore.exceptions import ClientError
 
-from localaws.handlers.common import json_text, require_only, undo_on_failure
 from localaws.handlers.s3_lifecycle import lifecycle_rules
-from localaws.resources import (
-    Context,
-    Handler,
-    HandlerError,
-    Properties,
-    Resource,
-    changed,
-    handler,
-    pick,
-    require_bucket,
-    require_key,
-)
+from localaws.resources import Context, HandlerError, Properties, pick, require_bucket, require_key
+from localaws.rows.handler import register
+from localaws.rows.row import Row, Setting
 
+_ENCRYPTION = "BucketEncryption.ServerSideEncryptionConfiguration"
 _PUBLIC_ACCESS = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
 
 
-@handler
-class Bucket(Handler):
-    """AWS::S3::Bucket: encryption, versions, public access, ownership, lifecycle, access logs and tags."""
-
-    type = "AWS::S3::Bucket"
-    supported_properties = frozenset(
-        {"BucketName", "AccessControl", "BucketEncryption", "VersioningConfiguration", "LifecycleConfiguration"}
-        | {"PublicAccessBlockConfiguration", "OwnershipControls", "LoggingConfiguration", "Tags"}
-    )
-
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Create the bucket, then configure it."""
-        s3, name = context.client("s3"), properties.get("BucketName") or context.physical_name(63).lower()
-        if _exists(context, name):
-            raise HandlerError(f"{name} already exists")
-        place = {"CreateBucketConfiguration": {"LocationConstraint": context.region}}
-        s3.create_bucket(Bucket=name, **({} if context.region == "us-east-1" else place))
-        with undo_on_failure(lambda: s3.delete_bucket(Bucket=name)):
-            self._configure(context, name, {}, properties)
-        return self._resource(context, name)
-
-    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Update everything except the name."""
-        self._configure(context, physical_id, old, new)
-        return self._resource(context, physical_id)
-
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """S3 refuses while the bucket contains an object, a version or a delete marker."""
-        context.client("s3").delete_bucket(Bucket=physical_id)
-
-    def _configure(self, context: Context, name: str, old: Properties, new: Properties) -> None:
-        steps: dict[str, Callable[[Context, str, Any], None]] = {
-            "AccessControl": _set_acl,
-            "BucketEncryption": _set_encryption,
-            "VersioningConfiguration": _set_versioning,
-            "PublicAccessBlockConfiguration": _set_public_access,
-            "OwnershipControls": _set_ownership,
-            "LifecycleConfiguration": _set_lifecycle,
-            "LoggingConfiguration": _set_logging,
-            "Tags": _set_tags,
+def _prepared(properties: Properties) -> Properties:
+    """Lifecycle rules, access logs and public access as S3 takes them. Logs go to the bucket itself by default."""
+    given = dict(properties)
+    if lifecycle := given.get("LifecycleConfiguration"):
+        given["LifecycleConfiguration"] = {**lifecycle, "Rules": lifecycle_rules(lifecycle["Rules"])}
+    if (logging := given.get("LoggingConfiguration")) is not None:
+        target = logging.get("DestinationBucketName") or given.get("ref") or given["BucketName"]
+        more = pick(logging, "TargetObjectKeyFormat")
+        given["LoggingConfiguration"] = {
+            "LoggingEnabled": {"TargetBucket": target, "TargetPrefix": logging.get("LogFilePrefix", ""), **more}
         }
-        for prop, step in steps.items():
-            if prop in changed(old, new):
-                step(context, name, new.get(prop))
+    if (block := given.get("PublicAccessBlockConfiguration")) is not None:
+        given["PublicAccessBlockConfiguration"] = {**dict.fromkeys(_PUBLIC_ACCESS, False), **block}
+    return given
 
-    def _resource(self, context: Context, name: str) -> Resource:
-        website = f"http://{name}.s3-website-{context.region}.amazonaws.com"
-        attributes = {
-            "Arn": f"arn:{context.partition}:s3:::{name}",
-            "DomainName": f"{name}.s3.amazonaws.com",
-            "DualStackDomainName": f"{name}.s3.dualstack.{context.region}.amazonaws.com",
-            "RegionalDomainName": f"{name}.s3.{context.region}.amazonaws.com",
-            "WebsiteURL": website,
-        }
-        return Resource(name, attributes)
+
+def _check_bucket(context: Context, old: Properties, new: Properties) -> Properties | None:
+    """The name is free, keys and the bucket of access logs exist. moto returns half of a canned ACL."""
+    acl, logging = new.get("AccessControl"), new.get("LoggingConfiguration")
+    if acl not in (None, "Private"):
+        raise HandlerError(f"the embedded AWS does not support AccessControl {acl}")
+    for key in _keys(new):
+        require_key(context, key)
+    if logging and (target := logging["LoggingEnabled"]["TargetBucket"]) not in (new.get("ref"), new.get("BucketName")):
+        require_bucket(context, target)
+    if old:
+        return None
+    if _exists(context, new["BucketName"]):
+        raise HandlerError(f"{new['BucketName']} already exists")
+    return new if context.region == "us-east-1" else {**new, "Location": context.region}
+
+
+def _keys(properties: Properties) -> Iterator[str]:
+    for rule in (properties.get("BucketEncryption") or {}).get("ServerSideEncryptionConfiguration", ()):
+        yield from pick(rule.get("ServerSideEncryptionByDefault") or {}, "KMSMasterKeyID").values()
 
 
 def _exists(context: Context, name: str) -> bool:
@@ -88,106 +58,74 @@ def _exists(context: Context, name: str) -> bool:
     return True
 
 
-def _set_acl(context: Context, name: str, acl: str | None) -> None:  # noqa: ARG001 - all steps share this signature
-    # Every bucket has this ACL. moto returns one permission of a canned ACL that grants several.
-    if acl not in (None, "Private"):
-        raise HandlerError(f"the embedded AWS does not support AccessControl {acl}")
-
-
-def _set_encryption(context: Context, name: str, encryption: Mapping[str, Any] | None) -> None:
-    s3 = context.client("s3")
-    if not encryption:
-        s3.delete_bucket_encryption(Bucket=name)
+def _check_policy(context: Context, old: Properties, new: Properties) -> None:
+    """A bucket has at most one policy."""
+    bucket = new["Bucket"]
+    require_bucket(context, bucket)
+    try:
+        found = None if old else context.client("s3").get_bucket_policy(Bucket=bucket)
+    except ClientError:
         return
-    rules = []
-    for rule in encryption["ServerSideEncryptionConfiguration"]:
-        require_only(rule, {"ServerSideEncryptionByDefault", "BucketKeyEnabled"}, "a bucket's encryption")
-        default = rule.get("ServerSideEncryptionByDefault")
-        if default and "KMSMasterKeyID" in default:
-            require_key(context, default["KMSMasterKeyID"])
-        given = {"ApplyServerSideEncryptionByDefault": default} if default else {}
-        rules.append({**given, **pick(rule, "BucketKeyEnabled")})
-    s3.put_bucket_encryption(Bucket=name, ServerSideEncryptionConfiguration={"Rules": rules})
-
-
-def _set_versioning(context: Context, name: str, versioning: Mapping[str, Any] | None) -> None:
-    # S3 cannot remove versioning, only suspend it.
-    status = (versioning or {}).get("Status", "Suspended")
-    context.client("s3").put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": status})
-
-
-def _set_public_access(context: Context, name: str, block: Mapping[str, Any] | None) -> None:
-    s3 = context.client("s3")
-    if block is None:
-        s3.delete_public_access_block(Bucket=name)
-        return
-    settings = {setting: block.get(setting, False) for setting in _PUBLIC_ACCESS}
-    s3.put_public_access_block(Bucket=name, PublicAccessBlockConfiguration=settings)
-
-
-def _set_ownership(context: Context, name: str, ownership: Mapping[str, Any] | None) -> None:
-    s3 = context.client("s3")
-    if ownership is None:
-        s3.delete_bucket_ownership_controls(Bucket=name)
-    else:
-        s3.put_bucket_ownership_controls(Bucket=name, OwnershipControls=ownership)
-
-
-def _set_lifecycle(context: Context, name: str, lifecycle: Mapping[str, Any] | None) -> None:
-    s3 = context.client("s3")
-    if lifecycle is None:
-        s3.delete_bucket_lifecycle(Bucket=name)
-        return
-    require_only(dict(lifecycle), {"Rules"}, "a bucket's life cycle")
-    s3.put_bucket_lifecycle_configuration(
-        Bucket=name, LifecycleConfiguration={"Rules": lifecycle_rules(lifecycle["Rules"])}
-    )
-
-
-def _set_logging(context: Context, name: str, logging: Mapping[str, Any] | None) -> None:
-    status: dict[str, Any] = {}
-    if logging is not None:
-        target = logging.get("DestinationBucketName", name)
-        require_bucket(context, target)
-        status["LoggingEnabled"] = {"TargetBucket": target, "TargetPrefix": logging.get("LogFilePrefix", "")}
-        status["LoggingEnabled"] |= pick(dict(logging), "TargetObjectKeyFormat")
-    context.client("s3").put_bucket_logging(Bucket=name, BucketLoggingStatus=status)
-
-
-def _set_tags(context: Context, name: str, tags: list[dict[str, str]] | None) -> None:
-    s3 = context.client("s3")
-    if tags:
-        s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": tags})
-    else:
-        s3.delete_bucket_tagging(Bucket=name)
-
-
-@handler
-class BucketPolicy(Handler):
-    """AWS::S3::BucketPolicy."""
-
-    type = "AWS::S3::BucketPolicy"
-    supported_properties = frozenset({"Bucket", "PolicyDocument"})
-
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Put the policy. A bucket has at most one."""
-        s3, bucket = context.client("s3"), properties["Bucket"]
-        require_bucket(context, bucket)
-        try:
-            s3.get_bucket_policy(Bucket=bucket)
-        except ClientError:
-            return self._put(context, properties)
+    if found:
         raise HandlerError(f"The bucket policy already exists on bucket {bucket}.")
 
-    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Replace the policy."""
-        return self._put(context, new)
 
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete the policy of the bucket."""
-        context.client("s3").delete_bucket_policy(Bucket=physical_id)
-
-    def _put(self, context: Context, properties: Properties) -> Resource:
-        document = json_text(properties["PolicyDocument"])
-        context.client("s3").put_bucket_policy(Bucket=properties["Bucket"], Policy=document)
-        return Resource(properties["Bucket"], {})
+register(
+    Row(
+        type="AWS::S3::Bucket",
+        service="s3",
+        name=("BucketName", 63),
+        lower_name=True,
+        ignored="BucketNamePrefix BucketNamespace ObjectLockConfiguration ObjectLockEnabled "
+        "LifecycleConfiguration.TransitionDefaultMinimumObjectSize",
+        create="CreateBucket",
+        delete="DeleteBucket",
+        ref="{BucketName}",
+        ident={"Bucket": "{ref}"},
+        renames={
+            "BucketEncryption": "ServerSideEncryptionConfiguration",
+            "BucketName": "Bucket",
+            "Location": "CreateBucketConfiguration.LocationConstraint",
+            "LoggingConfiguration": "BucketLoggingStatus",
+            "Tags": "Tagging.TagSet",
+            _ENCRYPTION: "Rules",
+            f"{_ENCRYPTION}.ServerSideEncryptionByDefault": "ApplyServerSideEncryptionByDefault",
+        },
+        settings=(
+            Setting("BucketEncryption", put="PutBucketEncryption", remove="DeleteBucketEncryption"),
+            Setting(  # S3 cannot remove versioning, only suspend it
+                "VersioningConfiguration",
+                put="PutBucketVersioning",
+                reset={"VersioningConfiguration": {"Status": "Suspended"}},
+            ),
+            Setting("PublicAccessBlockConfiguration", put="PutPublicAccessBlock", remove="DeletePublicAccessBlock"),
+            Setting("OwnershipControls", put="PutBucketOwnershipControls", remove="DeleteBucketOwnershipControls"),
+            Setting("LifecycleConfiguration", put="PutBucketLifecycleConfiguration", remove="DeleteBucketLifecycle"),
+            Setting("LoggingConfiguration", put="PutBucketLogging", reset={"LoggingConfiguration": {}}),
+            Setting("Tags", put="PutBucketTagging", remove="DeleteBucketTagging"),
+        ),
+        by_hand="AccessControl",
+        attributes={
+            "Arn": "arn:{partition}:s3:::{ref}",
+            "DomainName": "{ref}.s3.amazonaws.com",
+            "DualStackDomainName": "{ref}.s3.dualstack.{region}.amazonaws.com",
+            "RegionalDomainName": "{ref}.s3.{region}.amazonaws.com",
+            "WebsiteURL": "http://{ref}.s3-website-{region}.amazonaws.com",
+        },
+        tags=None,
+        prepare=_prepared,
+        check=_check_bucket,
+    ),
+    Row(
+        type="AWS::S3::BucketPolicy",
+        service="s3",
+        create="PutBucketPolicy",
+        update="PutBucketPolicy",
+        delete="DeleteBucketPolicy",
+        ref="{Bucket}",
+        ident={"Bucket": "{ref}"},
+        renames={"PolicyDocument": "Policy"},
+        tags=None,
+        check=_check_policy,
+    ),
+)

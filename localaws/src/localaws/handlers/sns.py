@@ -1,30 +1,41 @@
-"""AWS::SNS::Topic, TopicPolicy and Subscription."""
+"""SNS: topics, their policies and subscriptions. An e-mail address has to confirm its subscription."""
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from localaws.handlers.common import json_text
-from localaws.resources import (
-    Context,
-    Handler,
-    HandlerError,
-    NotUpdatable,
-    Properties,
-    Resource,
-    changed,
-    handler,
-    require,
-    require_key,
-)
+from localaws.resources import Context, HandlerError, Properties, pick, require, require_key
 from localaws.rows.handler import register
 from localaws.rows.row import Row, Setting
 
-_ATTRIBUTES = {"DisplayName": "", "KmsMasterKeyId": "", "SignatureVersion": "1", "TracingConfig": "PassThrough"}
-"""Attributes of a standard topic, with their defaults (SNS API reference, SetTopicAttributes, 2026)."""
+_TOPIC = {
+    "ContentBasedDeduplication": "false",
+    "DisplayName": "",
+    "KmsMasterKeyId": "",
+    "SignatureVersion": "1",
+    "TracingConfig": "PassThrough",
+}
+"""Attributes of a topic, with their defaults (SNS API reference, SetTopicAttributes, 2026)."""
 
+_SUBSCRIPTION = {
+    "FilterPolicyScope": "MessageAttributes",
+    "DeliveryPolicy": "",
+    "FilterPolicy": {},
+    "RawMessageDelivery": "false",
+    "RedrivePolicy": "",
+}
+"""Attributes of a subscription, with their defaults (SNS API reference, SetSubscriptionAttributes, 2026).
+
+The scope comes first: SNS checks the filter by it.
+"""
+
+_ADDRESS = r"[^@\s]+@[^@\s]+\.[^@\s]+"
 _PROTOCOLS = {
-    "email": r"[^@\s]+@[^@\s]+\.[^@\s]+",
+    "email": _ADDRESS,
+    "email-json": _ADDRESS,
+    "http": r"http://\S+",
     "https": r"https://\S+",
     "lambda": r"arn:aws[a-z-]*:lambda:\S+",
     "sqs": r"arn:aws[a-z-]*:sqs:\S+",
@@ -44,85 +55,48 @@ def require_topic(context: Context, arn: str) -> None:
         require(lambda: sns.get_topic_attributes(TopicArn=arn), f"topic {arn} does not exist")
 
 
-@handler
-class TopicPolicy(Handler):
-    """The access policy of topics."""
-
-    type = "AWS::SNS::TopicPolicy"
-    supported_properties = frozenset({"PolicyDocument", "Topics"})
-
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Put the policy on every topic."""
-        self._write(context, properties["Topics"], properties["PolicyDocument"])
-        name = context.physical_name(100)
-        return Resource(name, {"Id": name})
-
-    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Put the policy again. Removing a topic from the list is not supported."""
-        if set(old["Topics"]) - set(new["Topics"]):
-            raise NotUpdatable(self.type, changed(old, new))
-        self._write(context, new["Topics"], new["PolicyDocument"])
-        return Resource(physical_id, {"Id": physical_id})
-
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Give every topic its default policy: the account may use it."""
-        for arn in properties["Topics"]:
-            everyone = {
-                "Version": "2008-10-17",
-                "Id": "__default_policy_ID",
-                "Statement": [
-                    {
-                        "Sid": "__default_statement_ID",
-                        "Effect": "Allow",
-                        "Principal": {"AWS": "*"},
-                        "Action": ["SNS:Publish", "SNS:Subscribe", "SNS:GetTopicAttributes", "SNS:SetTopicAttributes"],
-                        "Resource": arn,
-                        "Condition": {"StringEquals": {"AWS:SourceOwner": context.account}},
-                    }
-                ],
-            }
-            self._set(context, arn, json.dumps(everyone))
-
-    def _write(self, context: Context, topics: list[str], document: Any) -> None:
-        for arn in topics:
-            require_topic(context, arn)
-            _check_policy(arn, document if isinstance(document, dict) else json.loads(document))
-            self._set(context, arn, json_text(document))
-
-    def _set(self, context: Context, arn: str, policy: str) -> None:
-        sns = context.client("sns")
-        sns.set_topic_attributes(TopicArn=arn, AttributeName="Policy", AttributeValue=policy)
+def _put_policy(context: Context, old: Properties, new: Properties) -> None:
+    """Put the policy on every topic. Topics without one get the default policy: the account may use them."""
+    sns, document = context.client("sns"), new.get("PolicyDocument")
+    for arn in _topics(new):
+        require_topic(context, arn)
+        _check_policy(arn, document if isinstance(document, dict) else json.loads(str(document)))
+        sns.set_topic_attributes(TopicArn=arn, AttributeName="Policy", AttributeValue=json_text(document))
+    for arn in sorted(_topics(old) - _topics(new)):
+        default = json.dumps(_default_policy(arn, context.account))
+        sns.set_topic_attributes(TopicArn=arn, AttributeName="Policy", AttributeValue=default)
 
 
-@handler
-class Subscription(Handler):
-    """A subscription of a topic. Ref gives its ARN. An e-mail address has to confirm it."""
+def _topics(properties: Properties) -> set[str]:
+    return {*properties.get("Topics", ()), *pick(properties, "TopicArn").values()}
 
-    type = "AWS::SNS::Subscription"
-    supported_properties = frozenset({"Endpoint", "Protocol", "TopicArn"})
 
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Subscribe the endpoint."""
-        protocol, endpoint = properties["Protocol"], str(properties.get("Endpoint", ""))
-        if protocol not in _PROTOCOLS:
-            raise HandlerError(f"the embedded AWS does not support subscriptions by {protocol}")
-        if not re.fullmatch(_PROTOCOLS[protocol], endpoint):
-            raise HandlerError(f"Invalid parameter: {protocol.capitalize()} endpoint {endpoint!r}")
-        require_topic(context, properties["TopicArn"])
-        made = context.client("sns").subscribe(
-            TopicArn=properties["TopicArn"], Protocol=protocol, Endpoint=endpoint, ReturnSubscriptionArn=True
-        )
-        return Resource(made["SubscriptionArn"], {"Arn": made["SubscriptionArn"]})
+def _default_policy(arn: str, account: str) -> dict[str, Any]:
+    statement = {
+        "Sid": "__default_statement_ID",
+        "Effect": "Allow",
+        "Principal": {"AWS": "*"},
+        "Action": ["SNS:Publish", "SNS:Subscribe", "SNS:GetTopicAttributes", "SNS:SetTopicAttributes"],
+        "Resource": arn,
+        "Condition": {"StringEquals": {"AWS:SourceOwner": account}},
+    }
+    return {"Version": "2008-10-17", "Id": "__default_policy_ID", "Statement": [statement]}
 
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """End the subscription."""
-        context.client("sns").unsubscribe(SubscriptionArn=physical_id)
+
+def _check_subscription(context: Context, _: Properties, new: Properties) -> None:
+    protocol, endpoint = new["Protocol"], str(new.get("Endpoint", ""))
+    if protocol not in _PROTOCOLS:
+        raise HandlerError(f"the embedded AWS does not support subscriptions by {protocol}")
+    if not re.fullmatch(_PROTOCOLS[protocol], endpoint):
+        raise HandlerError(f"Invalid parameter: {protocol.capitalize()} endpoint {endpoint!r}")
+    require_topic(context, new["TopicArn"])
 
 
 def _check_topic(context: Context, _: Properties, properties: Properties) -> None:
     """SNS API reference, CreateTopic (2026)."""
-    name = properties.get("TopicName", "generated")
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", name):
+    name = properties.get("TopicName", f"generated{'.fifo' if properties.get('FifoTopic') else ''}")
+    suffix = ".fifo" if properties.get("FifoTopic") else ""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", name.removesuffix(suffix)) or not name.endswith(suffix):
         raise HandlerError(f"Invalid parameter: Topic Name {name}")
     if key := properties.get("KmsMasterKeyId"):
         require_key(context, key)
@@ -148,6 +122,21 @@ def _check_policy(topic: str, document: dict[str, Any]) -> None:
                 raise HandlerError("Invalid parameter: Policy Error: PrincipalNotFound")
 
 
+def _attributes(action: str, defaults: Mapping[str, Any]) -> tuple[Setting, ...]:
+    """A call for each attribute that changes."""
+    return tuple(
+        Setting(
+            name,
+            put=action,
+            fixed={"AttributeName": name},
+            renames={name: "AttributeValue"},
+            reset={name: default},
+            at_creation=False,
+        )
+        for name, default in defaults.items()
+    )
+
+
 register(
     Row(
         type="AWS::SNS::Topic",
@@ -158,20 +147,44 @@ register(
         delete="DeleteTopic",
         ref="{TopicArn}",
         ident={"TopicArn": "{ref}"},
-        renames={name: f"Attributes.{name}" for name in _ATTRIBUTES},
-        settings=tuple(
-            Setting(
-                name,
-                put="SetTopicAttributes",
-                fixed={"AttributeName": name},
-                renames={name: "AttributeValue"},
-                reset={name: default},
-                at_creation=False,
-            )
-            for name, default in _ATTRIBUTES.items()
-        ),
+        name_suffix={"FifoTopic": ".fifo"},
+        renames={name: f"Attributes.{name}" for name in (*_TOPIC, "FifoTopic")},
+        settings=_attributes("SetTopicAttributes", _TOPIC),
         attributes={"TopicArn": "{ref}", "TopicName": "{ref:}"},
         arn="{ref}",
         check=_check_topic,
+    ),
+    Row(
+        type="AWS::SNS::TopicPolicy",
+        service="sns",
+        name=("Id", 100),
+        ref="{Id}",
+        attributes={"Id": "{ref}"},
+        tags=None,
+        by_hand="PolicyDocument Topics",
+        hook=_put_policy,
+        hook_on_delete=True,
+    ),
+    Row(
+        type="AWS::SNS::TopicInlinePolicy",
+        service="sns",
+        ref="{TopicArn}",
+        tags=None,
+        by_hand="PolicyDocument TopicArn",
+        hook=_put_policy,
+        hook_on_delete=True,
+    ),
+    Row(
+        type="AWS::SNS::Subscription",
+        service="sns",
+        create="Subscribe",
+        delete="Unsubscribe",
+        ref="{SubscriptionArn}",
+        ident={"ReturnSubscriptionArn": "true", "SubscriptionArn": "{ref}"},
+        renames={name: f"Attributes.{name}" for name in _SUBSCRIPTION},
+        settings=_attributes("SetSubscriptionAttributes", _SUBSCRIPTION),
+        attributes={"Arn": "{ref}"},
+        tags=None,
+        check=_check_subscription,
     ),
 )

@@ -1,27 +1,22 @@
-"""AWS::SQS::Queue and AWS::SQS::QueuePolicy."""
+"""SQS: queues and their policies."""
 
 from localaws.handlers.common import json_text
-from localaws.resources import (
-    Context,
-    Handler,
-    HandlerError,
-    Properties,
-    Resource,
-    handler,
-    require,
-    require_key,
-)
+from localaws.resources import Context, HandlerError, Properties, pick, require, require_key
 from localaws.rows.handler import register
 from localaws.rows.row import Row
 
 # SQS API reference, CreateQueue (2026): defaults of attributes that the template no longer sets.
 DEFAULTS = {
+    "ContentBasedDeduplication": "false",
+    "DeduplicationScope": "queue",
     "DelaySeconds": "0",
+    "FifoThroughputLimit": "perQueue",
     "KmsDataKeyReusePeriodSeconds": "300",
     "KmsMasterKeyId": "",
     "MaximumMessageSize": "262144",
     "MessageRetentionPeriod": "345600",
     "ReceiveMessageWaitTimeSeconds": "0",
+    "RedriveAllowPolicy": "",
     "RedrivePolicy": "",
     "SqsManagedSseEnabled": "true",
     "VisibilityTimeout": "30",
@@ -45,6 +40,20 @@ def _check_queue(context: Context, _: Properties, new: Properties) -> None:
         require_queue(context, redrive["deadLetterTargetArn"])
 
 
+def _put_policy(context: Context, old: Properties, new: Properties) -> None:
+    """Put the policy on every queue, and remove it from those that left the list."""
+    sqs, before, after = context.client("sqs"), _queues(old), _queues(new)
+    for url in after:
+        sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": json_text(new["PolicyDocument"])})
+    for url in before:
+        if url not in after:
+            sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": ""})
+
+
+def _queues(properties: Properties) -> list[str]:
+    return [*properties.get("Queues", ()), *pick(properties, "Queue").values()]
+
+
 register(
     Row(
         type="AWS::SQS::Queue",
@@ -56,7 +65,8 @@ register(
         delete="DeleteQueue",
         ref="{QueueUrl}",
         ident={"QueueUrl": "{ref}", "AttributeNames": "All"},
-        renames={name: f"Attributes.{name}" for name in DEFAULTS},
+        name_suffix={"FifoQueue": ".fifo"},
+        renames={name: f"Attributes.{name}" for name in (*DEFAULTS, "FifoQueue")},
         resets=DEFAULTS,
         attributes={"Arn": "{QueueArn}", "QueueName": "{QueueArn:}", "QueueUrl": "{ref}"},
         arn="{ref}",
@@ -64,32 +74,24 @@ register(
         untag="UntagQueue",
         check=_check_queue,
     ),
+    Row(
+        type="AWS::SQS::QueuePolicy",
+        service="sqs",
+        name=("Id", 100),
+        ref="{Id}",
+        attributes={"Id": "{ref}"},
+        tags=None,
+        by_hand="PolicyDocument Queues",
+        hook=_put_policy,
+        hook_on_delete=True,
+    ),
+    Row(
+        type="AWS::SQS::QueueInlinePolicy",
+        service="sqs",
+        ref="{Queue}",
+        tags=None,
+        by_hand="PolicyDocument Queue",
+        hook=_put_policy,
+        hook_on_delete=True,
+    ),
 )
-
-
-@handler
-class QueuePolicy(Handler):
-    """A policy of queues."""
-
-    type = "AWS::SQS::QueuePolicy"
-    supported_properties = frozenset({"PolicyDocument", "Queues"})
-
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Put the policy on every queue."""
-        self._write(context, properties["Queues"], json_text(properties["PolicyDocument"]))
-        name = context.physical_name(100)
-        return Resource(name, {"Id": name})
-
-    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Put the policy again, and remove it from queues that left the list."""
-        self._write(context, new["Queues"], json_text(new["PolicyDocument"]))
-        self._write(context, [url for url in old["Queues"] if url not in new["Queues"]], "")
-        return Resource(physical_id, {"Id": physical_id})
-
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Remove the policy from every queue."""
-        self._write(context, properties["Queues"], "")
-
-    def _write(self, context: Context, urls: list[str], policy: str) -> None:
-        for url in urls:
-            context.client("sqs").set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})

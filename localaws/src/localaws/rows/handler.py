@@ -60,7 +60,8 @@ class RowHandler(Handler):
         row = self.row
         check_references(context, row.must_exist, {}, properties)
         if row.name and row.name[0] not in properties:
-            name = context.physical_name(row.name[1])
+            end = "".join(text for each, text in row.name_suffix.items() if properties.get(each))
+            name = context.physical_name(row.name[1] - len(end)) + end
             properties = {**properties, row.name[0]: name.lower() if row.lower_name else name}
         properties = self._checked(context, {}, self._prepared(properties))
         later = {name for setting in row.settings if setting.at_creation for name in setting.names} | self._entries
@@ -213,10 +214,13 @@ class RowHandler(Handler):
         known = {**_place(context), **values, **answers.flat(found)}
         for name in {*(".".join(pointer.split("/")[2:]) for pointer in read_only), *self.row.attributes}:
             template = self.row.attributes.get(name, name)
+            path, has_default, default = template.partition("|")
             if "{" in template:
                 attributes[name] = answers.text(template, known, self._kind)
-            elif (value := answers.at(found, template, self._kind)) is not None:
+            elif (value := answers.at(found, path, self._kind)) is not None:
                 attributes[name] = answers.shown(value)
+            elif has_default:
+                attributes[name] = default
             elif "." not in name and schemas.is_list(self.type, name, context.region):
                 attributes[name] = []
         if self.row.describe:

@@ -79,7 +79,7 @@ class Row:
 
     * `properties`: those that are supported, where they cannot be derived (`rows.supported`). `ignored`: those that the
       calls take and the service here drops, and members of them, as `Property.Member`.
-    * `name`: the one that CloudFormation makes up, and its greatest length.
+    * `name`: the one that CloudFormation makes up, and its greatest length; `name_suffix`: its end with a property.
     * `create`, `read`, `update`, `delete`: actions of the API; more than one to read have their answers together.
       With `whole`, an update sends all properties, and those that it leaves out return to their defaults; as it does
       if it is the action that creates. `update_with`: members that an update always has.
@@ -91,9 +91,9 @@ class Row:
       `Property.Member`.
     * `resets`: what a removed property, or member of a structure in `by_member`, returns to, None to leave it out of
       the call. `removals`: the members of the update that take a property away.
-    * `attributes`: read-only properties whose members have other names; `describe` returns those that need other
-      calls, by what is known of the resource. `ready`: the status to wait for. With `read_to_delete`, the deletion
-      takes members of the answer of `read`.
+    * `attributes`: read-only properties whose members have other names: templates, or paths `a.b` into the answer
+      with, after `|`, a default. `describe` returns those that need other calls, by what is known of the resource.
+      `ready`: the status to wait for. With `read_to_delete`, the deletion takes members of the answer of `read`.
     * `tags`: the property, None if the type has none. `tags_later`: moto drops the tags of the creation.
       `system_tags`: whether CloudFormation adds its own, where the schema says nothing. `tag_kind`: the resource's
       name in EC2's TagSpecifications.
@@ -119,6 +119,7 @@ class Row:
     replacing: str = ""
     replaces: Callable[[Properties, Properties], bool] | None = None
     name: tuple[str, int] | None = None
+    name_suffix: Mapping[str, str] = field(default_factory=dict)
     lower_name: bool = False
     renames: Mapping[str, str] = field(default_factory=dict)
     resets: Mapping[str, Any] = field(default_factory=dict)

@@ -93,6 +93,8 @@ def converted(value: Any, shape: Shape, where: str, renames: Mapping[str, str]) 
         return json.dumps(value) if isinstance(value, Mapping | list) else text(value)
     if kind in ("integer", "long") and isinstance(value, str | float):
         return int(value)
+    if kind == "boolean" and isinstance(value, str):
+        return value == "true"
     return value.encode() if kind == "blob" and isinstance(value, str) else value
 
 
