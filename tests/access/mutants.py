@@ -52,12 +52,12 @@ def survivors(calls: Sequence[Call], account: Account, part: str = "") -> list[s
     cases: list[tuple[str, Request, bool]] = []
     born = []
     for place, document in own.values():
-        used = [(found, call) for found, call in zip(requests, calls, strict=True) if _uses(found, document)]
+        used = [(found, call) for found, call in zip(requests, calls, strict=True) if uses(found, document)]
         for mutant in mutants(document):
             name = f"{place}: {mutant.name}"
             born.append(name)
             cases += [
-                (name, _mutated(found, document, mutant.document), call.allowed)
+                (name, mutated(found, document, mutant.document), call.allowed)
                 for found, call in used
                 if call.allowed is not mutant.wider and fnmatchcase(call.action, mutant.action)
             ]
@@ -66,11 +66,14 @@ def survivors(calls: Sequence[Call], account: Account, part: str = "") -> list[s
     return [name for name in born if name not in noticed]
 
 
-def _uses(found: Request, document: Document) -> bool:
+def uses(found: Request, document: Document) -> bool:
+    """Whether the policy decides on a request."""
     return any(each is document for each in (found.resource_policy, found.endpoint, *(d for _, d in found.identity)))
 
 
-def _mutated(found: Request, document: Document, mutant: Document) -> Request:
+def mutated(found: Request, document: Document, mutant: Document) -> Request:
+    """The request with a mutant in place of a policy."""
+
     def swap(each: Document | None) -> Document | None:
         return mutant if each is document else each
 
