@@ -1,202 +1,173 @@
-"""Amazon Managed Service for Prometheus: KMS keys, workspace configuration, query logging and validation."""
+"""Amazon Managed Service for Prometheus in place of moto's: workspaces, rules, alerts, logging and scrapers."""
 
 import copy
 import datetime
 import functools
+import uuid
 from typing import Any
 
-from moto.amp import urls
-from moto.amp.responses import PrometheusServiceResponse
 from moto.core.responses import ActionResult, EmptyResult
 
-from localaws.services.aps_alerting import Alerting
-from localaws.services.aps_scrapers import ScraperActions, add_paths
-from localaws.services.references import References
-from localaws.services.service import Refusal
+from localaws.services import aps_alerting as alerting
+from localaws.services import aps_scrapers as scrapers
+from localaws.services.actions import Actions, add_service
+from localaws.services.service import invalid
+from localaws.services.store import Call, Item, Kind, Rule
 
 MAX_WORKSPACES = 25  # per account and region
-MAX_RETENTION_DAYS = 1095
-MAX_OUT_OF_ORDER_SECONDS = 600
+LIMITS = {"retentionPeriodInDays": 1095, "outOfOrderTimeWindowInSeconds": 600}
 DEFAULTS = {"retentionPeriodInDays": 150, "outOfOrderTimeWindowInSeconds": 60, "ruleQueryOffsetInSeconds": 60}
 ACTIVE = {"statusCode": "ACTIVE"}
 
 
-class ApsResponse(Alerting, ScraperActions, PrometheusServiceResponse):  # type: ignore[misc]  # moto is untyped
-    """The AMP API: moto's class with some actions replaced and others added."""
+def _configure(call: Call) -> None:
+    region, workspace = call.store.region_name, call.target
+    workspace.owned["configuration"] = dict(DEFAULTS)
+    endpoint = f"https://aps-workspaces.{region}.amazonaws.com/workspaces/{workspace.id}/"
+    workspace.description["prometheusEndpoint"] = endpoint
 
-    @property
-    def references(self) -> References:
-        """Look-ups in the other services of the caller's account and Region."""
-        return References(self.current_account, self.region, self.partition)
 
-    # workspaces
+def _decode(call: Call) -> None:
+    call.new["data"] = alerting.text_of(call.request["data"]).encode()
 
-    def create_workspace(self) -> ActionResult:
-        """Create a workspace, encrypted with a customer managed key if the request has one."""
-        key = self.params.get("kmsKeyArn")
-        if len(self.amp_backend.workspaces) >= MAX_WORKSPACES:
-            members = {
-                "resourceId": self.region,
-                "resourceType": _KIND,
-                "serviceCode": "aps",
-                "quotaCode": "workspaces",
-            }
-            message = f"The Region has {MAX_WORKSPACES} workspaces, which is the limit."
-            raise Refusal("ServiceQuotaExceededException", message, **members)
-        if key is not None:
-            found = self.references.key(key)
-            if found is None or not found.enabled:
-                raise _invalid("kmsKeyArn", f"KMS key {key} does not exist or is not enabled.")
-        workspace = self.amp_backend.create_workspace(self.params.get("alias"), self.params.get("tags") or {})
-        workspace.added = {"kmsKeyArn": key, "configuration": dict(DEFAULTS)}
-        return ActionResult(self._description(workspace))
 
-    def describe_workspace(self) -> ActionResult:
-        """One workspace."""
-        return ActionResult({"workspace": self._description(self._workspace())})
+def _starts_with(member: str, identifier: str) -> Any:
+    def listed(call: Call, item: Item) -> bool:
+        return str(item.description.get(identifier) or "").startswith(call.request.get(member) or "")
 
-    def list_workspaces(self) -> ActionResult:
-        """All workspaces, or those whose alias starts with `alias`."""
-        wanted = self.params.get("alias") or ""
-        found = [one for one in self.amp_backend.workspaces.values() if (one.alias or "").startswith(wanted)]
-        return self.page("workspaces", [self._description(workspace) for workspace in found])
+    return listed
+
+
+WORKSPACE = Kind(
+    noun="Workspace",
+    address="workspaceId",
+    id="workspaceId",
+    new_id=lambda: f"ws-{uuid.uuid4()}",
+    arn="workspace/{workspaceId}",
+    quota=MAX_WORKSPACES,
+    full="The Region has {limit} workspaces, which is the limit.",
+    made=_configure,
+    listed=_starts_with("alias", "alias"),
+)
+RULE_GROUPS = Kind(
+    noun="RuleGroupsNamespace",
+    address="name",
+    id="name",
+    arn="rulegroupsnamespace/{workspaceId}/{name}",
+    parent=WORKSPACE,
+    parent_member="workspaceId",
+    describe=_decode,
+    listed=_starts_with("name", "name"),
+    missing="Rule groups namespace {id} was not found.",
+    taken="Rule groups namespace {name} exists already.",
+)
+
+
+def _one_of(noun: str, word: str, **more: Any) -> Kind:
+    """A kind of which a workspace has at most one."""
+    return Kind(
+        noun=noun,
+        type="AWS::APS::Workspace",
+        id="workspace",
+        parent=WORKSPACE,
+        missing=f"The workspace has no {word}.",
+        taken=f"The workspace has {'an' if word.startswith('a') else 'a'} {word} already.",
+        **more,
+    )
+
+
+ALERT_MANAGER = _one_of("AlertManagerDefinition", "alert manager definition", describe=_decode)
+LOGGING = _one_of("LoggingConfiguration", "logging configuration")
+QUERY_LOGGING = _one_of("QueryLoggingConfiguration", "queryLogging configuration")
+
+
+def _key(call: Call) -> None:
+    key = call.request.get("kmsKeyArn")
+    found = call.references.key(key) if key else None
+    if key and (found is None or not found.enabled):
+        raise invalid("kmsKeyArn", f"KMS key {key} does not exist or is not enabled.")
+
+
+def _retention(call: Call) -> None:
+    for name, most in LIMITS.items():
+        if call.request.get(name, 0) > most:
+            raise invalid(name, f"at most {most}, not {call.request[name]}.")
+
+
+def _log_groups(call: Call) -> None:
+    request = call.request
+    destinations = [*request.get("destinations", ()), request.get("loggingDestination", {})]
+    named = [request.get("logGroupArn"), *(each.get("cloudWatchLogs", {}).get("logGroupArn") for each in destinations)]
+    for arn in filter(None, named):
+        if call.references.log_group(arn) is None:
+            raise invalid("logGroupArn", f"{arn} is not a log group of this account and Region.")
+
+
+class ApsActions(Actions):
+    """The actions of the AMP API."""
+
+    service = "amp"
+    kinds = (WORKSPACE, RULE_GROUPS, ALERT_MANAGER, LOGGING, QUERY_LOGGING, scrapers.SCRAPER)
+    rules = (
+        Rule("CreateWorkspace", _key, "API Reference, CreateWorkspace"),
+        Rule("UpdateWorkspaceConfiguration", _retention, "User Guide, service quotas"),
+        Rule("CreateRuleGroupsNamespace PutRuleGroupsNamespace", alerting.check_rules, "User Guide, rules files"),
+        Rule(
+            "CreateAlertManagerDefinition PutAlertManagerDefinition",
+            alerting.check_definition,
+            "User Guide, alert manager configuration",
+        ),
+        Rule("CreateLoggingConfiguration UpdateLoggingConfiguration", _log_groups, "API Reference"),
+        Rule("CreateQueryLoggingConfiguration UpdateQueryLoggingConfiguration", _log_groups, "API Reference"),
+        Rule("UpdateScraperLoggingConfiguration", _log_groups, "API Reference"),
+        *scrapers.RULES,
+    )
 
     def update_workspace_alias(self) -> ActionResult:
         """Rename a workspace."""
-        self._workspace().alias = self.params.get("alias")
+        self.call("Update", WORKSPACE).target.change({"alias": self.params.get("alias")})
         return EmptyResult()
-
-    def delete_workspace(self) -> ActionResult:
-        """Delete a workspace."""
-        del self.amp_backend.workspaces[self._workspace().workspace_id]
-        return EmptyResult()
-
-    # configuration
 
     def describe_workspace_configuration(self) -> ActionResult:
         """Retention, windows and limits of a workspace."""
-        return ActionResult({"workspaceConfiguration": {"status": ACTIVE, **self._workspace().added["configuration"]}})
+        configuration = self.call("Describe", WORKSPACE).target.owned["configuration"]
+        return ActionResult({"workspaceConfiguration": {"status": ACTIVE, **configuration}})
 
     def update_workspace_configuration(self) -> ActionResult:
         """Update the members in the request."""
-        workspace = self._workspace()
+        call = self.call("Update", WORKSPACE)
+        self.check(call)
         change = {name: value for name, value in self.params.items() if name not in ("workspaceId", "clientToken")}
-        for name, most in (
-            ("retentionPeriodInDays", MAX_RETENTION_DAYS),
-            ("outOfOrderTimeWindowInSeconds", MAX_OUT_OF_ORDER_SECONDS),
-        ):
-            if change.get(name, 0) > most:
-                raise _invalid(name, f"at most {most}, not {change[name]}.")
-        workspace.added["configuration"] |= copy.deepcopy(change)
+        call.target.owned["configuration"] |= copy.deepcopy(change)
         return ActionResult({"status": ACTIVE})
 
-    # logging of the service's own errors
-
-    def create_logging_configuration(self) -> ActionResult:
-        """Send the errors of rules and alerts to a log group."""
-        return self._create("logging", {"logGroupArn": self._log_group(self.params["logGroupArn"])})
-
-    def describe_logging_configuration(self) -> ActionResult:
-        """The logging configuration."""
-        return ActionResult({"loggingConfiguration": self._existing("logging")})
-
-    def update_logging_configuration(self) -> ActionResult:
-        """Change the log group."""
-        return self._update("logging", {"logGroupArn": self._log_group(self.params["logGroupArn"])})
-
-    def delete_logging_configuration(self) -> ActionResult:
-        """Delete the configuration."""
-        return self._delete("logging")
-
-    # logging of queries
-
-    def create_query_logging_configuration(self) -> ActionResult:
-        """Send expensive queries to a log group."""
-        return self._create("queryLogging", {"destinations": self._destinations()})
-
-    def describe_query_logging_configuration(self) -> ActionResult:
-        """The query logging configuration."""
-        return ActionResult({"queryLoggingConfiguration": self._existing("queryLogging")})
-
-    def update_query_logging_configuration(self) -> ActionResult:
-        """Change the destinations."""
-        return self._update("queryLogging", {"destinations": self._destinations()})
-
-    def delete_query_logging_configuration(self) -> ActionResult:
-        """Delete the configuration."""
-        return self._delete("queryLogging")
-
-    # helpers
-
-    def _workspace(self) -> Any:
-        workspace_id = self.params["workspaceId"]
-        if workspace_id not in self.amp_backend.workspaces:
-            raise _missing(f"Workspace {workspace_id} was not found.", workspace_id)
-        return self.amp_backend.workspaces[workspace_id]
-
-    def _description(self, workspace: Any) -> dict[str, Any]:
-        key = workspace.added["kmsKeyArn"]
-        return {**workspace.to_dict(), **({"kmsKeyArn": key} if key else {})}
-
-    def _create(self, what: str, content: dict[str, Any]) -> ActionResult:
-        workspace = self._workspace()
-        if what in workspace.added:
-            members = {"resourceId": workspace.workspace_id, "resourceType": _KIND}
-            raise Refusal("ConflictException", f"The workspace has a {what} configuration already.", **members)
-        now = datetime.datetime.now(datetime.UTC)
-        kept = {"status": ACTIVE, "workspace": workspace.workspace_id, "createdAt": now, "modifiedAt": now}
-        workspace.added[what] = {**kept, **content}
+    def update_scraper_logging_configuration(self) -> ActionResult:
+        """Send the scraper's own logs to a log group."""
+        call, names = self.call("Put", scrapers.SCRAPER), ("loggingDestination", "scraperComponents")
+        self.check(call)
+        kept = {name: copy.deepcopy(self.params[name]) for name in names}
+        call.target.owned["logging"] = {**kept, "modifiedAt": datetime.datetime.now(datetime.UTC)}
         return ActionResult({"status": ACTIVE})
 
-    def _existing(self, what: str) -> dict[str, Any]:
-        workspace = self._workspace()
-        if what not in workspace.added:
-            raise _missing(f"The workspace has no {what} configuration.", workspace.workspace_id)
-        kept: dict[str, Any] = workspace.added[what]
-        return kept
+    def describe_scraper_logging_configuration(self) -> ActionResult:
+        """Where the scraper's own logs go."""
+        scraper = self.call("Describe", scrapers.SCRAPER).target
+        if "logging" not in scraper.owned:
+            message = f"Scraper {scraper.id} has no logging configuration."
+            raise self.store.refusal(scraper.kind, "ResourceNotFoundException", message, scraper.id)
+        return ActionResult({"status": ACTIVE, "scraperId": scraper.id, **scraper.owned["logging"]})
 
-    def _update(self, what: str, content: dict[str, Any]) -> ActionResult:
-        self._existing(what).update(content, modifiedAt=datetime.datetime.now(datetime.UTC))
-        return ActionResult({"status": ACTIVE})
-
-    def _delete(self, what: str) -> ActionResult:
-        self._existing(what)
-        del self._workspace().added[what]
+    def delete_scraper_logging_configuration(self) -> ActionResult:
+        """Stop the scraper's own logs."""
+        self.call("Delete", scrapers.SCRAPER).target.owned.pop("logging", None)
         return EmptyResult()
-
-    def _destinations(self) -> list[dict[str, Any]]:
-        destinations: list[dict[str, Any]] = copy.deepcopy(self.params["destinations"])
-        for destination in destinations:
-            self._log_group(destination["cloudWatchLogs"]["logGroupArn"])
-        return destinations
-
-    def _log_group(self, arn: str) -> str:
-        if self.references.log_group(arn) is None:
-            raise _invalid("logGroupArn", f"{arn} is not a log group of this account and Region.")
-        return arn
 
 
 @functools.cache
-def activate() -> None:
-    """Replace moto's class by this one and add its paths."""
-    workspace = "{0}/workspaces/(?P<workspace_id>[^/]+)"
-    for path in (
-        *urls.url_paths,
-        f"{workspace}/configuration$",
-        f"{workspace}/logging/query$",
-        f"{workspace}/alertmanager/definition$",
-    ):
-        urls.url_paths[path] = ApsResponse.dispatch
-    add_paths(ApsResponse.dispatch)
-
-
-_KIND = "AWS::APS::Workspace"
-
-
-def _invalid(field: str, message: str) -> Refusal:
-    listed = [{"name": field, "message": message}]
-    return Refusal("ValidationException", f"{field}: {message}", reason="FIELD_VALIDATION_FAILED", fieldList=listed)
-
-
-def _missing(message: str, resource_id: str) -> Refusal:
-    return Refusal("ResourceNotFoundException", message, resourceId=resource_id, resourceType=_KIND)
+def activate() -> Any:
+    """Add AMP to moto. Returns the stores by account and Region."""
+    workspace, scraper = "/workspaces/(?P<workspace_id>[^/]+)", "/scrapers/(?P<scraper_id>[^/]+)"
+    below = ("", "/alias", "/configuration", "/logging", "/logging/query", "/alertmanager/definition")
+    rules = ("/rulegroupsnamespaces", "/rulegroupsnamespaces/(?P<name>[^/]+)")
+    paths = ["/workspaces", "/scrapers", scraper, f"{scraper}/logging-configuration", "/tags/(?P<arn>.+)"]
+    return add_service("APS", ApsActions, *paths, *(workspace + path for path in (*below, *rules)), host="aps")

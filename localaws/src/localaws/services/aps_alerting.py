@@ -1,16 +1,15 @@
 """AMP: rule groups namespaces and the alert manager definition, with what the service refuses in their files."""
 
 import base64
-import datetime
 import re
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
 import yaml
-from moto.core.responses import ActionResult, EmptyResult
 
 from localaws.documents import load_yaml
-from localaws.services.service import CheckedInput, Refusal
+from localaws.services.service import invalid
+from localaws.services.store import Call
 
 # AMP User Guide, "Service quotas" (2026)
 MAX_BYTES = 1_000_000
@@ -30,102 +29,19 @@ _SECRET_ARN = re.compile(r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secre
 _TOPIC_ARN = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}")
 
 
-class Alerting(CheckedInput):
-    """Actions on rule groups namespaces and on the alert manager definition of a workspace."""
+def check_rules(call: Call) -> None:
+    """Refusal of a rule file, alone or together with the others of the workspace."""
+    text = text_of(call.request["data"])
+    if found := next(rule_problems(text), None):
+        raise invalid("data", found)
+    if (count := sum(map(_rules_in, [text, *(other["data"].decode() for other in call.others)]))) > MAX_RULES:
+        raise invalid("data", f"the workspace would have {count} rules; at most {MAX_RULES} are allowed.")
 
-    def create_rule_groups_namespace(self) -> ActionResult:
-        """Create a rule file."""
-        workspace, name = self._workspace(), self.params["name"]
-        if name in workspace.rule_group_namespaces:
-            raise _conflict(f"Rule groups namespace {name} exists already.", name)
-        self._check_rules(workspace, name)
-        data, tags = self.params["data"], self.params.get("tags") or {}
-        made = self.amp_backend.create_rule_groups_namespace(_text(data), name, tags, workspace.workspace_id)
-        return ActionResult({"name": name, "arn": made.arn, "status": {"statusCode": "ACTIVE"}, "tags": tags})
 
-    def put_rule_groups_namespace(self) -> ActionResult:
-        """Replace a rule file."""
-        workspace, name = self._workspace(), self.params["name"]
-        found = self._namespace(workspace, name)
-        self._check_rules(workspace, name)
-        found.update(_text(self.params["data"]))
-        return ActionResult({"name": name, "arn": found.arn, "status": {"statusCode": "ACTIVE"}})
-
-    def describe_rule_groups_namespace(self) -> ActionResult:
-        """One rule file."""
-        found = self._namespace(self._workspace(), self.params["name"])
-        return ActionResult({"ruleGroupsNamespace": {**found.to_dict(), "data": found.data.encode()}})
-
-    def list_rule_groups_namespaces(self) -> ActionResult:
-        """The rule files of a workspace, or those whose name starts with `name`."""
-        wanted = self.params.get("name") or ""
-        files = self._workspace().rule_group_namespaces.items()
-        summaries = [{**found.to_dict(), "data": None} for name, found in files if name.startswith(wanted)]
-        return self.page("ruleGroupsNamespaces", summaries)
-
-    def delete_rule_groups_namespace(self) -> ActionResult:
-        """Delete a rule file."""
-        workspace = self._workspace()
-        self._namespace(workspace, self.params["name"])
-        del workspace.rule_group_namespaces[self.params["name"]]
-        return EmptyResult()
-
-    def create_alert_manager_definition(self) -> ActionResult:
-        """Create the definition; a workspace has one."""
-        workspace = self._workspace()
-        if "alertManager" in workspace.added:
-            raise _conflict("The workspace has an alert manager definition already.", workspace.workspace_id)
-        return self._put_alert_manager(workspace, datetime.datetime.now(datetime.UTC))
-
-    def put_alert_manager_definition(self) -> ActionResult:
-        """Replace the definition."""
-        workspace = self._workspace()
-        return self._put_alert_manager(workspace, self._alert_manager(workspace)["createdAt"])
-
-    def describe_alert_manager_definition(self) -> ActionResult:
-        """The definition."""
-        return ActionResult({"alertManagerDefinition": self._alert_manager(self._workspace())})
-
-    def delete_alert_manager_definition(self) -> ActionResult:
-        """Delete the definition."""
-        workspace = self._workspace()
-        self._alert_manager(workspace)
-        del workspace.added["alertManager"]
-        return EmptyResult()
-
-    # helpers
-
-    def _workspace(self) -> Any:
-        raise NotImplementedError
-
-    def _put_alert_manager(self, workspace: Any, created: datetime.datetime) -> ActionResult:
-        text = _text(self.params["data"])
-        if found := next(definition_problems(text), None):
-            raise _invalid("data", found)
-        status, now = {"statusCode": "ACTIVE"}, datetime.datetime.now(datetime.UTC)
-        workspace.added["alertManager"] = {
-            "status": status, "data": text.encode(), "createdAt": created, "modifiedAt": now
-        }  # fmt: skip
-        return ActionResult({"status": status})
-
-    def _alert_manager(self, workspace: Any) -> dict[str, Any]:
-        if "alertManager" not in workspace.added:
-            raise _missing("The workspace has no alert manager definition.", workspace.workspace_id)
-        found: dict[str, Any] = workspace.added["alertManager"]
-        return found
-
-    def _namespace(self, workspace: Any, name: str) -> Any:
-        if name not in workspace.rule_group_namespaces:
-            raise _missing(f"Rule groups namespace {name} was not found.", name)
-        return workspace.rule_group_namespaces[name]
-
-    def _check_rules(self, workspace: Any, name: str) -> None:
-        text = _text(self.params["data"])
-        if found := next(rule_problems(text), None):
-            raise _invalid("data", found)
-        others = [each.data for key, each in workspace.rule_group_namespaces.items() if key != name]
-        if (count := sum(map(_rules_in, [text, *others]))) > MAX_RULES:
-            raise _invalid("data", f"the workspace would have {count} rules; at most {MAX_RULES} are allowed.")
+def check_definition(call: Call) -> None:
+    """Refusal of an alert manager definition."""
+    if found := next(definition_problems(text_of(call.request["data"])), None):
+        raise invalid("data", found)
 
 
 def rule_problems(text: str) -> Iterator[str]:
@@ -289,23 +205,8 @@ def _rules_in(text: str) -> int:
     return sum(len(group.get("rules") or ()) for group in load_yaml(text)["groups"])
 
 
-def _text(data: bytes | str) -> str:
+def text_of(data: bytes | str) -> str:
     """The file of a request; the parser leaves blobs in base64."""
     if isinstance(data, bytes):
         return data.decode()
     return base64.b64decode(data).decode()
-
-
-def _invalid(field: str, message: str) -> Refusal:
-    listed = [{"name": field, "message": message}]
-    return Refusal("ValidationException", f"{field}: {message}", reason="FIELD_VALIDATION_FAILED", fieldList=listed)
-
-
-def _missing(message: str, resource_id: str) -> Refusal:
-    kind = "AWS::APS::RuleGroupsNamespace"
-    return Refusal("ResourceNotFoundException", message, resourceId=resource_id, resourceType=kind)
-
-
-def _conflict(message: str, resource_id: str) -> Refusal:
-    kind = "AWS::APS::RuleGroupsNamespace"
-    return Refusal("ConflictException", message, resourceId=resource_id, resourceType=kind)
