@@ -13,7 +13,7 @@ DEFAULTS = {
     "FifoThroughputLimit": "perQueue",
     "KmsDataKeyReusePeriodSeconds": "300",
     "KmsMasterKeyId": "",
-    "MaximumMessageSize": "262144",
+    "MaximumMessageSize": "1048576",
     "MessageRetentionPeriod": "345600",
     "ReceiveMessageWaitTimeSeconds": "0",
     "RedriveAllowPolicy": "",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from botocore import xform_name
+from botocore.model import Shape
 
 from localaws import schemas
 from localaws.handlers.common import suppress_gone, tag_changes, undo_on_failure
@@ -130,10 +131,11 @@ class RowHandler(Handler):
         fixed |= {name for name in names if not shapes.member_path(shape, name, row.renames, self._kind)}
         if fixed or row.update is None or shape is None:
             raise NotUpdatable(self.type, fixed or names)
-        sent = {*new} if whole else names | self._needed(row.update)
+        sent = {*new} if whole else names | self._needed(row.update) | self._beside(shape, names)
         given = {**pick(new, *sent - self._set_apart - inner), **gone, **{k: v for k, v in changes.items() if v}}
         more = {name: value for members in (row.update_with, *removed) for name, value in members.items()}
-        self._call(context, row.update, new, given, more)
+        if given or more:
+            self._call(context, row.update, new, given, more)
 
     def _changes(self, name: str, old: Properties, new: Properties) -> Properties:
         """The members of a structure that differ. Removed ones, also of inner structures, return to their defaults."""
@@ -153,6 +155,15 @@ class RowHandler(Handler):
             else:
                 given[each] = reset if value is None else value
         return {each: value for each, value in given.items() if value is not None}
+
+    def _beside(self, shape: Shape, names: set[str]) -> set[str]:
+        """Properties in a structure of the call that also has one of `names`: a call replaces the whole structure."""
+        paths = {
+            each: shapes.member_path(shape, each, self.row.renames, self._kind) for each in self.supported_properties
+        }
+        inner = {each: path[0] for each, path in paths.items() if path and len(path) > 1}
+        touched = {inner[each] for each in names & inner.keys()}
+        return {each for each, step in inner.items() if step in touched and shapes.members(shapes.members(shape)[step])}
 
     def _needed(self, action: str | None) -> set[str]:
         """Properties that a call cannot do without."""
