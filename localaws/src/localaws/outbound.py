@@ -49,7 +49,7 @@ def _grafana(account: str, host: re.Match[str], request: Request, body: bytes | 
 
     workspace, region = host.groups()
     backend = grafana.activate()[account][region]
-    if workspace not in backend.workspaces:
+    if workspace not in backend.configurations:
         raise urllib.error.URLError(f"no address for {host.group()}")
     address = urlsplit(request.full_url)
     target = address.path + (f"?{address.query}" if address.query else "")

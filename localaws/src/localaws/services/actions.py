@@ -48,7 +48,7 @@ class Actions(CheckedInput):
     def create(self, kind: Kind) -> ActionResult:
         """Create a resource with the members of the request, when nothing refuses it."""
         call = self.call("Create", kind)
-        new_id = kind.new_id() if kind.new_id else self._identifier(kind) or call.within.id
+        new_id = kind.new_id(call) if kind.new_id else self._identifier(kind) or call.within.id
         call.new = models.merged(kind.defaults, self.given(call))
         self.store.check_new(call, new_id)
         self.check(call)

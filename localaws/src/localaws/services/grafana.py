@@ -1,277 +1,224 @@
-"""Amazon Managed Grafana for moto: workspaces, authentication, configuration, versions, validation."""
+"""Amazon Managed Grafana for moto: workspaces, authentication, configuration, users, service accounts and tokens."""
 
 import copy
 import datetime
 import functools
 import json
 import secrets
-from typing import Any, cast
+from typing import Any
 
 from moto.core.responses import ActionResult, EmptyResult
 
-from localaws.services.grafana_access import PATHS, AccessActions
-from localaws.services.references import References
-from localaws.services.service import Backend, Refusal, add_service
+from localaws.services.actions import Actions, add_service
+from localaws.services.service import invalid
+from localaws.services.store import Call, Item, Kind, Rule, Store
 
 VERSIONS: tuple[str, ...] = ("8.4", "9.4", "10.4", "12.4")
 MAX_LISTED = 5  # prefix lists, and VPC endpoints, of network access control
-
-# Names of a workspace's members in requests, where responses have other names.
-_RENAMED = {
-    "workspaceDataSources": "dataSources",
-    "workspaceDescription": "description",
-    "workspaceName": "name",
-    "workspaceNotificationDestinations": "notificationDestinations",
-    "workspaceOrganizationalUnits": "organizationalUnits",
-}
-_ASIDE = {
-    *("authenticationProviders", "clientToken", "configuration", "removeNetworkAccessConfiguration"),
-    *("removeVpcConfiguration", "tags", "workspaceId"),
-}
+MAX_TOKENS = 100
+"""Tokens of a service account, expired ones included (Amazon Managed Grafana User Guide, "Service quotas", 2026)."""
 
 
-class GrafanaBackend(Backend):
-    """Workspaces of one account and Region, as DescribeWorkspace and other actions return them."""
+class GrafanaStore(Store):
+    """Grafana in one account and Region, with the settings and the contents of the workspaces by id."""
 
     def __init__(self, region_name: str, account_id: str) -> None:
         super().__init__(region_name, account_id)
-        self.workspaces: dict[str, dict[str, Any]] = {}
-        self.saml: dict[str, dict[str, Any]] = {}
-        self.sso_clients: dict[str, str] = {}
         self.configurations: dict[str, dict[str, Any]] = {}
         self.inside: dict[str, dict[str, dict[Any, Any]]] = {}
-        self.references = References(account_id, region_name, self.partition)
 
-    def find(self, workspace_id: str) -> dict[str, Any]:
-        """The workspace; Refusal when it does not exist."""
-        if workspace_id not in self.workspaces:
-            raise _missing(f"Workspace {workspace_id} was not found.", workspace_id)
-        return self.workspaces[workspace_id]
-
-    def arn_of(self, workspace_id: str) -> str:
-        """The ARN of a workspace, whose id is a path after the account."""
-        return self.arn("grafana", f"/workspaces/{workspace_id}")
+    def kept(self, workspace: Item, what: str) -> dict[Any, Any]:
+        """Contents of one sort, such as accounts and dashboards."""
+        return self.inside.setdefault(workspace.id, {}).setdefault(what, {})
 
 
-class GrafanaResponse(AccessActions):
-    """The actions of the Grafana API."""
-
-    def __init__(self) -> None:
-        super().__init__(service_name="grafana")
-
-    @property
-    def grafana(self) -> GrafanaBackend:
-        """The state of the caller's account and Region."""
-        return cast("GrafanaBackend", activate()[self.current_account][self.region])
-
-    # workspaces
-
-    def create_workspace(self) -> ActionResult:
-        """Validate the request and create the workspace."""
-        request, backend = self.params, self.grafana
-        version = request.get("grafanaVersion") or VERSIONS[-1]
-        if version not in VERSIONS:
-            raise _invalid("grafanaVersion", f"{version} cannot be created; choose one of {', '.join(VERSIONS)}.")
-        new_id = f"g-{secrets.token_hex(5)}"
-        now = datetime.datetime.now(datetime.UTC)
-        workspace = {
-            "dataSources": [],
-            "notificationDestinations": [],
-            "ipAddressType": "IPv4",
-            **self._members(),
-            "id": new_id,
-            "status": "ACTIVE",
-            "created": now,
-            "modified": now,
-            "endpoint": f"{new_id}.grafana-workspace.{self.region}.amazonaws.com",
-            "grafanaVersion": version,
-        }
-        configuration = _configuration(request.get("configuration"), version, {})
-        providers = _providers(request["authenticationProviders"])
-        self._check(workspace)
-        backend.workspaces[new_id], backend.configurations[new_id] = workspace, configuration
-        backend.tags[backend.arn_of(new_id)] = dict(request.get("tags") or {})
-        self._authenticate(workspace, providers)
-        return ActionResult({"workspace": self._description(workspace)})
-
-    def describe_workspace(self) -> ActionResult:
-        """One workspace."""
-        return ActionResult({"workspace": self._description(self._workspace())})
-
-    def list_workspaces(self) -> ActionResult:
-        """All workspaces of the Region."""
-        return self.page("workspaces", [self._description(workspace) for workspace in self.grafana.workspaces.values()])
-
-    def update_workspace(self) -> ActionResult:
-        """Update the members in the request."""
-        workspace = self._workspace()
-        new = {**workspace, **self._members(), "modified": datetime.datetime.now(datetime.UTC)}
-        for flag, member in (
-            ("removeVpcConfiguration", "vpcConfiguration"),
-            ("removeNetworkAccessConfiguration", "networkAccessControl"),
-        ):
-            if self.params.get(flag):
-                if member in self.params:
-                    raise _invalid(flag, f"{member} cannot be set and removed at once.")
-                new.pop(member, None)
-        self._check(new)
-        self.grafana.workspaces[workspace["id"]] = new
-        return ActionResult({"workspace": self._description(new)})
-
-    def delete_workspace(self) -> ActionResult:
-        """Delete a workspace."""
-        workspace, backend = self._workspace(), self.grafana
-        shown = {**self._description(workspace), "status": "DELETING"}
-        for kept in (backend.workspaces, backend.saml, backend.sso_clients, backend.configurations, backend.inside):
-            kept.pop(workspace["id"], None)
-        del backend.tags[backend.arn_of(workspace["id"])]
-        return ActionResult({"workspace": shown})
-
-    # authentication
-
-    def describe_workspace_authentication(self) -> ActionResult:
-        """The authentication settings."""
-        return ActionResult({"authentication": self._authentication(self._workspace())})
-
-    def update_workspace_authentication(self) -> ActionResult:
-        """Set the providers. Only SAML takes a SAML configuration."""
-        workspace, saml = self._workspace(), self.params.get("samlConfiguration")
-        providers = _providers(self.params["authenticationProviders"])
-        if saml is not None:
-            if "SAML" not in providers:
-                raise _invalid("samlConfiguration", "SAML is not among the authenticationProviders.")
-            self.grafana.saml[workspace["id"]] = copy.deepcopy(saml)
-        self._authenticate(workspace, providers)
-        return ActionResult({"authentication": self._authentication(workspace)})
-
-    # configuration and versions
-
-    def describe_workspace_configuration(self) -> ActionResult:
-        """The settings of the workspace as JSON."""
-        workspace = self._workspace()
-        configuration = json.dumps(self.grafana.configurations[workspace["id"]])
-        return ActionResult({"configuration": configuration, "grafanaVersion": workspace["grafanaVersion"]})
-
-    def update_workspace_configuration(self) -> ActionResult:
-        """Change settings or upgrade the version."""
-        workspace = self._workspace()
-        version = self.params.get("grafanaVersion") or workspace["grafanaVersion"]
-        reachable = _newer(workspace["grafanaVersion"])
-        if version not in (workspace["grafanaVersion"], *reachable):
-            words = f"to one of {', '.join(reachable)}" if reachable else "no further"
-            raise _invalid("grafanaVersion", f"a {workspace['grafanaVersion']} workspace can be upgraded {words}.")
-        current = self.grafana.configurations[workspace["id"]]
-        new = _configuration(self.params["configuration"], version, current)
-        self.grafana.configurations[workspace["id"]] = new
-        workspace |= {"grafanaVersion": version, "modified": datetime.datetime.now(datetime.UTC)}
-        return EmptyResult()
-
-    def list_versions(self) -> ActionResult:
-        """Versions that can be created, or that a workspace can be upgraded to."""
-        found = VERSIONS
-        if "workspaceId" in self.params:
-            found = _newer(self._workspace()["grafanaVersion"])
-        return ActionResult({"grafanaVersions": list(found)})
-
-    # tags
-
-    def requested_tags(self) -> dict[str, str]:
-        """The tags of the requested workspace."""
-        arn = self.params["resourceArn"]
-        if arn not in self.grafana.tags:
-            raise _missing(f"Resource {arn} was not found.", arn)
-        return self.grafana.tags[arn]
-
-    # helpers
-
-    def _workspace(self) -> dict[str, Any]:
-        return self.grafana.find(self.params["workspaceId"])
-
-    def _kept(self, what: str) -> dict[Any, Any]:
-        return self.grafana.inside.setdefault(self.params["workspaceId"], {}).setdefault(what, {})
-
-    def _members(self) -> dict[str, Any]:
-        given = {name: value for name, value in self.params.items() if name not in _ASIDE}
-        return {_RENAMED.get(name, name): copy.deepcopy(value) for name, value in given.items()}
-
-    def _authenticate(self, workspace: dict[str, Any], providers: list[str]) -> None:
-        backend, name = self.grafana, workspace["id"]
-        if "SAML" not in providers:
-            backend.saml.pop(name, None)
-        if "AWS_SSO" in providers:
-            backend.sso_clients.setdefault(name, f"ins-{secrets.token_hex(8)}")
-        else:
-            backend.sso_clients.pop(name, None)
-        summary: dict[str, Any] = {"providers": providers}
-        if "SAML" in providers:
-            summary["samlConfigurationStatus"] = "CONFIGURED" if name in backend.saml else "NOT_CONFIGURED"
-        workspace["authentication"] = summary
-
-    def _authentication(self, workspace: dict[str, Any]) -> dict[str, Any]:
-        summary, saml = workspace["authentication"], self.grafana.saml.get(workspace["id"])
-        answer: dict[str, Any] = {"providers": summary["providers"]}
-        if "samlConfigurationStatus" in summary:
-            answer["saml"] = {"status": summary["samlConfigurationStatus"]}
-            if saml is not None:
-                answer["saml"]["configuration"] = saml
-        if client := self.grafana.sso_clients.get(workspace["id"]):
-            answer["awsSso"] = {"ssoClientId": client}
-        return answer
-
-    def _description(self, workspace: dict[str, Any]) -> dict[str, Any]:
-        return {**workspace, "tags": self.grafana.tags[self.grafana.arn_of(workspace["id"])]}
-
-    def _check(self, workspace: dict[str, Any]) -> None:
-        references = self.grafana.references
-        role, key = workspace.get("workspaceRoleArn"), workspace.get("kmsKeyId")
-        if workspace["permissionType"] == "CUSTOMER_MANAGED" and not role:
-            raise _invalid("workspaceRoleArn", "permissionType CUSTOMER_MANAGED needs a role.")
-        if role and references.role(role) is None:
-            raise _invalid("workspaceRoleArn", f"role {role} does not exist.")
-        if key and references.key(key) is None:
-            raise _invalid("kmsKeyId", f"KMS key {key} does not exist.")
-        if workspace["ipAddressType"] == "DualStack" and _index(workspace["grafanaVersion"]) < _index("10.4"):
-            raise _invalid("ipAddressType", "DualStack needs version 10 or later.")
-        _check_vpc(references, workspace.get("vpcConfiguration"))
-        _check_access(references, workspace.get("networkAccessControl"))
+# hooks
 
 
-@functools.cache
-def activate() -> Any:
-    """Add Grafana to moto. Returns the backends by account and Region."""
-    workspace = r"/workspaces/(?P<workspace_id>[^/]+)"
-    paths = ("/workspaces", workspace, f"{workspace}/authentication", f"{workspace}/configuration", "/versions")
-    return add_service(
-        "grafana",
-        GrafanaBackend,
-        GrafanaResponse,
-        (*paths, *(workspace + path for path in PATHS), r"/tags/(?P<arn>.+)"),
-    )
+def _workspace(call: Call) -> None:
+    """The version of a new workspace; the settings that an update removes."""
+    if call.item is None:
+        call.new.setdefault("grafanaVersion", VERSIONS[-1])
+    for flag, member in (
+        ("removeVpcConfiguration", "vpcConfiguration"),
+        ("removeNetworkAccessConfiguration", "networkAccessControl"),
+    ):
+        if call.request.get(flag):
+            if member in call.request:
+                raise invalid(flag, f"{member} cannot be set and removed at once.")
+            call.new.pop(member, None)
 
 
-def _check_vpc(references: References, vpc: dict[str, Any] | None) -> None:
-    if vpc is None:
-        return
-    found = {name: references.subnet(name) for name in vpc["subnetIds"]}
-    found |= {name: references.security_group(name) for name in vpc["securityGroupIds"]}
-    for name, there in found.items():
-        if there is None:
-            raise _invalid("vpcConfiguration", f"{name} does not exist.")
-    if len({there.vpc_id for there in found.values()}) > 1:
-        raise _invalid("vpcConfiguration", "subnets and security groups must be in one VPC.")
+def _open(call: Call) -> None:
+    workspace, request = call.target, call.request
+    workspace.description["endpoint"] = f"{workspace.id}.grafana-workspace.{call.store.region_name}.amazonaws.com"
+    settings = configured(request.get("configuration"), workspace["grafanaVersion"], {})
+    call.store.configurations[workspace.id] = settings
+    _authenticate(workspace, request["authenticationProviders"])
 
 
-def _check_access(references: References, access: dict[str, Any] | None) -> None:
+def _close(call: Call) -> None:
+    call.store.configurations.pop(call.target.id)
+    call.store.inside.pop(call.target.id, None)
+
+
+def _authenticate(workspace: Item, providers: list[str]) -> None:
+    owned = workspace.owned
+    if "SAML" not in providers:
+        owned.pop("saml", None)
+    if "AWS_SSO" in providers:
+        owned.setdefault("sso", f"ins-{secrets.token_hex(8)}")
+    else:
+        owned.pop("sso", None)
+    summary: dict[str, Any] = {"providers": list(providers)}
+    if "SAML" in providers:
+        summary["samlConfigurationStatus"] = "CONFIGURED" if "saml" in owned else "NOT_CONFIGURED"
+    workspace.description["authentication"] = summary
+
+
+def _next_number(call: Call) -> str:
+    return str(max((int(item.id) for item in call.others), default=0) + 1)
+
+
+def _add_account(call: Call) -> None:
+    call.store.kept(call.within, "accounts")[call.target.id] = call.target
+
+
+def _remove_account(call: Call) -> None:
+    call.store.kept(call.within, "accounts").pop(call.target.id, None)
+
+
+def _add_token(call: Call) -> None:
+    """Only the response of the creation shows the key."""
+    token, life = call.target, datetime.timedelta(seconds=call.request["secondsToLive"])
+    token.description |= {"expiresAt": token["createdAt"] + life, "key": f"glsa_{secrets.token_hex(16)}"}
+    call.within["tokens"][token.id] = token.description
+
+
+def _remove_token(call: Call) -> None:
+    del call.within["tokens"][call.target.id]
+
+
+WORKSPACE = Kind(
+    noun="Workspace",
+    address="workspaceId",
+    new_id=lambda _: f"g-{secrets.token_hex(5)}",
+    arn="/workspaces/{id}",
+    defaults={"dataSources": [], "notificationDestinations": [], "ipAddressType": "IPv4"},
+    describe=_workspace,
+    made=_open,
+    removed=_close,
+)
+ACCOUNT = Kind(
+    noun="WorkspaceServiceAccount",
+    type="AWS::Grafana::Workspace",
+    word="service account",
+    address="serviceAccountId",
+    new_id=_next_number,
+    name="name",
+    parent=WORKSPACE,
+    defaults={"isDisabled": "false", "tokens": {}},
+    made=_add_account,
+    removed=_remove_account,
+    missing="Service account {id} was not found.",
+    taken="A service account named {name} exists already.",
+)
+TOKEN = Kind(
+    noun="WorkspaceServiceAccountToken",
+    type="AWS::Grafana::Workspace",
+    word="token",
+    address="tokenId",
+    new_id=_next_number,
+    name="name",
+    parent=ACCOUNT,
+    quota=MAX_TOKENS,
+    full="The service account has {limit} tokens, which is the limit.",
+    made=_add_token,
+    removed=_remove_token,
+    missing="Token {id} was not found.",
+    taken="A token named {name} exists already.",
+)
+
+
+# refusals
+
+
+def _version(call: Call) -> None:
+    version = call.new["grafanaVersion"]
+    if version not in VERSIONS:
+        raise invalid("grafanaVersion", f"{version} cannot be created; choose one of {', '.join(VERSIONS)}.")
+    configured(call.request.get("configuration"), version, {})
+
+
+def _providers(call: Call) -> None:
+    providers = call.request["authenticationProviders"]
+    if not providers or len(set(providers)) < len(providers):
+        raise invalid("authenticationProviders", "one or more are needed, each once.")
+    if call.request.get("samlConfiguration") and "SAML" not in providers:
+        raise invalid("samlConfiguration", "SAML is not among the authenticationProviders.")
+
+
+def _role_and_key(call: Call) -> None:
+    role, key = call.new.get("workspaceRoleArn"), call.new.get("kmsKeyId")
+    if call.new["permissionType"] == "CUSTOMER_MANAGED" and not role:
+        raise invalid("workspaceRoleArn", "permissionType CUSTOMER_MANAGED needs a role.")
+    if role and call.references.role(role) is None:
+        raise invalid("workspaceRoleArn", f"role {role} does not exist.")
+    if key and call.references.key(key) is None:
+        raise invalid("kmsKeyId", f"KMS key {key} does not exist.")
+
+
+def _network(call: Call) -> None:
+    references, vpc, access = call.references, call.new.get("vpcConfiguration"), call.new.get("networkAccessControl")
+    if call.new["ipAddressType"] == "DualStack" and _index(call.new["grafanaVersion"]) < _index("10.4"):
+        raise invalid("ipAddressType", "DualStack needs version 10 or later.")
+    if vpc:
+        found = {name: references.subnet(name) for name in vpc["subnetIds"]}
+        found |= {name: references.security_group(name) for name in vpc["securityGroupIds"]}
+        for name, there in found.items():
+            if there is None:
+                raise invalid("vpcConfiguration", f"{name} does not exist.")
+        if len({there.vpc_id for there in found.values()}) > 1:
+            raise invalid("vpcConfiguration", "subnets and security groups must be in one VPC.")
     for name, look in (("prefixListIds", references.prefix_list), ("vpceIds", references.vpc_endpoint)):
         listed = (access or {}).get(name) or []
         if len(listed) > MAX_LISTED:
-            raise _invalid(f"networkAccessControl.{name}", f"at most {MAX_LISTED}, not {len(listed)}.")
+            raise invalid(f"networkAccessControl.{name}", f"at most {MAX_LISTED}, not {len(listed)}.")
         for one in listed:
             if look(one) is None:
-                raise _invalid(f"networkAccessControl.{name}", f"{one} does not exist.")
+                raise invalid(f"networkAccessControl.{name}", f"{one} does not exist.")
 
 
-def _configuration(text: str | None, version: str, current: dict[str, Any]) -> dict[str, Any]:
+def _upgrade(call: Call) -> None:
+    current = call.target["grafanaVersion"]
+    reachable = _newer(current)
+    if call.request.get("grafanaVersion", current) not in (current, *reachable):
+        words = f"to one of {', '.join(reachable)}" if reachable else "no further"
+        raise invalid("grafanaVersion", f"a {current} workspace can be upgraded {words}.")
+
+
+def _has_accounts(call: Call) -> None:
+    if call.within["grafanaVersion"] == "8.4":
+        raise invalid("workspaceId", "service accounts need version 9 or later.")
+
+
+def _uses_identity_center(call: Call) -> None:
+    if "AWS_SSO" not in call.target["authentication"]["providers"]:
+        raise invalid("workspaceId", "the workspace does not use IAM Identity Center.")
+
+
+RULES = (
+    Rule("CreateWorkspace", _version, "API Reference, ListVersions, CreateWorkspace"),
+    Rule("CreateWorkspace UpdateWorkspaceAuthentication", _providers, "API Reference, UpdateWorkspaceAuthentication"),
+    Rule("CreateWorkspace UpdateWorkspace", _role_and_key, "API Reference, CreateWorkspace"),
+    Rule("CreateWorkspace UpdateWorkspace", _network, "API Reference, VpcConfiguration, NetworkAccessConfiguration"),
+    Rule("UpdateWorkspaceConfiguration", _upgrade, "API Reference, UpdateWorkspaceConfiguration"),
+    Rule("CreateWorkspaceServiceAccount", _has_accounts, "API Reference, CreateWorkspaceServiceAccount"),
+    Rule("UpdatePermissions", _uses_identity_center, "API Reference, UpdatePermissions"),
+)
+
+
+def configured(text: str | None, version: str, current: dict[str, Any]) -> dict[str, Any]:
     """The settings after a change in JSON. From version 12 on, alerting cannot be disabled."""
     known = {"plugins": "pluginAdminEnabled", "unifiedAlerting": "enabled"}
     try:
@@ -280,20 +227,14 @@ def _configuration(text: str | None, version: str, current: dict[str, Any]) -> d
     except (AttributeError, KeyError, TypeError, ValueError):
         fits = False
     if not fits:
-        raise _invalid("configuration", "it must be JSON with plugins.pluginAdminEnabled and unifiedAlerting.enabled.")
+        raise invalid("configuration", "it must be JSON with plugins.pluginAdminEnabled and unifiedAlerting.enabled.")
     defaults = {"unifiedAlerting": {"enabled": False}, "plugins": {"pluginAdminEnabled": False}}
     new = {**defaults, **current, **change}
     if version == "8.4" and new["plugins"]["pluginAdminEnabled"]:
-        raise _invalid("configuration", "plugin management needs version 9 or later.")
+        raise invalid("configuration", "plugin management needs version 9 or later.")
     if _index(version) >= _index("12.4"):
         new["unifiedAlerting"] = {"enabled": True}
     return new
-
-
-def _providers(providers: list[str]) -> list[str]:
-    if not providers or len(set(providers)) < len(providers):
-        raise _invalid("authenticationProviders", "one or more are needed, each once.")
-    return list(providers)
 
 
 def _newer(version: str) -> tuple[str, ...]:
@@ -304,11 +245,96 @@ def _index(version: str) -> int:
     return VERSIONS.index(version)
 
 
-def _invalid(field: str, message: str) -> Refusal:
-    listed = [{"name": field, "message": message}]
-    return Refusal("ValidationException", f"{field}: {message}", reason="FIELD_VALIDATION_FAILED", fieldList=listed)
+class GrafanaActions(Actions):
+    """The actions of the Grafana API."""
+
+    service = "grafana"
+    kinds = (WORKSPACE, ACCOUNT, TOKEN)
+    rules = RULES
+    store: GrafanaStore
+
+    # authentication
+
+    def describe_workspace_authentication(self) -> ActionResult:
+        """The authentication settings."""
+        return self._authentication(self.call("Describe", WORKSPACE).target)
+
+    def update_workspace_authentication(self) -> ActionResult:
+        """Set the providers. Only SAML takes a SAML configuration."""
+        call = self.call("Put", WORKSPACE)
+        self.check(call)
+        if saml := self.params.get("samlConfiguration"):
+            call.target.owned["saml"] = copy.deepcopy(saml)
+        _authenticate(call.target, self.params["authenticationProviders"])
+        return self._authentication(call.target)
+
+    def _authentication(self, workspace: Item) -> ActionResult:
+        summary, owned = workspace["authentication"], workspace.owned
+        answer: dict[str, Any] = {"providers": summary["providers"]}
+        if "samlConfigurationStatus" in summary:
+            answer["saml"] = {"status": summary["samlConfigurationStatus"], "configuration": owned.get("saml")}
+        if "sso" in owned:
+            answer["awsSso"] = {"ssoClientId": owned["sso"]}
+        return ActionResult({"authentication": answer})
+
+    # configuration and versions
+
+    def describe_workspace_configuration(self) -> ActionResult:
+        """The settings of the workspace as JSON."""
+        workspace = self.call("Describe", WORKSPACE).target
+        configuration = json.dumps(self.store.configurations[workspace.id])
+        return ActionResult({"configuration": configuration, "grafanaVersion": workspace["grafanaVersion"]})
+
+    def update_workspace_configuration(self) -> ActionResult:
+        """Change settings or upgrade the version."""
+        call = self.call("Put", WORKSPACE)
+        self.check(call)
+        workspace, settings = call.target, self.store.configurations
+        version = self.params.get("grafanaVersion") or workspace["grafanaVersion"]
+        settings[workspace.id] = configured(self.params["configuration"], version, settings[workspace.id])
+        workspace.change({"grafanaVersion": version})
+        return EmptyResult()
+
+    def list_versions(self) -> ActionResult:
+        """Versions that can be created, or that a workspace can be upgraded to."""
+        there = "workspaceId" in self.params
+        found = _newer(self.call("Describe", WORKSPACE).target["grafanaVersion"]) if there else VERSIONS
+        return ActionResult({"grafanaVersions": list(found)})
+
+    # users and groups
+
+    def update_permissions(self) -> ActionResult:
+        """Add and revoke roles. An instruction that fails is listed, and the others take effect."""
+        call = self.call("Put", WORKSPACE)
+        self.check(call)
+        granted, errors = self.store.kept(call.target, "permissions"), []
+        for instruction in self.params["updateInstructionBatch"]:
+            for user in instruction["users"]:
+                key, role = (user["id"], user["type"]), instruction["role"]
+                message = None
+                if instruction["action"] == "ADD":
+                    if granted.setdefault(key, role) != role:
+                        message = f"the user has the role {granted[key]}."
+                elif granted.get(key) == role:
+                    del granted[key]
+                else:
+                    message = f"the user does not have the role {role}."
+                if message:
+                    errors.append({"code": 400, "message": message, "causedBy": {**instruction, "users": [user]}})
+        return ActionResult({"errors": errors})
+
+    def list_permissions(self) -> ActionResult:
+        """The roles of users and groups."""
+        granted = self.store.kept(self.call("Describe", WORKSPACE).target, "permissions")
+        found = [{"user": {"id": name, "type": kind}, "role": role} for (name, kind), role in granted.items()]
+        return self.page("permissions", found)
 
 
-def _missing(message: str, resource_id: str) -> Refusal:
-    kind = "AWS::Grafana::Workspace"
-    return Refusal("ResourceNotFoundException", message, resourceId=resource_id, resourceType=kind)
+@functools.cache
+def activate() -> Any:
+    """Add Grafana to moto. Returns the stores by account and Region."""
+    workspace, account = r"/workspaces/(?P<workspace_id>[^/]+)", r"/serviceaccounts/(?P<account_id>[^/]+)"
+    below = ("", "/authentication", "/configuration", "/permissions", "/serviceaccounts", account, f"{account}/tokens")
+    token = rf"{workspace}{account}/tokens/(?P<token_id>[^/]+)"
+    paths = ("/workspaces", *(workspace + path for path in below), token, "/versions", r"/tags/(?P<arn>.+)")
+    return add_service("Grafana", GrafanaActions, *paths, store=GrafanaStore)

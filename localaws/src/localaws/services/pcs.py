@@ -15,7 +15,7 @@ from localaws.services.actions import Actions, add_service
 from localaws.services.store import Call, Kind
 
 
-def _new_id() -> str:
+def _new_id(_: Call) -> str:
     return "pcs_" + "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(10))
 
 

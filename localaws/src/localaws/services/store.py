@@ -40,7 +40,7 @@ class Kind:
     noun: str
     address: str = ""
     id: str = "id"
-    new_id: Callable[[], str] | None = None
+    new_id: "Callable[[Call], str] | None" = None
     by_name: bool = False
     name: str | None = None
     arn: str = ""
