@@ -7,6 +7,9 @@ MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 
 ENV ?= dev#               environments/$(ENV).yaml
+ifdef env
+$(error write ENV in capitals: make $(or $(MAKECMDGOALS),up) ENV=$(env))
+endif
 OUT = cdk.out/$(ENV)
 
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$(PATH)

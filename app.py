@@ -8,12 +8,13 @@ gc.disable()  # importing the CDK's modules triggers many collections, and synth
 
 import aws_cdk as cdk
 
-from ultracluster import UltraclusterError, build_app, load
+from ultracluster import UltraclusterError, build_app, environment_file, load, survey
 
 app = cdk.App(analytics_reporting=False)
 name = app.node.try_get_context("env") or "dev"
 try:
-    build_app(load(Path(__file__).parent / "environments" / f"{name}.yaml"), app=app)
+    file = environment_file(Path(__file__).parent / "environments", name)
+    build_app(load(file), app=app, warnings=survey(file).warnings)
 except UltraclusterError as error:
     sys.exit(str(error))
 app.synth()

@@ -25,6 +25,17 @@ and check the file if its first line names the schema, as in `environments/`:
 # yaml-language-server: $schema=../schema/environment.schema.json
 ```
 
+Files can share keys: `extends: shared/base.yaml` reads the keys that this file does not set from another file, whose
+path is relative to this one. Mappings of the two are merged at every depth. Lists and all other values of this file
+replace those of the shared file, and `null` removes one. The shared file cannot extend a third. Findings name the file
+that they are in:
+
+```text
+extends: shared/base.yaml
+name: prod
+storage: {lustre: {capacity_gib: 96000}}   # the other keys of lustre are those of base.yaml
+```
+
 The file follows the core schema of YAML 1.2: only `true` and `false` are booleans, and there are no dates. Put account
 numbers and versions of Slurm and Kubernetes in quotes, as they are text. `make docs` generates this page from the
 models in `infra/ultracluster/config`.

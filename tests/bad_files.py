@@ -9,12 +9,13 @@ from unittest.mock import patch
 
 from ultracluster.config.codes import Code
 from ultracluster.config.findings import Reading
-from ultracluster.config.loader import validate
+from ultracluster.config.loader import survey
 from ultracluster.config.report import report
 
 FOLDER = Path(__file__).parent / "unit" / "config"
 CODES = get_args(Code)
-NAMES = sorted(file.stem for file in (FOLDER / "bad").glob("*.yaml"))
+FILES = {file.stem: file for place in (".", "environments") for file in sorted((FOLDER / "bad" / place).glob("*.yaml"))}
+NAMES = sorted(FILES)
 
 
 VALID = ("minimal.yaml", "minimal-eks.yaml")
@@ -28,7 +29,9 @@ def reading_time():
 
 def reading_of(name: str) -> Reading:
     with reading_time():
-        return replace(validate(FOLDER / "bad" / f"{name}.yaml"), file=f"bad/{name}.yaml")
+        reading = survey(FILES[name])
+    findings = (replace(found, file=found.file.removeprefix(f"{FOLDER}/")) for found in reading.findings)
+    return replace(reading, file=f"bad/{name}.yaml", findings=tuple(findings))
 
 
 def report_of(name: str) -> str:
@@ -43,7 +46,7 @@ def code_of(name: str) -> str:
 
 def changed_lines(name: str) -> str:
     """The lines in which the file differs from the most similar valid file."""
-    lines = (FOLDER / "bad" / f"{name}.yaml").read_text("utf-8", errors="backslashreplace").splitlines()
+    lines = FILES[name].read_text("utf-8", errors="backslashreplace").splitlines()
     changes = [_added((FOLDER / file).read_text("utf-8").splitlines(), lines) for file in VALID]
     return "\n".join(min(changes, key=len))
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ultracluster.config.findings import Reading as Reading
     from ultracluster.config.loader import RefusedEnvironment as RefusedEnvironment
     from ultracluster.config.loader import load as load
+    from ultracluster.config.loader import survey as survey
     from ultracluster.config.loader import validate as validate
     from ultracluster.config.network import CreateNetwork as CreateNetwork
     from ultracluster.config.network import ExistingNetwork as ExistingNetwork
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from ultracluster.config.problems import Problem as Problem
     from ultracluster.config.purchase import ExistingPlacementGroup as ExistingPlacementGroup
     from ultracluster.config.purchase import Purchase as Purchase
+    from ultracluster.config.siblings import UnknownEnvironment as UnknownEnvironment
+    from ultracluster.config.siblings import environment_file as environment_file
     from ultracluster.config.storage import Bucket as Bucket
     from ultracluster.config.storage import Lifecycle as Lifecycle
     from ultracluster.config.storage import Lustre as Lustre
@@ -115,7 +118,8 @@ _MODULES = {
     "config.eks_nodes": ("CpuNodes", "NodeRepair", "SystemNodes"),
     "config.environment": ("Environment",),
     "config.findings": ("Finding", "Reading"),
-    "config.loader": ("RefusedEnvironment", "load", "validate"),
+    "config.loader": ("RefusedEnvironment", "load", "survey", "validate"),
+    "config.siblings": ("UnknownEnvironment", "environment_file"),
     "config.network": ("CreateNetwork", "ExistingNetwork", "Network"),
     "config.node_groups": ("NodeGroup", "Scale"),
     "config.observability": ("Alerts", "ExistingMetrics", "Grafana", "Logs", "Observability", "PagerDuty"),

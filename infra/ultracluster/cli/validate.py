@@ -15,6 +15,6 @@ def validate(
     from ultracluster.config.layout import WIDTH
     from ultracluster.config.report import report, report_json
 
-    readings, width = [loader.validate(file) for file in files], min(WIDTH, terminal_width())
+    readings, width = [loader.survey(file) for file in files], min(WIDTH, terminal_width())
     typer.echo(report_json(readings) if as_json else "\n".join(report(reading, width=width) for reading in readings))
     raise typer.Exit(any(reading.errors for reading in readings))

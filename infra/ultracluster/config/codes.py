@@ -9,6 +9,10 @@ Code = Literal[
     "yaml-duplicate-key",
     "yaml-alias",
     "empty-file",
+    "extends-unreadable",
+    "extends-twice",
+    "environment-named-twice",
+    "environment-file-name",
     # the shape of a value
     "unknown-key",
     "missing-key",

@@ -9,7 +9,7 @@ from ultracluster.config.problems import Severity
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem with its place in a file."""
+    """A problem with its place in a file: `file`, if it is in the file that the environment file extends."""
 
     code: Code
     path: str
@@ -18,6 +18,7 @@ class Finding:
     severity: Severity
     line: int
     column: int
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -32,3 +33,8 @@ class Reading:
     def errors(self) -> tuple[Finding, ...]:
         """The findings that refuse the file."""
         return tuple(finding for finding in self.findings if finding.severity == "error")
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The other findings."""
+        return tuple(finding for finding in self.findings if finding.severity == "warning")

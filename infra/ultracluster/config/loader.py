@@ -1,12 +1,16 @@
 """Reads an environment file and reports every problem at once, in file order."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path as FilePath
 
 from ultracluster.config.environment import Environment
+from ultracluster.config.extends import CannotExtend, extended
 from ultracluster.config.findings import Finding, Reading
 from ultracluster.config.problems import Path, Problem, dotted
 from ultracluster.config.report import report
 from ultracluster.config.settings import examine
+from ultracluster.config.siblings import sibling_problems
 from ultracluster.config.source import Source, UnreadableSource, parse, read_text
 from ultracluster.errors import UltraclusterError
 
@@ -29,12 +33,27 @@ def load(file: str | FilePath) -> Environment:
 
 def validate(file: str | FilePath) -> Reading:
     """Reads `file` and checks all of it. Never raises for the content of the file."""
+    return _reading(FilePath(file), among_siblings=False)
+
+
+def survey(file: str | FilePath) -> Reading:
+    """`validate`, with warnings about the name of the environment among the files of its folder."""
+    return _reading(FilePath(file), among_siblings=True)
+
+
+def _reading(file: FilePath, *, among_siblings: bool) -> Reading:
     try:
-        source = parse(read_text(file))
+        source = extended(parse(read_text(file)), file.parent)
     except UnreadableSource as error:
-        finding = Finding(error.code, "", error.message, error.hint, "error", *error.position)
+        return Reading(str(file), None, (Finding(error.code, "", error.message, error.hint, "error", *error.position),))
+    except CannotExtend as error:
+        finding = Finding(error.code, error.path, error.message, error.hint, "error", *error.position, error.file)
         return Reading(str(file), None, (finding,))
-    return check(source, str(file))
+    reading = check(source, str(file))
+    if not among_siblings or reading.environment is None:
+        return reading
+    found = [_finding(each.path, each, source) for each in sibling_problems(file, reading.environment.name)]
+    return replace(reading, findings=_ordered([*reading.findings, *found]))
 
 
 def check(source: Source, file: str = "") -> Reading:
@@ -43,12 +62,17 @@ def check(source: Source, file: str = "") -> Reading:
     placed = [(problem.path, problem) for problem in examined.misshapen]
     placed += [((*source.paths[id(data)], *problem.path), problem) for data, problem in examined.found]
     found = dict.fromkeys(_finding(path, problem, source) for path, problem in placed)
-    ordered = sorted(found, key=lambda finding: (finding.line, finding.column))
+    ordered = _ordered(found)
     refused = any(finding.severity == "error" for finding in ordered)
-    return Reading(file, None if refused else examined.settings, tuple(ordered))
+    return Reading(file, None if refused else examined.settings, ordered)
+
+
+def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=lambda finding: (finding.file, finding.line, finding.column)))
 
 
 def _finding(path: Path, problem: Problem, source: Source) -> Finding:
     known = next(path[:n] for n in range(len(path), -1, -1) if path[:n] in source.positions)
     line, column = source.positions[known]
-    return Finding(problem.code, dotted(path), problem.message, problem.hint, problem.severity, line, column)
+    file = source.base_file if source.is_inherited(known) else ""
+    return Finding(problem.code, dotted(path), problem.message, problem.hint, problem.severity, line, column, file)

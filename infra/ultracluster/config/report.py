@@ -20,13 +20,14 @@ def report(reading: Reading, *, width: int = WIDTH) -> str:
 
 def report_json(readings: Sequence[Reading]) -> str:
     """Findings of several files as a JSON list: code, path, message, hint, severity, file, line, column."""
-    found: list[dict[str, Any]] = [
-        {**asdict(finding), "file": reading.file} for reading in readings for finding in reading.findings
-    ]
+    placed = [(finding, finding.file or reading.file) for reading in readings for finding in reading.findings]
+    found: list[dict[str, Any]] = [{**asdict(finding), "file": file} for finding, file in placed]
     return json.dumps(found, indent=2)
 
 
 def _entry(finding: Finding, width: int) -> str:
     place = finding.path or f"line {finding.line}, column {finding.column}"
     place = "" if finding.code in _WITHOUT_PLACE else place
+    if finding.file:
+        place = f"{finding.file}: {place}" if place else finding.file
     return entry(finding.code, place, finding.message, finding.hint, finding.severity, width=width)

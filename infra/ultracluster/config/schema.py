@@ -9,8 +9,14 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from ultracluster.config.environment import Environment
+from ultracluster.config.extends import KEY
 from ultracluster.config.settings import Settings
 
+EXTENDS = {
+    "description": "Path, relative to this file, of a file with shared keys. Mappings of the two are merged; lists and "
+    "other values of this file replace those of the shared one, which cannot extend a third.",
+    "type": "string",
+}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -30,7 +36,10 @@ def environment_schema() -> dict[str, Any]:
             _describe(section, sections[section.__name__]["properties"])
     for name in ("Pcs", "Eks"):
         _require_type(sections[name])
-    return {"$schema": DIALECT, **schema, "title": "Environment of a GPU UltraCluster"}
+    # a file that extends another one leaves keys to it
+    needed = {"if": {"not": {"required": [KEY]}}, "then": {"required": schema.pop("required")}}
+    schema["properties"] = {KEY: EXTENDS, **schema["properties"]}
+    return {"$schema": DIALECT, **schema, **needed, "title": "Environment of a GPU UltraCluster"}
 
 
 def _sections(base: type[Settings]) -> Iterator[type[Settings]]:

@@ -37,12 +37,22 @@ class Source:
     """A parsed file: its data, the position of every path, and the path of every mapping by identity.
 
     `written` is the text of every value that is not text: 012 and 25.10 would be shown as the numbers 12 and 25.1.
+
+    Of a file that extends `base_file`, `inherited` holds the paths that only the base sets, and `parts` the two
+    sources, whose mappings `paths` identifies.
     """
 
     data: Any = None
     positions: dict[Path, Position] = field(default_factory=dict)
     paths: dict[int, Path] = field(default_factory=dict)
     written: dict[Path, str] = field(default_factory=dict)
+    base_file: str = ""
+    inherited: set[Path] = field(default_factory=set)
+    parts: tuple["Source", ...] = ()
+
+    def is_inherited(self, path: Path) -> bool:
+        """Whether the value at `path` is the base file's."""
+        return any(path[:n] in self.inherited for n in range(1, len(path) + 1))
 
 
 def read_text(file: str | FilePath) -> str:

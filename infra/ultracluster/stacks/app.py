@@ -1,5 +1,7 @@
 """The CDK app of one environment."""
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import aws_cdk as cdk
@@ -7,6 +9,7 @@ from aws_cdk import Annotations
 
 from ultracluster.config.eks import Eks
 from ultracluster.config.environment import Environment
+from ultracluster.config.findings import Finding
 from ultracluster.config.pcs import Pcs
 from ultracluster.constructs.metrics import MetricsWorkspace, PrometheusWorkspace
 from ultracluster.stacks.alerts import AlertsStack
@@ -21,12 +24,12 @@ if TYPE_CHECKING:
 UNPROTECTED = "The stacks have no termination protection. Set protect: true after the first deployment."
 
 
-def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.App:
+def build_app(environment: Environment, *, app: cdk.App | None = None, warnings: Sequence[Finding] = ()) -> cdk.App:
     """The stacks of `environment`: network, then storage and control plane side by side, then compute.
 
     With EKS the software in the cluster has a stack of its own, and so has each node group; none of them waits for
     another. S3 links, metrics, their collection and Grafana wait for no node either. Pass an `app` to choose its output
-    folder and feature flags; the CDK CLI passes those of cdk.json.
+    folder and feature flags; the CDK CLI passes those of cdk.json. `warnings` of its file are shown by the CDK CLI.
     """
     app = app or cdk.App(analytics_reporting=False)
     network = NetworkStack(app, environment)
@@ -46,6 +49,10 @@ def build_app(environment: Environment, *, app: cdk.App | None = None) -> cdk.Ap
         _kubernetes(app, environment, environment.control_plane, network, storage, metrics)
     if not environment.protect:
         Annotations.of(storage).add_info_v2("ultracluster:protect", UNPROTECTED)
+    for found in warnings:
+        text = f"{found.path}: {found.message}. {found.hint[0].upper()}{found.hint[1:]}"
+        place = re.sub(r"\W+", ".", found.path).strip(".")
+        Annotations.of(network).add_warning_v2(f"ultracluster:{found.code}:{place}", text)
     return app
 
 
