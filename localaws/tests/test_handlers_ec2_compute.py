@@ -4,7 +4,7 @@ import base64
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, ParamValidationError
+from botocore.exceptions import ClientError
 
 from handler_parts import Stack, own_tags, tags
 from localaws.resources import HandlerError
@@ -148,7 +148,7 @@ def test_template_refuses_names_that_ec2_does_not_know(stack):
     from localaws.resources import HANDLERS
 
     data = {"NetworkInterfaces": [{"CardIndex": 0}]}
-    with pytest.raises(ParamValidationError, match="CardIndex"):
+    with pytest.raises(HandlerError, match="CardIndex"):
         HANDLERS[TEMPLATE].create(stack.context(TEMPLATE), {"LaunchTemplateData": data})
 
 

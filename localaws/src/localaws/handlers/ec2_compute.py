@@ -1,113 +1,44 @@
-"""AWS::EC2::LaunchTemplate and AWS::EC2::PlacementGroup."""
+"""EC2: launch templates and placement groups."""
 
 from collections.abc import Iterator
-from typing import Any
 
-from localaws.handlers.common import as_list
-from localaws.resources import (
-    Context,
-    Handler,
-    HandlerError,
-    Properties,
-    Resource,
-    changed,
-    handler,
-    pick,
-    require,
-    require_instance_profile,
-    require_key,
-    require_security_groups,
-    require_subnets,
-    tag_map,
-)
+from localaws.handlers.ec2_network import ec2
+from localaws.resources import Context, HandlerError, Properties, pick, require
+from localaws.rows.existing import existing
+from localaws.rows.handler import register
 
-
-@handler
-class LaunchTemplate(Handler):
-    """AWS::EC2::LaunchTemplate. Changed data creates a new version; the first version stays the default."""
-
-    type = "AWS::EC2::LaunchTemplate"
-    supported_properties = frozenset(
-        {"LaunchTemplateName", "LaunchTemplateData", "VersionDescription", "TagSpecifications"}
-    )
-
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Create the template. Its data goes to EC2 unchanged, so botocore checks every name."""
-        check_references(context, properties["LaunchTemplateData"])
-        ec2 = context.client("ec2")
-        made = ec2.create_launch_template(
-            LaunchTemplateName=properties.get("LaunchTemplateName") or context.physical_name(128),
-            **pick(properties, "LaunchTemplateData", "VersionDescription"),
-        )
-        template_id = made["LaunchTemplate"]["LaunchTemplateId"]
-        ec2.create_tags(Resources=[template_id], Tags=as_list({**_own_tags(properties), **context.tags}))
-        return self._resource(context, template_id)
-
-    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Add a version when the data or its description changed, and retag."""
-        ec2 = context.client("ec2")
-        if changed(old, new) & {"LaunchTemplateData", "VersionDescription"}:
-            check_references(context, new["LaunchTemplateData"])
-            ec2.create_launch_template_version(
-                LaunchTemplateId=physical_id, **pick(new, "LaunchTemplateData", "VersionDescription")
-            )
-        before, after = _own_tags(old), _own_tags(new)
-        if removed := before.keys() - after.keys():
-            ec2.delete_tags(Resources=[physical_id], Tags=[{"Key": key} for key in removed])
-        if after:
-            ec2.create_tags(Resources=[physical_id], Tags=as_list(after))
-        return self._resource(context, physical_id)
-
-    def _resource(self, context: Context, template_id: str) -> Resource:
-        found = context.client("ec2").describe_launch_templates(LaunchTemplateIds=[template_id])["LaunchTemplates"][0]
-        names = ("LaunchTemplateId", "LatestVersionNumber", "DefaultVersionNumber")
-        return Resource(template_id, {name: str(found[name]) for name in names})
-
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete the template with all versions."""
-        context.client("ec2").delete_launch_template(LaunchTemplateId=physical_id)
+_REFERENCES = {
+    "BlockDeviceMappings.Ebs.KmsKeyId": "KMS key",
+    "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId": "capacity reservation",
+    "IamInstanceProfile.Arn": "instance profile",
+    "IamInstanceProfile.Name": "instance profile",
+    "KeyName": "key pair",
+    "NetworkInterfaces.Groups": "security group",
+    "NetworkInterfaces.SubnetId": "subnet",
+    "Placement.GroupId": "placement group ID",
+    "Placement.GroupName": "placement group",
+    "SecurityGroupIds": "security group",
+}
 
 
-def _own_tags(properties: Properties) -> dict[str, str]:
-    return {
-        key: value
-        for spec in properties.get("TagSpecifications", ())
-        if spec["ResourceType"] == "launch-template"
-        for key, value in tag_map(spec.get("Tags")).items()
-    }
+def _own_tags(given: Properties) -> Properties:
+    """The template's own tags as those of other types. Data has the tags of what is launched from it."""
+    own = [spec for spec in given.get("TagSpecifications", ()) if spec["ResourceType"] == "launch-template"]
+    others = {name: value for name, value in given.items() if name != "TagSpecifications"}
+    return {**others, "Tags": [tag for spec in own for tag in spec.get("Tags", ())]}
 
 
-def check_references(context: Context, data: Properties) -> None:
-    """HandlerError when a launch template refers to a missing resource. Images are not looked up."""
-    ec2 = context.client("ec2")
-    interfaces = data.get("NetworkInterfaces", [])
-    if interfaces and ("SecurityGroupIds" in data or "SecurityGroups" in data):
+def _check_template(context: Context, old: Properties, new: Properties) -> None:
+    """Images are not looked up."""
+    data = new["LaunchTemplateData"]
+    if data == old.get("LaunchTemplateData"):
+        return
+    if data.get("NetworkInterfaces") and data.keys() & {"SecurityGroupIds", "SecurityGroups"}:
         raise HandlerError("security groups belong on each network interface, not beside them")
-    if groups := sorted({*data.get("SecurityGroupIds", ()), *(g for i in interfaces for g in i.get("Groups", ()))}):
-        require_security_groups(context, groups)
-    if subnets := sorted({interface["SubnetId"] for interface in interfaces if "SubnetId" in interface}):
-        require_subnets(context, subnets)
     if kind := data.get("InstanceType"):
+        ec2 = context.client("ec2")
         require(lambda: ec2.describe_instance_types(InstanceTypes=[kind]), f"there is no instance type {kind}")
-    if key := data.get("KeyName"):
-        require(lambda: ec2.describe_key_pairs(KeyNames=[key])["KeyPairs"], f"key pair {key} does not exist")
-    if profile := data.get("IamInstanceProfile"):
-        require_instance_profile(context, profile.get("Arn") or profile["Name"])
-    for mapping in data.get("BlockDeviceMappings", ()):
-        if disk_key := mapping.get("Ebs", {}).get("KmsKeyId"):
-            require_key(context, disk_key)
-    _check_placement(context, data)
     _check_capacity(context, data)
-
-
-def _check_placement(context: Context, data: Properties) -> None:
-    ec2, placement = context.client("ec2"), data.get("Placement", {})
-    if name := placement.get("GroupName"):
-        require(lambda: ec2.describe_placement_groups(GroupNames=[name]), f"placement group {name} does not exist")
-    if group_id := placement.get("GroupId"):
-        require(
-            lambda: ec2.describe_placement_groups(GroupIds=[group_id]), f"placement group {group_id} does not exist"
-        )
 
 
 def _check_capacity(context: Context, data: Properties) -> None:
@@ -119,49 +50,56 @@ def _check_capacity(context: Context, data: Properties) -> None:
     if block and data.get("Placement", {}).keys() & {"GroupName", "GroupId"}:
         raise HandlerError("a Capacity Block takes no placement group")
     if group := target.get("CapacityReservationResourceGroupArn"):
-        found, name = context.client("resource-groups"), group.rpartition("/")[2]
-        there = require(lambda: found.get_group(GroupName=name)["Group"], f"resource group {group} does not exist")
-        if there["GroupArn"] != group:
-            raise HandlerError(f"resource group {group} does not exist; the group of that name is {there['GroupArn']}")
-    if reservation_id := target.get("CapacityReservationId"):
-        ec2 = context.client("ec2")
-        reservation = require(
-            lambda: ec2.describe_capacity_reservations(CapacityReservationIds=[reservation_id])["CapacityReservations"],
-            f"capacity reservation {reservation_id} does not exist: seed it first",
-        )[0]
+        found = existing(context, "resource group", group)["GroupArn"]
+        if found != group:
+            raise HandlerError(f"resource group {group} does not exist; the group of that name is {found}")
+    if reservation := target.get("CapacityReservationId"):
         for problem in _mismatches(context, data, reservation, block=block):
-            raise HandlerError(f"capacity reservation {reservation_id} {problem}")
+            raise HandlerError(f"capacity reservation {reservation} {problem}")
 
 
-def _mismatches(context: Context, data: Properties, reservation: dict[str, Any], *, block: bool) -> Iterator[str]:
+def _mismatches(context: Context, data: Properties, reservation_id: str, *, block: bool) -> Iterator[str]:
+    reservation = existing(context, "capacity reservation", reservation_id)
     if block != (reservation["ReservationType"] == "capacity-block"):
         yield f"is of type {reservation['ReservationType']}, which the template's market type does not use"
     if data.get("InstanceType") != reservation["InstanceType"]:
         yield f"is for {reservation['InstanceType']}, not {data.get('InstanceType')}"
-    subnets = sorted({i["SubnetId"] for i in data.get("NetworkInterfaces", ()) if "SubnetId" in i})
-    zones = {subnet["AvailabilityZone"] for subnet in require_subnets(context, subnets)} if subnets else set()
+    subnets = {interface["SubnetId"] for interface in data.get("NetworkInterfaces", ()) if "SubnetId" in interface}
+    zones = {existing(context, "subnet", subnet)["AvailabilityZone"] for subnet in subnets}
     zones |= {*pick(data.get("Placement", {}), "AvailabilityZone").values()}
     if zones - {reservation["AvailabilityZone"]}:
         yield f"is in {reservation['AvailabilityZone']}, not {', '.join(sorted(zones))}"
 
 
-@handler
-class PlacementGroup(Handler):
-    """AWS::EC2::PlacementGroup. CloudFormation generates its name."""
-
-    type = "AWS::EC2::PlacementGroup"
-    supported_properties = frozenset({"Strategy", "PartitionCount", "SpreadLevel", "Tags"})
-
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Create the group."""
-        tags = as_list({**tag_map(properties.get("Tags")), **context.tags})
-        made = context.client("ec2").create_placement_group(
-            GroupName=context.physical_name(255),
-            TagSpecifications=[{"ResourceType": "placement-group", "Tags": tags}],
-            **pick(properties, "Strategy", "PartitionCount", "SpreadLevel"),
-        )["PlacementGroup"]
-        return Resource(made["GroupName"], pick(made, "GroupName", "GroupId"))
-
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Delete the group."""
-        context.client("ec2").delete_placement_group(GroupName=physical_id)
+register(
+    ec2(
+        type="AWS::EC2::LaunchTemplate",
+        properties="LaunchTemplateData LaunchTemplateName TagSpecifications VersionDescription",
+        name=("LaunchTemplateName", 128),
+        create="CreateLaunchTemplate",
+        read="DescribeLaunchTemplates",
+        update="CreateLaunchTemplateVersion",  # the first version stays the default
+        whole=True,
+        delete="DeleteLaunchTemplate",
+        ref="{LaunchTemplateId}",
+        ident={"LaunchTemplateId": "{ref}", "LaunchTemplateIds": "{ref}"},
+        attributes={name: f"{{{name}}}" for name in ("DefaultVersionNumber", "LatestVersionNumber")},
+        tag_kind="launch-template",
+        system_tags=True,
+        must_exist={f"LaunchTemplateData.{name}": kind for name, kind in _REFERENCES.items()},
+        prepare=_own_tags,
+        check=_check_template,
+    ),
+    ec2(
+        type="AWS::EC2::PlacementGroup",
+        properties="PartitionCount SpreadLevel Strategy Tags",
+        name=("GroupName", 255),
+        create="CreatePlacementGroup",
+        read="DescribePlacementGroups",
+        delete="DeletePlacementGroup",
+        ref="{GroupName}",
+        ident={"GroupName": "{ref}", "GroupNames": "{ref}"},
+        tag_kind="placement-group",
+        system_tags=True,
+    ),
+)

@@ -1,261 +1,178 @@
-"""AWS::EC2 resources of a VPC: the VPC, subnets, route tables and routes."""
+"""EC2: VPCs, subnets, route tables and routes, and gateways."""
 
+import functools
 from typing import Any
 
-from localaws.handlers.common import ec2_tags, retag_ec2, undo_on_failure
-from localaws.resources import (
-    Context,
-    Handler,
-    HandlerError,
-    NotUpdatable,
-    Properties,
-    Resource,
-    changed,
-    handler,
-    pick,
-    require,
-    require_subnets,
+from localaws.resources import Context, HandlerError, Properties, pick
+from localaws.rows.existing import existing
+from localaws.rows.handler import register
+from localaws.rows.row import Row, Setting
+
+ec2 = functools.partial(Row, service="ec2", tag="CreateTags", untag="DeleteTags", arn="{ref}")
+"""A row of a type of EC2, whose tags have calls of their own."""
+
+
+def _attribute(name: str, action: str, *, default: bool) -> Setting:
+    """A property that a call sets as {name: {Value: value}}."""
+    return Setting(name, put=action, renames={name: f"{name}.Value"}, reset={name: default})
+
+
+def _defaults_of_vpc(context: Context, vpc: Properties) -> dict[str, Any]:
+    """The security group and the network ACL that EC2 creates with a VPC."""
+    client, own = context.client("ec2"), {"Name": "vpc-id", "Values": [vpc["ref"]]}
+    groups = client.describe_security_groups(Filters=[own, {"Name": "group-name", "Values": ["default"]}])
+    acls = client.describe_network_acls(Filters=[own, {"Name": "default", "Values": ["true"]}])
+    return {
+        "DefaultSecurityGroup": groups["SecurityGroups"][0]["GroupId"],
+        "DefaultNetworkAcl": acls["NetworkAcls"][0]["NetworkAclId"],
+    }
+
+
+def _acl_of_subnet(context: Context, subnet: Properties) -> dict[str, Any]:
+    of_subnet = [{"Name": "association.subnet-id", "Values": [subnet["ref"]]}]
+    (acl,) = context.client("ec2").describe_network_acls(Filters=of_subnet)["NetworkAcls"]
+    ids = {found["SubnetId"]: found["NetworkAclAssociationId"] for found in acl["Associations"]}
+    return {"NetworkAclAssociationId": ids[subnet["ref"]]}
+
+
+def _check_route(context: Context, _: Properties, new: Properties) -> None:
+    for names in (("GatewayId", "NatGatewayId"), ("DestinationCidrBlock", "DestinationIpv6CidrBlock")):
+        if len(pick(new, *names)) != 1:
+            raise HandlerError(f"a route needs exactly one of {' and '.join(names)}")
+    if gateway := new.get("GatewayId"):
+        table = existing(context, "route table", new["RouteTableId"])
+        attached = existing(context, "internet gateway", gateway)["Attachments"]
+        if table["VpcId"] not in [attachment["VpcId"] for attachment in attached]:
+            raise HandlerError(
+                f"route table {table['RouteTableId']} and gateway {gateway} belong to different networks"
+            )
+
+
+def _check_association(context: Context, _: Properties, new: Properties) -> None:
+    of_subnet = [{"Name": "association.subnet-id", "Values": [new["SubnetId"]]}]
+    if tables := context.client("ec2").describe_route_tables(Filters=of_subnet)["RouteTables"]:
+        raise HandlerError(f"subnet {new['SubnetId']} is already associated with {tables[0]['RouteTableId']}")
+
+
+def _check_nat(context: Context, old: Properties, new: Properties) -> None:
+    if "SubnetId" not in new:
+        raise HandlerError("SubnetId is missing")
+    public, allocation = new.get("ConnectivityType", "public") == "public", new.get("AllocationId")
+    if public != (allocation is not None):
+        raise HandlerError("a public NAT gateway needs an AllocationId, and a private one takes none")
+    if allocation and not old and "AssociationId" in existing(context, "Elastic IP address", allocation):
+        raise HandlerError(f"Elastic IP address {allocation} is already associated")
+
+
+register(
+    ec2(
+        type="AWS::EC2::VPC",
+        properties="CidrBlock EnableDnsHostnames EnableDnsSupport InstanceTenancy Tags",
+        create="CreateVpc",
+        read="DescribeVpcs",
+        delete="DeleteVpc",
+        ref="{VpcId}",
+        ident={"VpcId": "{ref}", "VpcIds": "{ref}"},
+        settings=(
+            _attribute("EnableDnsSupport", "ModifyVpcAttribute", default=True),
+            _attribute("EnableDnsHostnames", "ModifyVpcAttribute", default=False),
+            Setting("InstanceTenancy", put="ModifyVpcTenancy", reset={"InstanceTenancy": "default"}, at_creation=False),
+        ),
+        replaces=lambda old, new: new.get("InstanceTenancy", "default") not in ("default", old.get("InstanceTenancy")),
+        attributes={"CidrBlock": "CidrBlock", "CidrBlockAssociations": "CidrBlockAssociationSet.AssociationId"},
+        describe=_defaults_of_vpc,
+        tag_kind="vpc",
+    ),
+    ec2(
+        type="AWS::EC2::Subnet",
+        properties="AvailabilityZone AvailabilityZoneId CidrBlock MapPublicIpOnLaunch Tags VpcId",
+        create="CreateSubnet",
+        read="DescribeSubnets",
+        delete="DeleteSubnet",
+        ref="{SubnetId}",
+        ident={"SubnetId": "{ref}", "SubnetIds": "{ref}"},
+        settings=(_attribute("MapPublicIpOnLaunch", "ModifySubnetAttribute", default=False),),
+        attributes={name: name for name in ("AvailabilityZone", "AvailabilityZoneId", "CidrBlock", "VpcId")},
+        describe=_acl_of_subnet,
+        tag_kind="subnet",
+        must_exist={"VpcId": "VPC"},
+    ),
+    ec2(
+        type="AWS::EC2::RouteTable",
+        create="CreateRouteTable",
+        delete="DeleteRouteTable",
+        ref="{RouteTableId}",
+        ident={"RouteTableId": "{ref}"},
+        attributes={"RouteTableId": "{ref}"},
+        tag_kind="route-table",
+        must_exist={"VpcId": "VPC"},
+    ),
+    ec2(
+        type="AWS::EC2::Route",
+        properties="DestinationCidrBlock DestinationIpv6CidrBlock GatewayId NatGatewayId RouteTableId",
+        create="CreateRoute",
+        update="ReplaceRoute",
+        whole=True,
+        delete="DeleteRoute",
+        ref="{RouteTableId}|{DestinationCidrBlock}{DestinationIpv6CidrBlock}",
+        ident={name: f"{{{name}}}" for name in ("RouteTableId", "DestinationCidrBlock", "DestinationIpv6CidrBlock")},
+        attributes={"CidrBlock": "{DestinationCidrBlock}{DestinationIpv6CidrBlock}"},
+        must_exist={"RouteTableId": "route table", "GatewayId": "internet gateway", "NatGatewayId": "NAT gateway"},
+        check=_check_route,
+    ),
+    ec2(
+        type="AWS::EC2::SubnetRouteTableAssociation",
+        create="AssociateRouteTable",
+        delete="DisassociateRouteTable",
+        ref="{AssociationId}",
+        ident={"AssociationId": "{ref}"},
+        properties="RouteTableId SubnetId",
+        attributes={"Id": "{ref}"},
+        must_exist={"SubnetId": "subnet", "RouteTableId": "route table"},
+        check=_check_association,
+    ),
+    ec2(
+        type="AWS::EC2::InternetGateway",
+        create="CreateInternetGateway",
+        delete="DeleteInternetGateway",
+        ref="{InternetGatewayId}",
+        ident={"InternetGatewayId": "{ref}"},
+        attributes={"InternetGatewayId": "{ref}"},
+        tag_kind="internet-gateway",
+    ),
+    ec2(
+        type="AWS::EC2::VPCGatewayAttachment",
+        create="AttachInternetGateway",
+        delete="DetachInternetGateway",
+        ref="IGW|{VpcId}",
+        ident={"InternetGatewayId": "{InternetGatewayId}", "VpcId": "{VpcId}"},
+        attributes={"AttachmentType": "{ref|0}"},
+        must_exist={"VpcId": "VPC", "InternetGatewayId": "internet gateway"},
+    ),
+    ec2(
+        type="AWS::EC2::EIP",
+        properties="Domain Tags",
+        create="AllocateAddress",
+        read="DescribeAddresses",
+        delete="ReleaseAddress",
+        read_to_delete=True,
+        ref="{PublicIp}",
+        ident={"PublicIps": "{ref}", "AllocationId": "{AllocationId}"},
+        arn="{AllocationId}",
+        tag_kind="elastic-ip",
+        prepare=lambda given: {"Domain": "vpc", **given},
+    ),
+    ec2(
+        type="AWS::EC2::NatGateway",
+        properties="AllocationId ConnectivityType SubnetId Tags",
+        create="CreateNatGateway",
+        read="DescribeNatGateways",
+        delete="DeleteNatGateway",
+        ref="{NatGatewayId}",
+        ident={"NatGatewayId": "{ref}", "NatGatewayIds": "{ref}"},
+        attributes={"EniId": "NatGatewayAddresses.0.NetworkInterfaceId"},
+        tag_kind="natgateway",
+        must_exist={"SubnetId": "subnet", "AllocationId": "Elastic IP address"},
+        check=_check_nat,
+    ),
 )
-
-
-class Ec2Handler(Handler):
-    """A type whose tags can change in place. Subclasses add other changes in `change`."""
-
-    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Call `change`, then retag."""
-        self.change(context, physical_id, old, new)
-        retag_ec2(context, physical_id, old, new)
-        return self.describe(context, physical_id)
-
-    def change(self, context: Context, physical_id: str, old: Properties, new: Properties) -> None:
-        """Change properties other than tags in place. Refuses by default."""
-        if others := changed(old, new) - {"Tags"}:
-            raise NotUpdatable(self.type, others)
-
-    def describe(self, context: Context, physical_id: str) -> Resource:
-        """The resource as Ref and Fn::GetAtt see it."""
-        raise NotImplementedError
-
-
-def require_vpc(context: Context, vpc_id: str) -> Any:
-    """The VPC of this id; HandlerError when it does not exist."""
-    ec2 = context.client("ec2")
-    return require(lambda: ec2.describe_vpcs(VpcIds=[vpc_id])["Vpcs"], f"VPC {vpc_id} does not exist")[0]
-
-
-def require_route_table(context: Context, table_id: str) -> Any:
-    """The route table of this id; HandlerError when it does not exist."""
-    ec2 = context.client("ec2")
-    found = require(
-        lambda: ec2.describe_route_tables(RouteTableIds=[table_id])["RouteTables"],
-        f"route table {table_id} does not exist",
-    )
-    return found[0]
-
-
-@handler
-class Vpc(Ec2Handler):
-    """AWS::EC2::VPC."""
-
-    type = "AWS::EC2::VPC"
-    supported_properties = frozenset({"CidrBlock", "EnableDnsHostnames", "EnableDnsSupport", "InstanceTenancy", "Tags"})
-
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Create the VPC and set its DNS attributes."""
-        ec2 = context.client("ec2")
-        made = ec2.create_vpc(
-            TagSpecifications=ec2_tags(context, "vpc", properties), **pick(properties, "CidrBlock", "InstanceTenancy")
-        )
-        vpc_id = made["Vpc"]["VpcId"]
-        with undo_on_failure(lambda: ec2.delete_vpc(VpcId=vpc_id)):
-            self._set_dns(context, vpc_id, properties)
-        return self.describe(context, vpc_id)
-
-    def change(self, context: Context, physical_id: str, old: Properties, new: Properties) -> None:
-        """Change DNS attributes, or dedicated tenancy to default."""
-        self._set_dns(context, physical_id, new)
-        if old.get("InstanceTenancy", "default") != new.get("InstanceTenancy", "default"):
-            context.client("ec2").modify_vpc_tenancy(VpcId=physical_id, InstanceTenancy="default")
-
-    def replaces(self, old: Properties, new: Properties) -> bool:
-        """A change to dedicated tenancy replaces the VPC."""
-        tenancy = new.get("InstanceTenancy", "default")
-        return bool(tenancy != "default" and tenancy != old.get("InstanceTenancy", "default"))
-
-    def _set_dns(self, context: Context, vpc_id: str, properties: Properties) -> None:
-        ec2 = context.client("ec2")
-        for name, default in (("EnableDnsSupport", True), ("EnableDnsHostnames", False)):
-            ec2.modify_vpc_attribute(VpcId=vpc_id, **{name: {"Value": properties.get(name, default)}})
-
-    def describe(self, context: Context, physical_id: str) -> Resource:
-        """Id, CIDR block, default security group and default network ACL."""
-        ec2 = context.client("ec2")
-        vpc = require_vpc(context, physical_id)
-        own = [{"Name": "vpc-id", "Values": [physical_id]}]
-        groups = ec2.describe_security_groups(Filters=[*own, {"Name": "group-name", "Values": ["default"]}])
-        acls = ec2.describe_network_acls(Filters=[*own, {"Name": "default", "Values": ["true"]}])
-        attributes = {
-            "VpcId": physical_id,
-            "CidrBlock": vpc["CidrBlock"],
-            "CidrBlockAssociations": [found["AssociationId"] for found in vpc["CidrBlockAssociationSet"]],
-            "DefaultSecurityGroup": groups["SecurityGroups"][0]["GroupId"],
-            "DefaultNetworkAcl": acls["NetworkAcls"][0]["NetworkAclId"],
-            "Ipv6CidrBlocks": [],
-        }
-        return Resource(physical_id, attributes)
-
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """EC2 refuses while the VPC contains other resources."""
-        context.client("ec2").delete_vpc(VpcId=physical_id)
-
-
-@handler
-class Subnet(Ec2Handler):
-    """AWS::EC2::Subnet."""
-
-    type = "AWS::EC2::Subnet"
-    supported_properties = frozenset(
-        {"VpcId", "CidrBlock", "AvailabilityZone", "AvailabilityZoneId", "MapPublicIpOnLaunch", "Tags"}
-    )
-
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Create the subnet. EC2 checks zone and CIDR block."""
-        ec2 = context.client("ec2")
-        require_vpc(context, properties["VpcId"])
-        made = ec2.create_subnet(
-            TagSpecifications=ec2_tags(context, "subnet", properties),
-            **pick(properties, "VpcId", "CidrBlock", "AvailabilityZone", "AvailabilityZoneId"),
-        )
-        subnet_id = made["Subnet"]["SubnetId"]
-        with undo_on_failure(lambda: ec2.delete_subnet(SubnetId=subnet_id)):
-            self._set_public(context, subnet_id, properties)
-        return self.describe(context, subnet_id)
-
-    def change(self, context: Context, physical_id: str, old: Properties, new: Properties) -> None:
-        """Change whether instances get a public address."""
-        self._set_public(context, physical_id, new)
-
-    def _set_public(self, context: Context, subnet_id: str, properties: Properties) -> None:
-        public = {"Value": properties.get("MapPublicIpOnLaunch", False)}
-        context.client("ec2").modify_subnet_attribute(SubnetId=subnet_id, MapPublicIpOnLaunch=public)
-
-    def describe(self, context: Context, physical_id: str) -> Resource:
-        """Id, zone and CIDR block."""
-        subnet = require_subnets(context, [physical_id])[0]
-        acls = context.client("ec2").describe_network_acls(
-            Filters=[{"Name": "association.subnet-id", "Values": [physical_id]}]
-        )["NetworkAcls"]
-        associations = [found for acl in acls for found in acl["Associations"] if found["SubnetId"] == physical_id]
-        attributes = pick(subnet, "SubnetId", "VpcId", "CidrBlock", "AvailabilityZone", "AvailabilityZoneId")
-        association = {"NetworkAclAssociationId": associations[0]["NetworkAclAssociationId"]}
-        return Resource(physical_id, {**attributes, **association, "Ipv6CidrBlocks": []})
-
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """EC2 refuses while the subnet contains a network interface."""
-        context.client("ec2").delete_subnet(SubnetId=physical_id)
-
-
-@handler
-class RouteTable(Ec2Handler):
-    """AWS::EC2::RouteTable."""
-
-    type = "AWS::EC2::RouteTable"
-    supported_properties = frozenset({"VpcId", "Tags"})
-
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Create the table."""
-        require_vpc(context, properties["VpcId"])
-        tags = ec2_tags(context, "route-table", properties)
-        made = context.client("ec2").create_route_table(VpcId=properties["VpcId"], TagSpecifications=tags)
-        return self.describe(context, made["RouteTable"]["RouteTableId"])
-
-    def describe(self, context: Context, physical_id: str) -> Resource:
-        """Id."""
-        return Resource(physical_id, {"RouteTableId": physical_id})
-
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """EC2 refuses while a subnet is associated."""
-        context.client("ec2").delete_route_table(RouteTableId=physical_id)
-
-
-@handler
-class Route(Handler):
-    """AWS::EC2::Route, to an internet gateway or a NAT gateway."""
-
-    type = "AWS::EC2::Route"
-    supported_properties = frozenset(
-        {"RouteTableId", "DestinationCidrBlock", "DestinationIpv6CidrBlock", "GatewayId", "NatGatewayId"}
-    )
-
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Add the route."""
-        self._check(context, properties)
-        context.client("ec2").create_route(**properties)
-        return self._resource(properties)
-
-    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
-        """Change the target of the route."""
-        self._check(context, new)
-        context.client("ec2").replace_route(**new)
-        return self._resource(new)
-
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Remove the route."""
-        table, destination = physical_id.split("|")
-        family = "DestinationIpv6CidrBlock" if ":" in destination else "DestinationCidrBlock"
-        context.client("ec2").delete_route(RouteTableId=table, **{family: destination})
-
-    def _resource(self, properties: Properties) -> Resource:
-        destination = _destination(properties)
-        return Resource(f"{properties['RouteTableId']}|{destination}", {"CidrBlock": destination})
-
-    def _check(self, context: Context, properties: Properties) -> None:
-        table = require_route_table(context, properties["RouteTableId"])
-        if len(pick(properties, "GatewayId", "NatGatewayId")) != 1:
-            raise HandlerError("a route needs exactly one of GatewayId and NatGatewayId")
-        _destination(properties)
-        ec2, vpc = context.client("ec2"), table["VpcId"]
-        if gateway := properties.get("GatewayId"):
-            found = require(
-                lambda: ec2.describe_internet_gateways(InternetGatewayIds=[gateway])["InternetGateways"],
-                f"internet gateway {gateway} does not exist",
-            )
-            if vpc not in [attachment["VpcId"] for attachment in found[0]["Attachments"]]:
-                networks = f"route table {table['RouteTableId']} and gateway {gateway}"
-                raise HandlerError(f"{networks} belong to different networks")
-        if nat := properties.get("NatGatewayId"):
-            states = [{"Name": "state", "Values": ["available"]}]
-            require(
-                lambda: ec2.describe_nat_gateways(NatGatewayIds=[nat], Filters=states)["NatGateways"],
-                f"NAT gateway {nat} does not exist",
-            )
-
-
-def _destination(properties: Properties) -> str:
-    destinations = list(pick(properties, "DestinationCidrBlock", "DestinationIpv6CidrBlock").values())
-    if len(destinations) != 1:
-        raise HandlerError("a route needs exactly one of DestinationCidrBlock and DestinationIpv6CidrBlock")
-    return str(destinations[0])
-
-
-@handler
-class SubnetRouteTableAssociation(Handler):
-    """AWS::EC2::SubnetRouteTableAssociation."""
-
-    type = "AWS::EC2::SubnetRouteTableAssociation"
-    supported_properties = frozenset({"SubnetId", "RouteTableId"})
-
-    def create(self, context: Context, properties: Properties) -> Resource:
-        """Associate subnet and route table. A subnet has one association."""
-        ec2, subnet = context.client("ec2"), properties["SubnetId"]
-        require_subnets(context, [subnet])
-        require_route_table(context, properties["RouteTableId"])
-        of_subnet = [{"Name": "association.subnet-id", "Values": [subnet]}]
-        if there := ec2.describe_route_tables(Filters=of_subnet)["RouteTables"]:
-            raise HandlerError(f"subnet {subnet} is already associated with {there[0]['RouteTableId']}")
-        made = ec2.associate_route_table(**properties)
-        return Resource(made["AssociationId"], {"Id": made["AssociationId"]})
-
-    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
-        """Remove the association."""
-        context.client("ec2").disassociate_route_table(AssociationId=physical_id)

@@ -49,6 +49,7 @@ LOOKUPS = {
     "policy": Lookup("iam", "GetPolicy", "PolicyArn"),
     "prefix list": Lookup("ec2", "DescribeManagedPrefixLists", "PrefixListIds"),
     "queue": Lookup("sqs", "GetQueueUrl", "QueueName", name="[^:]+$"),
+    "resource group": Lookup("resource-groups", "GetGroup", "GroupName", name=_AFTER_SLASH),
     "role": Lookup("iam", "GetRole", "RoleName", name=_AFTER_SLASH),
     "route table": Lookup("ec2", "DescribeRouteTables", "RouteTableIds"),
     "security group": Lookup("ec2", "DescribeSecurityGroups", "GroupIds"),
@@ -69,9 +70,9 @@ def existing(context: Context, kind: str, value: str) -> Mapping[str, Any]:
         answer = call(**{look.member: [name] if member.type_name == "list" else name}, **look.more)
         return answers.payload(answer, {look.exact: name} if look.exact else {})
     except ClientError as error:
-        raise HandlerError(f"{kind} {value} does not exist ({error.response['Error'].get('Code')})") from error
+        raise HandlerError(f"{kind} {name} does not exist ({error.response['Error'].get('Code')})") from error
     except HandlerError as error:
-        raise HandlerError(f"{kind} {value} does not exist") from error
+        raise HandlerError(f"{kind} {name} does not exist") from error
 
 
 def check_references(context: Context, must_exist: Mapping[str, str], old: Properties, new: Properties) -> None:

@@ -56,15 +56,22 @@ class RowHandler(Handler):
         """The properties that the row lists, or those of its calls."""
         return supported_properties(self.row)
 
+    @functools.cached_property
+    def _create_only(self) -> set[str]:
+        """Properties whose change replaces the resource."""
+        pointers = schemas.create_only(self.type, schemas.DEFAULT_REGION)
+        return {pointer.removeprefix("/properties/") for pointer in pointers}
+
     def create(self, context: Context, properties: Properties) -> Resource:
         """Create the resource, then what further calls set."""
         row = self.row
-        check_references(context, row.must_exist, {}, properties)
+        given = properties
         if row.name and row.name[0] not in properties:
             end = "".join(text for each, text in row.name_suffix.items() if properties.get(each))
             name = context.physical_name(row.name[1] - len(end)) + end
             properties = {**properties, row.name[0]: name.lower() if row.lower_name else name}
         properties = self._checked(context, {}, self._prepared(properties))
+        check_references(context, row.must_exist, {}, given)
         later = {name for setting in row.settings if setting.at_creation for name in setting.names} | self._entries
         later = {row.tags or "", *((later | self._by_hand) - self._needed(row.create))}
         plain = {name: value for name, value in properties.items() if name not in later}
@@ -85,12 +92,12 @@ class RowHandler(Handler):
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
         """Send what changed, with the values that removed properties return to."""
-        fixed = {pointer.removeprefix("/properties/") for pointer in schemas.create_only(self.type, context.region)}
-        if wrong := changed(old, new) & fixed:
+        if wrong := changed(old, new) & self._create_only:
             raise NotUpdatable(self.type, wrong)
-        check_references(context, self.row.must_exist, old, new)
+        given = (old, new)
         old, new = (self._prepared({**each, "ref": physical_id}) for each in (old, new))
         new = self._checked(context, old, new)
+        check_references(context, self.row.must_exist, *given)
         if names := changed(old, new) - self._set_apart - self._of_deletion() - self._of_entries():
             self._update(context, old, new, names)
         for setting in self.row.settings:
@@ -120,6 +127,9 @@ class RowHandler(Handler):
     def _update(self, context: Context, old: Properties, new: Properties, names: set[str]) -> None:
         row = self.row
         whole = row.whole or row.update == row.create
+        shape = shapes.input_of(row.service, row.update)
+        moved = {name for name in names if f"Add{name}" in shapes.members(shape)}
+        names = names - moved
         inner = names & {*row.by_member.split()}
         changes = {name: self._changes(name, old.get(name) or {}, new.get(name) or {}) for name in inner}
         gone = {name: row.resets[name] for name in names - new.keys() if name in row.resets}
@@ -127,12 +137,16 @@ class RowHandler(Handler):
         handled = {*gone, *inner, *row.removals}
         fixed = {name for name in names if not whole and name not in new and name not in handled}
         gone = {name: value for name, value in gone.items() if value is not None}
-        shape = shapes.input_of(row.service, row.update)
         fixed |= {name for name in names if not shapes.member_path(shape, name, row.renames, self._kind)}
         if fixed or row.update is None or shape is None:
             raise NotUpdatable(self.type, fixed or names)
         sent = {*new} if whole else names | self._needed(row.update) | self._beside(shape, names)
-        given = {**pick(new, *sent - self._set_apart - inner), **gone, **{k: v for k, v in changes.items() if v}}
+        apart = self._set_apart | inner | (self._create_only if row.update != row.create else set())
+        given = {**pick(new, *sent - apart), **gone, **{k: v for k, v in changes.items() if v}}
+        for name in moved:
+            before, after = old.get(name) or [], new.get(name) or []
+            given[f"Add{name}"] = [each for each in after if each not in before]
+            given[f"Remove{name}"] = [each for each in before if each not in after]
         more = {name: value for members in (row.update_with, *removed) for name, value in members.items()}
         if given or more:
             self._call(context, row.update, new, given, more)

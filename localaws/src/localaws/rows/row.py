@@ -83,6 +83,7 @@ class Row:
     * `create`, `read`, `update`, `delete`: actions of the API; more than one to read have their answers together.
       With `whole`, an update sends all properties, and those that it leaves out return to their defaults; as it does
       if it is the action that creates. `update_with`: members that an update always has.
+      A list with members `AddName` and `RemoveName` in the update is changed by them.
     * `by_member`: structures of which an update sends only the members that changed. `replacing`: members
       `Property.Member` whose change replaces the resource, though the schema does not say so; `replaces` decides by
       the old and the new properties.
