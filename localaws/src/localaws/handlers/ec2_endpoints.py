@@ -10,9 +10,10 @@ from localaws.rows.handler import register
 _RESOURCES = {"Subnet": "subnet", "VPC": "VPC"}
 
 
-def _private_dns(given: Properties) -> Properties:
+def _with_defaults(given: Properties) -> Properties:
     """CloudFormation leaves private DNS of interface endpoints off."""
-    return {"PrivateDnsEnabled": False, **given} if given.get("VpcEndpointType") == "Interface" else given
+    private = {"PrivateDnsEnabled": False} if given.get("VpcEndpointType") == "Interface" else {}
+    return {"VpcEndpointType": "Gateway", **private, **given}
 
 
 def _dns_entries(_: Context, endpoint: Properties) -> dict[str, Any]:
@@ -60,7 +61,7 @@ register(
         describe=_dns_entries,
         tag_kind="vpc-endpoint",
         must_exist={"VpcId": "VPC", "RouteTableIds": "route table"},
-        prepare=_private_dns,
+        prepare=_with_defaults,
         check=_check_endpoint,
     ),
     ec2(
