@@ -50,6 +50,7 @@ SECTIONS = {
     "Bucket": "storage.buckets.NAME",
     "Lifecycle": "storage.buckets.NAME.lifecycle",
     "Lustre": "storage.lustre",
+    "Backups": "storage.backups",
     "S3Link": "storage.lustre.links[]",
     "NodeGroup": "node_groups[]",
     "Scale": "node_groups[].count",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ultracluster.catalog.instance_types import UnknownInstanceType as UnknownInstanceType
+    from ultracluster.config.backups import Backups as Backups
     from ultracluster.config.eks import DeviceStacks as DeviceStacks
     from ultracluster.config.eks import Eks as Eks
     from ultracluster.config.eks import EksControlPlane as EksControlPlane
@@ -114,6 +115,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "errors": ("InvalidArgument", "MissingExtra", "UltraclusterError"),
     "catalog.instance_types": ("UnknownInstanceType",),
+    "config.backups": ("Backups",),
     "config.eks": ("DeviceStacks", "Eks", "EksControlPlane", "Team"),
     "config.eks_nodes": ("CpuNodes", "NodeRepair", "SystemNodes"),
     "config.environment": ("Environment",),

@@ -6,6 +6,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Match
 
+from ultracluster.config.backups import Backups
 from ultracluster.config.storage import Lustre
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.lustre import TrainingFileSystem, _properties
@@ -280,3 +281,23 @@ def test_a_wrong_client_says_what_to_pass(wrong):
     made, _ = in_vpc(cdk.Stack(cdk.App(), "stack"))
     with pytest.raises(WrongReference, match="Pass "):
         made.grant_mount(wrong)
+
+
+def test_backups_and_maintenance_have_their_times(synth, place):
+    def make(stack):
+        key = DataKey(stack, "Key", description="Data")
+        times = {"backups": Backups(retention_days=7, window="05:00"), "maintenance_window": "sun:06:00"}
+        TrainingFileSystem(stack, "Lustre", settings=Lustre(**SSD), key=key, **times, **place(stack))
+
+    expected = {
+        "AutomaticBackupRetentionDays": 7,
+        "DailyAutomaticBackupStartTime": "05:00",
+        "WeeklyMaintenanceStartTime": "7:06:00",
+    }
+    synth(make).has_resource_properties("AWS::FSx::FileSystem", {"LustreConfiguration": Match.object_like(expected)})
+
+
+def test_without_them_fsx_chooses(plain):
+    absent = ("AutomaticBackupRetentionDays", "DailyAutomaticBackupStartTime", "WeeklyMaintenanceStartTime")
+    configuration = {"LustreConfiguration": dict.fromkeys(absent, Match.absent())}
+    plain.has_resource_properties("AWS::FSx::FileSystem", configuration)

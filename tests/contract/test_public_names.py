@@ -18,7 +18,7 @@ from ultracluster.config.settings import Settings
 from ultracluster.errors import UltraclusterError
 
 PUBLIC = [
-    "AcceleratedLaunchTemplate", "Alarms", "AlertTopic", "Alerts", "Bucket", "BucketAccess", "ClusterLogs",
+    "AcceleratedLaunchTemplate", "Alarms", "AlertTopic", "Alerts", "Backups", "Bucket", "BucketAccess", "ClusterLogs",
     "ClusterNetwork", "ClusterScraper", "ClusterVpc",
     "CpuLaunchTemplate", "CpuNodeGroup", "CpuNodes", "CreateNetwork", "DataKey", "DeviceStacks", "Eks",
     "EksAddon", "EksCluster", "EksControlPlane", "EksNodeGroup", "EksNodeRole", "Environment", "ExistingMetrics",

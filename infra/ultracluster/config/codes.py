@@ -44,6 +44,8 @@ Code = Literal[
     "tags-too-many",
     # storage
     "bucket-settings-ignored",
+    "file-system-missing",
+    "backups-not-supported",
     "lustre-capacity",
     "lustre-efa-capacity",
     "lustre-efa-deployment",

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ultracluster.catalog import lustre
+from ultracluster.config.backups import Backups, WeeklyTime, backup_problems, window_problems
 from ultracluster.config.bucket_names import bucket_name_problems
 from ultracluster.config.fields import KIND, NUMBER, TEXT, BucketName, KeyArn, Many, text
 from ultracluster.config.problems import Problem, rule
@@ -301,6 +302,18 @@ class Storage(Settings):
     """Names of buckets that jobs list and read but never write, such as public data sets in the same Region."""
     lustre: Lustre | None = None
     """The FSx for Lustre file system."""
+    backups: Backups | None = None
+    """Automatic daily backups of the file system. Without it there are none."""
+    maintenance_window: WeeklyTime | None = None
+    """Start of the hour of the week in which AWS may patch the file system, in quotes. Without it, FSx chooses one."""
+
+    @rule
+    def _backups_are_possible(self) -> Iterator[Problem]:
+        if self.lustre:
+            temporary, linked = self.lustre.deployment == "scratch_2", bool(self.lustre.links)
+            yield from backup_problems(self.backups, temporary=temporary, linked=linked)
+        else:
+            yield from window_problems(self.backups, self.maintenance_window)
 
     @rule
     def _read_only_buckets(self) -> Iterator[Problem]:

@@ -13,6 +13,7 @@ from aws_cdk.interfaces.aws_fsx import FileSystemReference, IFileSystemRef
 from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
 
+from ultracluster.config.backups import Backups, weekly_time
 from ultracluster.config.storage import Lustre
 from ultracluster.constructs.cloudwatch import service_metric
 from ultracluster.constructs.log_groups import arn_without_wildcard, log_group
@@ -139,6 +140,7 @@ class TrainingFileSystem(LustreFileSystem):
 
     The file system and its security group are retained on delete and on replacement. `clients` is the security group
     of instances that mount it, `efa_clients` that of instances that mount over EFA; `grant_mount` adds further ones.
+    `maintenance_window` is a time of the week in UTC such as sun:06:00.
     `settings.links` are created by `S3Links`. A key that this app does not manage needs the statements of
     `key_policy_statements`, which its owner must add.
     """
@@ -157,6 +159,8 @@ class TrainingFileSystem(LustreFileSystem):
         key: IKeyRef,
         clients: SecurityGroup | None = None,
         efa_clients: SecurityGroup | None = None,
+        backups: Backups | None = None,
+        maintenance_window: str | None = None,
     ) -> None:
         super().__init__(scope, id)
         expect(settings, Lustre, "settings")
@@ -164,7 +168,8 @@ class TrainingFileSystem(LustreFileSystem):
             raise InvalidArgument("efa_clients is passed, but the file system has no EFA. Set efa=True in its settings")
         self.mount_path, self.efa = settings.mount_path, settings.efa
         self.security_group_id, rules = self._access(vpc, clients, efa_clients)
-        self._file_system = file_system = self._create(settings, subnet, key)
+        times = _times(backups, maintenance_window)
+        self._file_system = file_system = self._create(settings, subnet, key, times)
         # FSx checks the rules when it creates a file system, and refuses one whose ports are closed
         file_system.node.add_dependency(*rules)
         self.file_system_id, self.dns_name = file_system.ref, file_system.attr_dns_name
@@ -225,8 +230,9 @@ class TrainingFileSystem(LustreFileSystem):
             )
         return group, rules
 
-    def _create(self, settings: Lustre, subnet: Subnet, key: IKeyRef) -> fsx.CfnFileSystem:
+    def _create(self, settings: Lustre, subnet: Subnet, key: IKeyRef, times: dict[str, Any]) -> fsx.CfnFileSystem:
         properties = _properties(settings)
+        properties["lustre_configuration"] |= times
         logs = log_group(self, "Logs", name="/aws/fsx/lustre", key=key)
         self.key_policy_statements = logs.key_policy_statements
         destination = arn_without_wildcard(logs)
@@ -278,6 +284,18 @@ def _properties(settings: Lustre) -> dict[str, Any]:
     lustre["throughputCapacity"] = settings.throughput_capacity_mbps
     lustre["dataReadCacheConfiguration"] = {"sizingMode": "PROPORTIONAL_TO_THROUGHPUT_CAPACITY"}
     return {"storage_type": "INTELLIGENT_TIERING", "lustre_configuration": lustre}
+
+
+def _times(backups: Backups | None, maintenance_window: str | None) -> dict[str, Any]:
+    """When FSx backs up and patches the file system. Without a value, FSx chooses one, and keeps it."""
+    times: dict[str, Any] = {}
+    if backups:
+        times["automaticBackupRetentionDays"] = backups.retention_days
+        if backups.window:
+            times["dailyAutomaticBackupStartTime"] = backups.window
+    if maintenance_window:
+        times["weeklyMaintenanceStartTime"] = weekly_time(maintenance_window)
+    return times
 
 
 def _metadata(iops: int | str) -> dict[str, Any]:

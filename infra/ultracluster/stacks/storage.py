@@ -5,7 +5,7 @@ from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
 
 from ultracluster.config.environment import Environment
-from ultracluster.config.storage import Bucket, Lustre
+from ultracluster.config.storage import Bucket, Lustre, Storage
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.lustre import TrainingFileSystem
@@ -24,14 +24,14 @@ class StorageStack(EnvironmentStack):
             name: TrainingBucket(self, f"Bucket-{name}", settings=bucket, key=self._key_of(name, bucket))
             for name, bucket in settings.buckets.items()
         }
-        self.file_system = self._file_system(settings.lustre, network) if settings.lustre else None
+        self.file_system = self._file_system(settings, settings.lustre, network) if settings.lustre else None
 
     def _key_of(self, name: str, bucket: Bucket) -> IKeyRef | None:
         if not bucket.existing:
             return self._key
         return kms.Key.from_key_arn(self, f"KeyOf-{name}", bucket.key_arn) if bucket.key_arn else None
 
-    def _file_system(self, settings: Lustre, network: ClusterNetwork) -> TrainingFileSystem:
+    def _file_system(self, storage: Storage, settings: Lustre, network: ClusterNetwork) -> TrainingFileSystem:
         return TrainingFileSystem(
             self,
             "FileSystem",
@@ -41,4 +41,6 @@ class StorageStack(EnvironmentStack):
             clients=network.cluster_security_group_id,
             efa_clients=network.efa_security_group_id if settings.efa else None,
             key=self._key,
+            backups=storage.backups,
+            maintenance_window=storage.maintenance_window,
         )
