@@ -20,9 +20,9 @@ from moto.core.exceptions import ServiceException
 
 from localaws.handlers.layered import call
 from localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, require
-from localaws.services.eks_access import is_cluster_admin
+from localaws.services.eks_access import ENTRY, is_cluster_admin
 from localaws.services.eks_endpoint import check_endpoint_access
-from localaws.services.eks_store import Cluster, EksBackend
+from localaws.services.eks_store import Cluster, EksStore
 from localaws.services.kubernetes import CHART_GROUPS, Kubernetes, Rejected, Release, parse_manifests
 
 MAX_TIMEOUT_SECONDS = 900  # of a Lambda function, hence of helm in it
@@ -160,13 +160,13 @@ def _cluster(context: Context, properties: Properties) -> tuple[Cluster, bool, d
     HandlerError when the cluster cannot be reached.
     """
     function = _kubectl_function(context, properties["ServiceToken"])
-    eks = cast("EksBackend", get_backend("eks")[context.account][context.region])
+    eks = cast("EksStore", get_backend("eks")[context.account][context.region])
     try:
         cluster = eks.cluster(properties["ClusterName"])
         check_endpoint_access(eks.references, cluster, function.get("VpcConfig") or {})
     except ServiceException as error:
         raise _failed(error.message) from error
-    return cluster, is_cluster_admin(eks.find("access-entry", cluster, function["Role"])), function
+    return cluster, is_cluster_admin(eks.find(ENTRY, function["Role"], cluster)), function
 
 
 def _kubectl_function(context: Context, token: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The actions of a service on its kinds, derived from botocore's model, and the registration of services with moto."""
 
+import base64
 import re
 import sys
 import types
@@ -8,18 +9,18 @@ from typing import Any, ClassVar, cast
 
 from moto import backend_index
 from moto.core.base_backend import BackendDict
-from moto.core.responses import ActionResult, EmptyResult
+from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 from moto.core.utils import camelcase_to_underscores, get_service_model
 
 from localaws.services import models
-from localaws.services.service import CheckedInput, Refusal
+from localaws.services.service import Refusal, problems
 from localaws.services.store import Call, Item, Kind, Rule, Store, checks
 
 VERBS = {
     "Create": "create",
     "Describe": "read",
     "Get": "read",
-    "List": "list",
+    "List": "list_all",
     "Update": "update",
     "Put": "update",
     "Delete": "delete",
@@ -27,10 +28,15 @@ VERBS = {
 """Methods of `Actions` by the verb of an operation."""
 
 
-class Actions(CheckedInput):
-    """The actions on `kinds`: each operation of the model on one of them that the subclass does not define itself."""
+class Actions(BaseResponse):  # type: ignore[misc]  # moto is untyped
+    """The actions on `kinds`: each operation of the model on one of them that the subclass does not define itself.
+
+    `params` are parsed and validated by the model: the client checks types and required members, the service
+    enumerations, patterns and ranges; `invalid` is the code of an error.
+    """
 
     service: ClassVar[str]
+    invalid: ClassVar[str] = "ValidationException"
     kinds: ClassVar[tuple[Kind, ...]]
     rules: ClassVar[tuple[Rule, ...]] = ()
     no_such_arn: ClassVar[str] = "Resource {arn} was not found."
@@ -60,13 +66,14 @@ class Actions(CheckedInput):
     def read(self, kind: Kind) -> ActionResult:
         """One resource, or those that the request lists by id."""
         if models.listed(self.store.model, self._get_action()):
-            return self.list(kind)
+            return self.list_all(kind)
         call = self.call("Describe", kind)
         return self.answer(call, call.target.view())
 
-    def list(self, kind: Kind) -> ActionResult:
+    def list_all(self, kind: Kind) -> ActionResult:
         """The requested page of the resources. Ids stand for them where the model has strings."""
         call = self.call("List", kind)
+        self.check(call)
         wanted = call.request.get(f"{kind.address}s")
         items = [self.store.get(kind, each) for each in wanted] if wanted else self.store.all(kind, call.parent)
         items = [item for item in items if kind.listed is None or kind.listed(call, item)]
@@ -121,6 +128,37 @@ class Actions(CheckedInput):
             raise Refusal(code, self.no_such_arn.format(arn=arn), resourceId=arn, resourceType="resource")
         return self.store.tags[arn]
 
+    # requests and responses
+
+    def setup_class(self, *args: Any, **kwargs: Any) -> None:
+        """Let moto parse the request by the model. The action is looked up first: it defines the URI parameters."""
+        self.automated_parameter_parsing = True
+        super().setup_class(*args, **kwargs)
+
+    def call_action(self) -> Any:
+        """Run the action, or return AWS's validation error."""
+        found = next(problems(self._operation().input_shape, self.params, ""), None)
+        if found is None:
+            return super().call_action()
+        refusal = Refusal(self.invalid, f"1 validation error detected: {found}")
+        status, headers, body = self.serialized(ActionResult(refusal))
+        return status, *self._enrich_response({**headers, "status": status}, body)
+
+    def page(self, name: str, items: list[Any]) -> ActionResult:
+        """The requested page of a list. The token is the start of the next page."""
+        upper = "NextToken" in self._operation().input_shape.members
+        token_name, size_name = ("NextToken", "MaxResults") if upper else ("nextToken", "maxResults")
+        start = int(base64.b64decode(self.params.get(token_name) or b"MA=="))
+        end = start + (self.params.get(size_name) or 100)
+        token = base64.b64encode(str(end).encode()).decode() if end < len(items) else None
+        return ActionResult({name: items[start:end], token_name: token})
+
+    def serialized(self, action_result: ActionResult) -> Any:
+        """The response; an error gets those members of its shape that the model determines."""
+        if isinstance(action_result.result, Refusal):
+            models.complete(self.store.model, action_result.result)
+        return super().serialized(action_result)
+
     # parts of the verbs, also for actions that a service defines itself
 
     def call(self, verb: str, kind: Kind) -> Call:
@@ -155,12 +193,6 @@ class Actions(CheckedInput):
         wrapped = [name for name in (shape.members if shape else ()) if noun.endswith(name.lower())]
         own = dict.fromkeys(call.kind.address.split(), call.target.id)
         return ActionResult({**self._above(call), **own, **view, **dict.fromkeys(wrapped, view)})
-
-    def serialized(self, action_result: ActionResult) -> Any:
-        """The response; an error gets those members of its shape that the model determines."""
-        if isinstance(action_result.result, Refusal):
-            models.complete(get_service_model(self.boto3_service_name), action_result.result)
-        return super().serialized(action_result)
 
     def _find(self, kind: Kind, identifier: str) -> Item:
         above = self._identifier(kind.parent) if kind.parent else None

@@ -15,10 +15,10 @@ from typing import Any
 import yaml
 
 from localaws.documents import load_yaml
+from localaws.services.eks_access import add_entry, policies_of
 from localaws.services.eks_store import Cluster
-from localaws.services.eks_store import Item as EksItem
 from localaws.services.service import Refusal, invalid
-from localaws.services.store import Call, Kind, Rule
+from localaws.services.store import Call, Item, Kind, Rule
 from localaws.services.trust import allows_principal, allows_service
 
 MAX_SCRAPERS = 10
@@ -127,28 +127,21 @@ def _disconnect(call: Call) -> None:
     scraper, eks, roles = call.target, call.references.backend("eks"), call.references.backend("iam").roles
     for interface in scraper.owned["interfaces"]:
         call.references.delete_network_interface(interface)
-    if scraper.owned["entry"] in eks.children:
-        eks.remove([scraper.owned["entry"]])
+    if scraper.owned["entry"] in eks.items:
+        eks.remove(scraper.owned["entry"])
     roles.pop(next(key for key, role in roles.items() if role.arn == scraper["roleArn"]))
 
 
-def _access_entry(call: Call, cluster: Cluster, role: str) -> Any:
+def _access_entry(call: Call, cluster: Cluster, role: str) -> Item:
     """The entry that the service creates in the cluster, with its access policy."""
-    store, name, now = call.store, role.rpartition("/")[2], datetime.datetime.now(datetime.UTC)
-    eks, path = call.references.backend("eks"), f"access-entry/{cluster['name']}/role/{store.account_id}/{name}"
-    policy = f"arn:{store.partition}:eks::aws:cluster-access-policy/{ACCESS_POLICY}"
-    scope = {"type": "cluster", "namespaces": []}
-    told = {"policyArn": policy, "accessScope": scope, "associatedAt": now, "modifiedAt": now}
-    entry = {
-        "clusterName": cluster["name"],
-        "principalArn": role,
-        "accessEntryArn": eks.arn("eks", f"{path}/{secrets.token_hex(16)}"),
-        "type": "STANDARD",
-        "username": f"arn:aws:sts::{store.account_id}:assumed-role/{name}/{{{{SessionName}}}}",
-        "kubernetesGroups": [],
-        "policies": {policy: told},
-    }
-    return eks.store(EksItem("access-entry", entry), {})
+    name, now = role.rpartition("/")[2], datetime.datetime.now(datetime.UTC)
+    user = f"arn:aws:sts::{call.store.account_id}:assumed-role/{name}/{{{{SessionName}}}}"
+    members = {"type": "STANDARD", "username": user, "kubernetesGroups": []}
+    entry = add_entry(call.references.backend("eks"), cluster, role, clusterName=cluster.id, **members)
+    policy = f"arn:{call.store.partition}:eks::aws:cluster-access-policy/{ACCESS_POLICY}"
+    told = {"policyArn": policy, "accessScope": {"type": "cluster", "namespaces": []}}
+    policies_of(entry)[policy] = {**told, "associatedAt": now, "modifiedAt": now}
+    return entry
 
 
 SCRAPER = Kind(

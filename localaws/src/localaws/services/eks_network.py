@@ -8,7 +8,7 @@ from typing import Any
 from moto.ec2.exceptions import DependencyViolationError
 
 from localaws.records import records
-from localaws.services.eks_store import Cluster, EksBackend, invalid
+from localaws.services.eks_store import Cluster, invalid
 from localaws.services.references import References
 from localaws.services.service import Refusal
 
@@ -96,28 +96,28 @@ def new_security_group(references: References, name: str, vpc_id: str) -> str:
     return str(group.id)
 
 
-def connect(eks: EksBackend, cluster: Cluster) -> None:
+def connect(references: References, cluster: Cluster) -> None:
     """Create the control plane's network interfaces in the cluster's subnets, in place of its old ones."""
-    disconnect(eks, cluster)
+    disconnect(references, cluster)
     vpc = cluster["resourcesVpcConfig"]
     groups = [cluster.security_group, *vpc.get("securityGroupIds", ())]
     for subnet_id in vpc["subnetIds"][:MAX_INTERFACES]:
-        subnet = eks.references.subnet(subnet_id)
-        made = eks.references.network_interface(subnet, groups, f"Amazon EKS {cluster['name']}")
+        subnet = references.subnet(subnet_id)
+        made = references.network_interface(subnet, groups, f"Amazon EKS {cluster['name']}")
         cluster.interfaces.append(made.id)
 
 
-def disconnect(eks: EksBackend, cluster: Cluster) -> None:
+def disconnect(references: References, cluster: Cluster) -> None:
     """Delete the control plane's network interfaces."""
     for interface in cluster.interfaces:
-        eks.references.delete_network_interface(interface)
+        references.delete_network_interface(interface)
     cluster.interfaces = []
 
 
-def delete_security_group(eks: EksBackend, cluster: Cluster) -> None:
+def delete_security_group(references: References, cluster: Cluster) -> None:
     """Delete the cluster's security group. A group in use stays and blocks the deletion of the VPC, as in AWS."""
     try:
-        eks.references.backend("ec2").delete_security_group(group_id=cluster.security_group)
+        references.backend("ec2").delete_security_group(group_id=cluster.security_group)
     except DependencyViolationError:
         return
 

@@ -24,6 +24,7 @@ class Kind:
     """A kind of resource of a service.
 
     * `noun`: its name in the model's operations. `type`: its name in errors, by default that of CloudFormation.
+      `item`: the class of its items.
     * `address`: members of requests that say which one it is for; several are alternatives.
     * `id`: the member of the description with the id. `new_id` makes it; None if the request names it, or, without
       `address`, if there is one for each parent. `by_name`: requests may have the name instead of the id.
@@ -34,10 +35,12 @@ class Kind:
     * `defaults` of the description, and members that an update merges, `merged`, where it replaces others.
     * Hooks: `describe` changes `call.new`, the description, at creation and update before the rules. `made` runs after
       creation, `changed` after an update, `removed` before the deletion. `listed`: whether a list contains an item.
-    * `missing`, `taken`, `full`, `busy`: messages with {word}, {id}, {name}, {parent}, {count}, {limit} and {status}.
+    * `missing`, `taken`, `full`, `busy`: messages with {word}, {id}, {name}, {parent}, {existing[member]}, {count},
+      {limit} and {status}.
     """
 
     noun: str
+    item: "type[Item] | None" = None
     address: str = ""
     id: str = "id"
     new_id: "Callable[[Call], str] | None" = None
@@ -234,16 +237,17 @@ class Store(BaseBackend):  # type: ignore[misc]
         code = models.error_code(self.model, "ConflictException", "ResourceInUseException")
         for item in there:
             if item.id == new_id or (kind.name and item[kind.name] == name):
-                raise self.refusal(kind, code, kind.taken, item.id, parent=call.parent, id=new_id, name=name)
+                words: dict[str, Any] = {"id": new_id, "name": name, "existing": item}
+                raise self.refusal(kind, code, kind.taken, item.id, parent=call.parent, **words)
         if kind.quota is not None and len(there) >= kind.quota:
-            full, words = models.error_code(self.model, *models.QUOTA_ERRORS), {"count": len(there)}
-            owner = str(name) if kind.name else self.region_name
-            raise self.refusal(kind, full, kind.full, owner, parent=call.parent, limit=kind.quota, **words)
+            words, owner = {"count": len(there), "limit": kind.quota}, str(name) if kind.name else self.region_name
+            full = models.error_code(self.model, *models.QUOTA_ERRORS)
+            raise self.refusal(kind, full, kind.full, owner, parent=call.parent, **words)
 
     def add(self, kind: Kind, new_id: str, description: Description, parent: Item | None, tags: Any = None) -> Item:
         """Store a new resource with its ARN, timestamps and tags."""
         above = {kind.parent_member: parent.id} if parent and kind.parent_member else {}
-        item = Item(self, kind, {**description, **above, kind.id: new_id}, parent)
+        item = (kind.item or Item)(self, kind, {**description, **above, kind.id: new_id}, parent)
         item.description |= models.stamps(item.shape, models.CREATED | models.MODIFIED)
         if kind.arn:
             item.description[kind.arn_member] = self.arn(kind.arn.format_map(item.description))
