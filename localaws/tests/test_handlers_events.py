@@ -114,7 +114,8 @@ def test_a_rule_is_created_updated_and_deleted(stack: Stack) -> None:
     [
         (f"arn:aws:sqs:{REGION}:123456789012:nowhere", "does not exist"),
         (f"arn:aws:lambda:{REGION}:123456789012:function:nobody", "does not exist"),
-        (f"arn:aws:sns:{REGION}:123456789012:topic", "only queues and functions"),
+        (f"arn:aws:sns:{REGION}:123456789012:topic", "topic .* does not exist"),
+        (f"arn:aws:kinesis:{REGION}:123456789012:stream/s", "only queues, topics and functions"),
     ],
 )
 def test_targets_of_a_rule_must_exist(stack: Stack, arn: str, words: str) -> None:

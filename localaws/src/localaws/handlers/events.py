@@ -26,8 +26,11 @@ def _check_targets(context: Context, _: Properties, properties: Properties) -> N
         elif service == "lambda":
             lambdas = context.client("lambda")
             require(lambda: lambdas.get_function(FunctionName=arn), f"function {arn} does not exist")  # noqa: B023
+        elif service == "sns":
+            sns = context.client("sns")
+            require(lambda: sns.get_topic_attributes(TopicArn=arn), f"topic {arn} does not exist")  # noqa: B023
         else:
-            raise HandlerError(f"the embedded AWS supports only queues and functions as targets, not {arn}")
+            raise HandlerError(f"the embedded AWS supports only queues, topics and functions as targets, not {arn}")
         if "RoleArn" in target:
             require_role(context, target["RoleArn"])
 

@@ -92,10 +92,6 @@ class References(NamedTuple):
 
     def default_key_arn(self, alias: str) -> str:
         """The ARN of a service's AWS managed key (alias/aws/...), created on first use."""
-        if self.key(alias) is None:
-            kms = self.backend("kms")
-            made = kms.create_key(None, "ENCRYPT_DECRYPT", "SYMMETRIC_DEFAULT", f"The key of {alias}", None)
-            kms.create_alias(made.id, alias)
         return str(self.key(alias).arn)
 
     def bucket(self, name: str) -> Any:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from moto.iam.access_control import PermissionResult
-from moto.s3.models import FakeBucket
+from moto.s3.models import FakeBucket, S3Backend
 from moto.s3.responses import S3Response
 
 from localaws.services.patching import patch_method
@@ -15,6 +15,7 @@ def activate() -> None:
     patch_method(FakeBucket, "set_lifecycle", _set_lifecycle)
     patch_method(S3Response, "get_bucket_lifecycle", _get_lifecycle)
     patch_method(S3Response, "get_bucket_logging", _get_logging)
+    patch_method(S3Backend, "log_incoming_request", _log_nothing)
     FakeBucket._log_permissions_enabled_policy = staticmethod(_logging_allowed)
 
 
@@ -22,6 +23,12 @@ def _get_permission(original: Any, self: Any, action: str, resource: str) -> Any
     # moto ignores a statement's conditions and principals, so a TLS-only policy would deny everything. The embedded AWS
     # stores policies and does not evaluate them.
     return PermissionResult.NEUTRAL
+
+
+def _log_nothing(original: Any, self: Any, request: Any, bucket_name: str) -> None:  # noqa: ARG001
+    # S3 delivers access logs hours later (S3 User Guide, "Logging requests with server access logging"). moto writes
+    # them at once, also into a bucket that is being emptied, whose deletion would fail here and not in AWS.
+    return
 
 
 def _logging_allowed(target_bucket: Any, target_prefix: str | None) -> bool:  # noqa: ARG001
