@@ -141,8 +141,8 @@ def handler(event, context):
     answer = {"Status": event["ResourceProperties"]["Status"], "Reason": "as asked", "PhysicalResourceId": "one"}
     answer["Data"] = {"Text": (Path(__file__).parent / "data" / "text.txt").read_text()}
     to = event["ResourceProperties"].get("To", event["ResponseURL"])
-    with urllib.request.urlopen(urllib.request.Request(to, json.dumps(answer).encode(), method="PUT")):
-        pass
+    with urllib.request.urlopen(urllib.request.Request(to, json.dumps(answer).encode(), method="PUT")) as answered:
+        assert answered.reason == "OK"
 """
 
 

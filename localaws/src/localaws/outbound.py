@@ -6,6 +6,7 @@ import re
 import urllib.error
 from collections.abc import Callable
 from email.message import Message
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import Request
@@ -22,6 +23,7 @@ class Response(io.BytesIO):
     def __init__(self, status: int, body: bytes) -> None:
         super().__init__(body)
         self.status = status
+        self.reason = HTTPStatus(status).phrase
 
 
 def urlopen_in(account: str, respond: Callable[[dict[str, Any]], None]) -> Callable[..., Response]:

@@ -3,6 +3,7 @@
 No Node.js runs here. The calls are those of aws-cdk-lib's custom resource handlers, version 2.275.
 """
 
+import json
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -72,6 +73,7 @@ class AutoDeleteObjects(_Provider):
         tags = _unless(lambda: s3.get_bucket_tagging(Bucket=bucket), "NoSuchBucket", "NoSuchTagSet")
         if AUTO_DELETE not in (tags or {}).get("TagSet", []):
             return
+        _deny_writes(s3, bucket)
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
             versions = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
             keys = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in versions]
@@ -104,6 +106,16 @@ class LogRetention(_Provider):
             logs.put_retention_policy(logGroupName=name, retentionInDays=days)
         else:
             logs.delete_retention_policy(logGroupName=name)
+
+
+def _deny_writes(s3: Any, bucket: str) -> None:
+    """Nobody writes into a bucket that is being emptied, access logs included."""
+    found = _unless(lambda: s3.get_bucket_policy(Bucket=bucket), "NoSuchBucketPolicy")
+    statements = json.loads(found["Policy"])["Statement"] if found else []
+    objects = f"arn:aws:s3:::{bucket}/*"
+    denied = {"Principal": "*", "Effect": "Deny", "Action": ["s3:PutObject"], "Resource": [objects]}
+    policy = {"Version": "2012-10-17", "Statement": [*statements, denied]}
+    s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps(policy))
 
 
 def _default_rules(properties: Properties) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,5 +1,6 @@
 """S3: bucket settings that moto drops, and checks of moto that AWS does not make."""
 
+import json
 from typing import Any
 
 from moto.iam.access_control import PermissionResult
@@ -15,7 +16,7 @@ def activate() -> None:
     patch_method(FakeBucket, "set_lifecycle", _set_lifecycle)
     patch_method(S3Response, "get_bucket_lifecycle", _get_lifecycle)
     patch_method(S3Response, "get_bucket_logging", _get_logging)
-    patch_method(S3Backend, "log_incoming_request", _log_nothing)
+    patch_method(S3Backend, "log_incoming_request", _log_request)
     FakeBucket._log_permissions_enabled_policy = staticmethod(_logging_allowed)
 
 
@@ -25,10 +26,21 @@ def _get_permission(original: Any, self: Any, action: str, resource: str) -> Any
     return PermissionResult.NEUTRAL
 
 
-def _log_nothing(original: Any, self: Any, request: Any, bucket_name: str) -> None:  # noqa: ARG001
-    # S3 delivers access logs hours later (S3 User Guide, "Logging requests with server access logging"). moto writes
-    # them at once, also into a bucket that is being emptied, whose deletion would fail here and not in AWS.
-    return
+def _log_request(original: Any, self: Any, request: Any, bucket_name: str) -> None:
+    # A bucket policy that denies s3:PutObject to everybody stops access logs too. The CDK uses one to empty a bucket.
+    bucket = self.buckets.get(bucket_name)
+    target = self.buckets.get((bucket.logging or {}).get("TargetBucket")) if bucket else None
+    if target is None or not _denies_writes(target.policy):
+        original(self, request, bucket_name)
+
+
+def _denies_writes(policy: bytes | None) -> bool:
+    statements = json.loads(policy)["Statement"] if policy else []
+    wanted = {"Effect": "Deny", "Principal": "*"}
+    return any(
+        wanted.items() <= each.items() and "s3:PutObject" in each.get("Action", ()) and "Condition" not in each
+        for each in statements
+    )
 
 
 def _logging_allowed(target_bucket: Any, target_prefix: str | None) -> bool:  # noqa: ARG001
