@@ -42,6 +42,7 @@ NOT_PUBLIC = {
     "CannotExtend",  # the loader turns it into a finding
     "FunctionResource",  # base of InlineResource
     "InlineResource",  # its code is a file of this package
+    "NotReachable",  # the command turns it into a message
     "NodeScripts",  # node groups create it
     "UnreadableSource",  # the loader turns it into a finding
     "Settings",  # base class

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ultracluster.cli import catalog, job, local, schema, validate
+from ultracluster.cli import access, catalog, job, local, schema, validate
 
 app = typer.Typer(
     name="ultracluster",
@@ -42,6 +42,8 @@ app.command("validate")(validate.validate)
 app.command("catalog")(catalog.catalog)
 app.command("schema")(schema.schema)
 app.command("job")(job.job)
+app.command("kubeconfig")(access.kubeconfig)
+app.command("connect")(access.connect)
 app.add_typer(local.app, name="local")
 
 

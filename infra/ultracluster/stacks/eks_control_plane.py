@@ -52,7 +52,8 @@ class EksControlPlaneStack(EnvironmentStack):
         for addon in cluster_addons(environment.storage):
             if addon.before_nodes:
                 self._add(addon)
-        CfnOutput(self, "Kubeconfig", value=f"aws eks update-kubeconfig --name {self.cluster.cluster_name}")
+        command = f"aws eks update-kubeconfig --region {self.region} --name {self.cluster.cluster_name}"
+        CfnOutput(self, "Kubeconfig", value=command)
 
     def _add(self, addon: ClusterAddon) -> None:
         name, account = addon.addon.name, addon.addon.service_account
