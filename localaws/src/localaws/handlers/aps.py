@@ -21,9 +21,7 @@ register(
     Row(
         type="AWS::APS::Workspace",
         service="amp",
-        create="CreateWorkspace",
         read="DescribeWorkspace",
-        delete="DeleteWorkspace",
         ref="{arn}",
         ident={"workspaceId": "{ref/}"},
         settings=(
@@ -66,21 +64,17 @@ register(
     Row(
         type="AWS::APS::RuleGroupsNamespace",
         service="amp",
-        create="CreateRuleGroupsNamespace",
         read="DescribeRuleGroupsNamespace",
         update="PutRuleGroupsNamespace",
-        delete="DeleteRuleGroupsNamespace",
         ref="{arn}",
         ident={"workspaceId": "{Workspace/}", "name": "{Name}"},
     ),
     Row(
         type="AWS::APS::Scraper",
         service="amp",
-        create="CreateScraper",
         read="DescribeScraper",
         update="UpdateScraper",
         whole=True,
-        delete="DeleteScraper",
         ref="{arn}",
         ident={"scraperId": "{ref/}"},
         settings=(

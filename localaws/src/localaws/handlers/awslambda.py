@@ -71,12 +71,8 @@ register(
         "ImageConfig PackageType PublishToLatestPublished SnapStart TenancyConfig "
         "Code.ImageUri Code.SourceKMSKeyArn VpcConfig.Ipv6AllowedForDualStack",
         name=("FunctionName", 64),
-        create="CreateFunction",
         read="GetFunctionConfiguration",
         update="UpdateFunctionConfiguration",
-        delete="DeleteFunction",
-        ref="{FunctionName}",
-        ident={"FunctionName": "{ref}"},
         resets={
             "Description": "",
             "Environment": {"Variables": {}},
@@ -109,10 +105,8 @@ register(
         service="lambda",
         name=("LayerName", 64),
         create="PublishLayerVersion",
-        delete="DeleteLayerVersion",
         ref="{LayerVersionArn}",
         ident={"LayerName": "{ref:6}", "VersionNumber": "{ref:}"},
-        attributes={"LayerVersionArn": "{ref}"},
         tags=None,
         check=_check_layer,
     ),
@@ -125,7 +119,6 @@ register(
         delete="RemovePermission",
         ref="{StatementId}",
         ident={"FunctionName": "{FunctionName}", "StatementId": "{ref}"},
-        attributes={"Id": "{ref}"},
         tags=None,
     ),
 )

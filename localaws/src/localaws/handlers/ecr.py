@@ -17,11 +17,8 @@ register(
         ignored="ImageTagMutabilityExclusionFilters",
         name=("RepositoryName", 64),
         lower_name=True,
-        create="CreateRepository",
         read="DescribeRepositories",
-        delete="DeleteRepository",
         ref="{RepositoryName}",
-        ident={"repositoryName": "{ref}", "repositoryNames": "{ref}"},
         renames={"EmptyOnDelete": "force"},
         settings=(
             Setting(

@@ -20,10 +20,8 @@ register(
     Row(
         type="AWS::EKS::Addon",
         service="eks",
-        create="CreateAddon",
         read="DescribeAddon",
         update="UpdateAddon",
-        delete="DeleteAddon",
         ref="{ClusterName}|{AddonName}",
         ident={"clusterName": "{ClusterName}", "addonName": "{AddonName}"},
         renames={"PreserveOnDelete": "preserve"},
@@ -40,10 +38,8 @@ register(
     Row(
         type="AWS::EKS::PodIdentityAssociation",
         service="eks",
-        create="CreatePodIdentityAssociation",
         read="DescribePodIdentityAssociation",
         update="UpdatePodIdentityAssociation",
-        delete="DeletePodIdentityAssociation",
         ref="{associationArn}",
         ident={"clusterName": "{ClusterName}", "associationId": "{ref/}"},
         resets={"DisableSessionTags": False, "Policy": "", "TargetRoleArn": ""},
@@ -53,10 +49,8 @@ register(
     Row(
         type="AWS::EKS::Capability",
         service="eks",
-        create="CreateCapability",
         read="DescribeCapability",
         update="UpdateCapability",
-        delete="DeleteCapability",
         ref="{arn}",
         ident={"clusterName": "{ClusterName}", "capabilityName": "{CapabilityName}"},
         arn="{ref}",
@@ -65,10 +59,8 @@ register(
     Row(
         type="AWS::EKS::AccessEntry",
         service="eks",
-        create="CreateAccessEntry",
         read="DescribeAccessEntry",
         update="UpdateAccessEntry",
-        delete="DeleteAccessEntry",
         ref="{PrincipalArn}|{ClusterName}",
         ident={"clusterName": "{ClusterName}", "principalArn": "{PrincipalArn}"},
         resets={"KubernetesGroups": []},

@@ -17,12 +17,8 @@ register(
         type="AWS::FSx::FileSystem",
         service="fsx",
         ignored="NetworkType OntapConfiguration OpenZFSConfiguration WindowsConfiguration",
-        create="CreateFileSystem",
         read="DescribeFileSystems",
         update="UpdateFileSystem",
-        delete="DeleteFileSystem",
-        ref="{FileSystemId}",
-        ident={"FileSystemId": "{ref}", "FileSystemIds": "{ref}"},
         by_member="LustreConfiguration",
         resets={
             "LustreConfiguration.AutoImportPolicy": "NONE",
@@ -42,12 +38,8 @@ register(
     Row(
         type="AWS::FSx::DataRepositoryAssociation",
         service="fsx",
-        create="CreateDataRepositoryAssociation",
         read="DescribeDataRepositoryAssociations",
         update="UpdateDataRepositoryAssociation",
-        delete="DeleteDataRepositoryAssociation",
-        ref="{AssociationId}",
-        ident={"AssociationId": "{ref}", "AssociationIds": "{ref}"},
         by_member="S3",
         resets={
             "ImportedFileChunkSize": 1024,

@@ -19,12 +19,9 @@ register(
     Row(
         type="AWS::Grafana::Workspace",
         service="grafana",
-        create="CreateWorkspace",
         read="DescribeWorkspace DescribeWorkspaceAuthentication",
         update="UpdateWorkspace",
-        delete="DeleteWorkspace",
         ref="{id}",
-        ident={"workspaceId": "{ref}"},
         renames={
             "DataSources": "workspaceDataSources",
             "NotificationDestinations": "workspaceNotificationDestinations",

@@ -78,10 +78,7 @@ register(
         lower_name=True,
         ignored="BucketNamePrefix BucketNamespace ObjectLockConfiguration ObjectLockEnabled "
         "LifecycleConfiguration.TransitionDefaultMinimumObjectSize",
-        create="CreateBucket",
-        delete="DeleteBucket",
         ref="{BucketName}",
-        ident={"Bucket": "{ref}"},
         renames={
             "BucketEncryption": "ServerSideEncryptionConfiguration",
             "BucketName": "Bucket",
@@ -121,9 +118,6 @@ register(
         service="s3",
         create="PutBucketPolicy",
         update="PutBucketPolicy",
-        delete="DeleteBucketPolicy",
-        ref="{Bucket}",
-        ident={"Bucket": "{ref}"},
         renames={"PolicyDocument": "Policy"},
         tags=None,
         check=_check_policy,

@@ -23,6 +23,7 @@ from localaws.resources import (
     tag_map,
 )
 from localaws.rows import answers, shapes
+from localaws.rows.conventions import completed
 from localaws.rows.existing import check_references
 from localaws.rows.row import Entries, Row, Setting
 from localaws.rows.supported import supported_properties
@@ -43,13 +44,18 @@ class RowHandler(Handler):
     """Handles the type of a row."""
 
     def __init__(self, row: Row) -> None:
-        self.row = row
+        self._given = row
         self.type = row.type  # type: ignore[misc]  # other handlers have a class for each type
         self._kind = row.type.rsplit("::", 1)[-1]
         self._by_hand = set(row.by_hand.split())
         settings = (name for setting in row.settings for name in setting.names)
         self._entries = {entries.property for entries in row.entries}
         self._set_apart = {*settings, *self._entries, *self._by_hand, row.tags or ""}
+
+    @functools.cached_property
+    def row(self) -> Row:
+        """The row with what it leaves out. Botocore's model is loaded when it is first needed."""
+        return completed(self._given)
 
     @functools.cached_property
     def supported_properties(self) -> frozenset[str]:  # type: ignore[override]  # a constant of other handlers
@@ -172,20 +178,20 @@ class RowHandler(Handler):
 
     def _beside(self, shape: Shape, names: set[str]) -> set[str]:
         """Properties in a structure of the call that also has one of `names`: a call replaces the whole structure."""
-        paths = {
-            each: shapes.member_path(shape, each, self.row.renames, self._kind) for each in self.supported_properties
-        }
-        inner = {each: path[0] for each, path in paths.items() if path and len(path) > 1}
+        inner = {each: path[0] for each, path in self._paths(self.row.update).items() if len(path) > 1}
         touched = {inner[each] for each in names & inner.keys()}
         return {each for each, step in inner.items() if step in touched and shapes.members(shapes.members(shape)[step])}
 
     def _needed(self, action: str | None) -> set[str]:
         """Properties that a call cannot do without."""
-        shape = shapes.input_of(self.row.service, action)
-        paths = {
-            each: shapes.member_path(shape, each, self.row.renames, self._kind) for each in self.supported_properties
-        }
-        return {each for each, path in paths.items() if path and path[0] in getattr(shape, "required_members", ())}
+        needed = getattr(shapes.input_of(self.row.service, action), "required_members", ())
+        return {each for each, path in self._paths(action).items() if path[0] in needed}
+
+    def _paths(self, action: str | None) -> dict[str, list[str]]:
+        """Where a call takes each property."""
+        shape, known = shapes.input_of(self.row.service, action), self.supported_properties
+        paths = {each: shapes.member_path(shape, each, self.row.renames, self._kind) for each in known}
+        return {each: path for each, path in paths.items() if path}
 
     def _set(self, context: Context, setting: Setting, old: Properties, new: Properties) -> None:
         before, after = (setting.of(properties) for properties in (old, new))
@@ -234,7 +240,8 @@ class RowHandler(Handler):
 
     def _resource(self, context: Context, values: Properties, found: Mapping[str, Any]) -> Resource:
         """Ref, the schema's read-only properties in what the service describes, and the row's attributes."""
-        read_only = schemas.schema(self.type, context.region).get("readOnlyProperties", ())
+        schema = schemas.schema(self.type, context.region)
+        read_only = schema.get("readOnlyProperties", ())
         attributes: dict[str, Any] = {}
         known = {**_place(context), **values, **answers.flat(found)}
         for name in {*(".".join(pointer.split("/")[2:]) for pointer in read_only), *self.row.attributes}:
@@ -246,6 +253,8 @@ class RowHandler(Handler):
                 attributes[name] = answers.shown(value)
             elif has_default:
                 attributes[name] = default
+            elif schema["primaryIdentifier"] == [f"/properties/{name}"]:
+                attributes[name] = values["ref"]
             elif "." not in name and schemas.is_list(self.type, name, context.region):
                 attributes[name] = []
         if self.row.describe:
@@ -322,18 +331,11 @@ class RowHandler(Handler):
 
     def _of_deletion(self) -> set[str]:
         """Properties that only the deletion reads."""
-        row = self.row
-        create, delete = (
-            {each for each in self.supported_properties if shapes.member_path(shape, each, row.renames, "")}
-            for shape in (shapes.input_of(row.service, row.create), shapes.input_of(row.service, row.delete))
-        )
-        return delete - create
+        return self._paths(self.row.delete).keys() - self._paths(self.row.create).keys()
 
     def _of_entries(self) -> set[str]:
         """Properties that the calls for entries take."""
-        inputs = [shapes.input_of(self.row.service, entries.add) for entries in self.row.entries]
-        renames, known = self.row.renames, self.supported_properties
-        return {each for each in known if any(shapes.member_path(shape, each, renames, "") for shape in inputs)}
+        return {name for entries in self.row.entries for name in self._paths(entries.add)}
 
     def _prepared(self, properties: Properties) -> Properties:
         """The properties as the row's `prepare` returns them. HandlerError for members that are not supported."""

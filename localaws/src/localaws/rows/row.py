@@ -72,6 +72,8 @@ class Entries:
 class Row:
     """How CloudFormation handles a resource type by the calls of its service.
 
+    `rows.conventions` says what `create`, `delete`, `ref`, `ident` and `tag_kind` are where a row leaves them out.
+
     Values in `ident`, `attributes`, `arn` and `ref` are templates: `{ref}` is the physical id, other names in braces
     are properties, members of the service's answer, `a.b` a member of a member, or `region`, `account` and `partition`.
     `{Name/}` is the part after the last slash, `{Name:}` the one after the last colon, `{Name/2}` the third between
@@ -106,9 +108,9 @@ class Row:
 
     type: str
     service: str
-    ref: str
-    create: str | None = None
-    delete: str | None = None
+    ref: str = ""
+    create: str | None = ""
+    delete: str | None = ""
     ident: Mapping[str, Any] = field(default_factory=dict)
     properties: str | None = None
     ignored: str = ""

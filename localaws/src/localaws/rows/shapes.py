@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import botocore.session
-from botocore.model import OperationModel, Shape, StructureShape
+from botocore.model import OperationModel, ServiceModel, Shape, StructureShape
 
 from localaws.resources import HandlerError
 from localaws.schemas import text
@@ -16,13 +16,22 @@ from localaws.schemas import text
 @functools.cache
 def operation(service: str, name: str) -> OperationModel:
     """Botocore's model of an API action, such as CreateLogGroup of `logs`."""
-    model = botocore.session.get_session().get_service_model(service)
-    return model.operation_model(name)
+    return _model(service).operation_model(name)
+
+
+def action(service: str, name: str) -> str | None:
+    """The action of this name, whose case may differ: AWS::EC2::VPC has CreateVpc. None without one."""
+    return next((each for each in _model(service).operation_names if each.lower() == name.lower()), None)
 
 
 def input_of(service: str, name: str | None) -> StructureShape | None:
     """The input of an action; None without one."""
     return operation(service, name).input_shape if name else None
+
+
+@functools.cache
+def _model(service: str) -> ServiceModel:
+    return botocore.session.get_session().get_service_model(service)
 
 
 def members(shape: Shape | None) -> Mapping[str, Shape]:
