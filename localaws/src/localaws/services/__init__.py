@@ -5,14 +5,14 @@ import importlib
 import pkgutil
 from typing import Any
 
+from localaws.services.patching import install
+
 
 @functools.cache
 def activate() -> None:
-    """Call `activate()` of every module in this package that has one, once in this process.
-
-    Modules without it are shared helpers.
-    """
-    for found in pkgutil.iter_modules(__path__):
-        module: Any = importlib.import_module(f"{__name__}.{found.name}")
+    """Install the corrections of all modules and call their `activate()`, if they have one, once in this process."""
+    found: list[Any] = [importlib.import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)]
+    install()
+    for module in found:
         if hasattr(module, "activate"):
             module.activate()

@@ -16,17 +16,13 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.responses import EC2Response
 
 from localaws import accounts
+from localaws.services.patching import add
 
 Reservation = dict[str, Any]
 Kind = Literal["capacity-block", "default"]
 
 # EC2's ids have 17 digits; the error message explains the form.
 RESERVATION_ID = re.compile(r"cr-[0-9a-f]{17}")
-
-
-def activate() -> None:
-    """Add the action to moto's EC2."""
-    EC2Response.describe_capacity_reservations = _describe
 
 
 def seed_reservation(
@@ -96,6 +92,7 @@ _FILTERS = {
 }
 
 
+@add(EC2Response, "describe_capacity_reservations")
 def _describe(self: Any) -> ActionResult:
     there = reservations_of(self.ec2_backend)
     ids = self._get_param("CapacityReservationIds", [])

@@ -8,16 +8,11 @@ from typing import Any
 
 from moto.logs.models import LogsBackend
 
-from localaws.services.patching import patch_method
+from localaws.services.patching import patch
 from localaws.services.references import References
 
 LATE = "late_eks_groups"
 """Attribute of a logs backend: log groups of deleted clusters, into which EKS still writes."""
-
-
-def activate() -> None:
-    """Create a log group again when it is deleted after its cluster."""
-    patch_method(LogsBackend, "delete_log_group", _delete_log_group)
 
 
 def enabled(cluster: Any) -> bool:
@@ -42,6 +37,7 @@ def _group(cluster: Any) -> str:
     return f"/aws/eks/{cluster['name']}/cluster"
 
 
+@patch(LogsBackend, "delete_log_group")
 def _delete_log_group(original: Any, self: Any, log_group_name: str) -> Any:
     answer = original(self, log_group_name)
     late: set[str] = vars(self).get(LATE, set())

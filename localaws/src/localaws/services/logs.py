@@ -8,30 +8,13 @@ from moto.logs.exceptions import ConflictException, ResourceNotFoundException, V
 from moto.logs.models import DeliverySource, LogGroup, LogsBackend
 from moto.logs.responses import LogsResponse
 
-from localaws.services.patching import patch_method
+from localaws.services.patching import add, patch
 
 # CloudWatch Logs API, PutDeliverySource; AWS PCS User Guide, "Scaling logs in AWS PCS" (2026).
 PCS_LOG_TYPES = ("PCS_SCHEDULER_LOGS", "PCS_SCHEDULER_AUDIT_LOGS", "PCS_JOBCOMP_LOGS", "PCS_SCALING_LOGS")
 
 
-def activate() -> None:
-    """Store a log group's class, key and protection; accept PCS's log types; refuse to delete parts of a delivery."""
-    patch_method(LogsResponse, "create_log_group", _create_log_group)
-    patch_method(LogGroup, "to_describe_dict", _describe_log_group)
-    patch_method(LogsBackend, "delete_log_group", _delete_log_group)
-    LogsResponse.associate_kms_key = _associate_kms_key
-    LogsResponse.disassociate_kms_key = _disassociate_kms_key
-    LogsResponse.put_log_group_deletion_protection = _put_deletion_protection
-    patch_method(LogsBackend, "put_metric_filter", _put_metric_filter)
-    patch_method(LogsBackend, "put_delivery_source", _put_delivery_source)
-    patch_method(LogsBackend, "create_delivery", _create_delivery)
-    LogsResponse.update_delivery_configuration = _update_delivery
-    patch_method(LogsBackend, "delete_delivery_source", _delete_delivery_source)
-    patch_method(LogsBackend, "delete_delivery_destination", _delete_delivery_destination)
-    patch_method(LogsBackend, "tag_resource", _store_tags)
-    patch_method(LogsBackend, "untag_resource", _store_tags)
-
-
+@patch(LogsResponse, "create_log_group")
 def _create_log_group(original: Any, self: Any) -> Any:
     answer = original(self)
     group = self.logs_backend.groups[self._get_param("logGroupName")]
@@ -40,12 +23,14 @@ def _create_log_group(original: Any, self: Any) -> Any:
     return answer
 
 
+@patch(LogGroup, "to_describe_dict")
 def _describe_log_group(original: Any, self: Any) -> Any:
     protection = getattr(self, "deletion_protection", None)
     shown = {"logGroupClass": getattr(self, "log_group_class", None) or "STANDARD"}
     return original(self) | shown | ({} if protection is None else {"deletionProtectionEnabled": protection})
 
 
+@patch(LogsBackend, "delete_log_group")
 def _delete_log_group(original: Any, self: Any, log_group_name: str) -> Any:
     group = self.groups.get(log_group_name)
     if group is not None and getattr(group, "deletion_protection", None):
@@ -56,6 +41,7 @@ def _delete_log_group(original: Any, self: Any, log_group_name: str) -> Any:
     return original(self, log_group_name)
 
 
+@patch(LogsBackend, "put_metric_filter")
 def _put_metric_filter(
     original: Any, self: Any, filter_name: str, filter_pattern: str, log_group_name: str, metric_transformations: Any
 ) -> None:
@@ -63,16 +49,19 @@ def _put_metric_filter(
     original(self, filter_name, filter_pattern, log_group_name, metric_transformations)
 
 
+@add(LogsResponse, "associate_kms_key")
 def _associate_kms_key(self: Any) -> ActionResult:
     _group(self).kms_key_id = self._get_param("kmsKeyId")
     return EmptyResult()
 
 
+@add(LogsResponse, "disassociate_kms_key")
 def _disassociate_kms_key(self: Any) -> ActionResult:
     _group(self).kms_key_id = None
     return EmptyResult()
 
 
+@add(LogsResponse, "put_log_group_deletion_protection")
 def _put_deletion_protection(self: Any) -> ActionResult:
     _group(self).deletion_protection = self._get_param("deletionProtectionEnabled")
     return EmptyResult()
@@ -87,6 +76,7 @@ def _group(self: Any) -> Any:
     return self.logs_backend.groups[name]
 
 
+@patch(LogsBackend, "put_delivery_source")
 def _put_delivery_source(
     original: Any, self: Any, name: str, resource_arn: str, log_type: str, tags: dict[str, str] | None
 ) -> Any:
@@ -108,6 +98,7 @@ def _put_delivery_source(
     return source
 
 
+@patch(LogsBackend, "create_delivery")
 def _create_delivery(
     original: Any, self: Any, delivery_source_name: str, *args: Any, record_fields: Any = None, **kwargs: Any
 ) -> Any:
@@ -119,6 +110,7 @@ def _create_delivery(
     return delivery
 
 
+@add(LogsResponse, "update_delivery_configuration")
 def _update_delivery(self: Any) -> str:
     delivery = self.logs_backend.get_delivery(self._get_param("id"))
     for parameter, attribute in (
@@ -131,12 +123,14 @@ def _update_delivery(self: Any) -> str:
     return json.dumps({})
 
 
+@patch(LogsBackend, "delete_delivery_source")
 def _delete_delivery_source(original: Any, self: Any, name: str) -> Any:
     if any(delivery.delivery_source_name == name for delivery in self.deliveries.values()):
         raise ConflictException("This Delivery Source is used by a Delivery; delete the Delivery first.")
     return original(self, name)
 
 
+@patch(LogsBackend, "delete_delivery_destination")
 def _delete_delivery_destination(original: Any, self: Any, name: str) -> Any:
     used = {delivery.delivery_destination_arn for delivery in self.deliveries.values()}
     if name in self.delivery_destinations and self.delivery_destinations[name].arn in used:
@@ -144,6 +138,8 @@ def _delete_delivery_destination(original: Any, self: Any, name: str) -> Any:
     return original(self, name)
 
 
+@patch(LogsBackend, "tag_resource")
+@patch(LogsBackend, "untag_resource")
 def _store_tags(original: Any, self: Any, arn: str, changes: Any) -> None:
     # moto returns the tags that the resource was created with.
     original(self, arn, changes)

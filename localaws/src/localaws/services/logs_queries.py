@@ -10,6 +10,7 @@ from moto.core.utils import unix_time_millis
 from moto.logs.exceptions import ResourceNotFoundException
 from moto.logs.responses import LogsResponse
 
+from localaws.services.patching import add
 from localaws.services.service import Refusal
 
 COMMANDS = frozenset(
@@ -19,13 +20,6 @@ COMMANDS = frozenset(
     }
 )
 """Commands of the query language (CloudWatch Logs User Guide, "Supported commands", 2026)."""
-
-
-def activate() -> None:
-    """Add the actions on query definitions."""
-    LogsResponse.put_query_definition = _put
-    LogsResponse.describe_query_definitions = _describe
-    LogsResponse.delete_query_definition = _delete
 
 
 def stages(query: str) -> Iterator[str]:
@@ -54,6 +48,7 @@ def query_problem(query: str) -> str | None:
     return None
 
 
+@add(LogsResponse, "put_query_definition")
 def _put(self: Any) -> ActionResult:
     given = {name: self._get_param(name) for name in ("name", "queryString", "logGroupNames")}
     if problem := query_problem(given["queryString"]):
@@ -69,11 +64,13 @@ def _put(self: Any) -> ActionResult:
     return ActionResult({"queryDefinitionId": key})
 
 
+@add(LogsResponse, "describe_query_definitions")
 def _describe(self: Any) -> ActionResult:
     prefix = self._get_param("queryDefinitionNamePrefix") or ""
     return ActionResult({"queryDefinitions": [one for one in _stored(self).values() if one["name"].startswith(prefix)]})
 
 
+@add(LogsResponse, "delete_query_definition")
 def _delete(self: Any) -> ActionResult:
     if _stored(self).pop(self._get_param("queryDefinitionId"), None) is None:
         raise ResourceNotFoundException()

@@ -8,6 +8,8 @@ from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses import EC2Response
 from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX, is_filter_matching
 
+from localaws.services.patching import add
+
 MAX_PARTITIONS = 7  # per zone; EC2 User Guide, "Placement strategies" (2026)
 
 Group = dict[str, Any]
@@ -17,9 +19,6 @@ def activate() -> None:
     """Add the three actions to moto's EC2."""
     EC2_RESOURCE_TO_PREFIX["placement-group"] = "pg"
     EC2_PREFIX_TO_RESOURCE["pg"] = "placement-group"
-    EC2Response.create_placement_group = _create
-    EC2Response.describe_placement_groups = _describe
-    EC2Response.delete_placement_group = _delete
 
 
 def groups_of(backend: Any) -> dict[str, Group]:
@@ -28,6 +27,7 @@ def groups_of(backend: Any) -> dict[str, Group]:
     return found
 
 
+@add(EC2Response, "create_placement_group")
 def _create(self: Any) -> ActionResult:
     backend = self.ec2_backend
     name, strategy = self._get_param("GroupName"), self._get_param("Strategy", "cluster")
@@ -59,6 +59,7 @@ def _create(self: Any) -> ActionResult:
     return ActionResult({"PlacementGroup": _with_tags(backend, group)})
 
 
+@add(EC2Response, "describe_placement_groups")
 def _describe(self: Any) -> ActionResult:
     names, ids = self._get_param("GroupNames", []), self._get_param("GroupIds", [])
     there = groups_of(self.ec2_backend)
@@ -72,6 +73,7 @@ def _describe(self: Any) -> ActionResult:
     return ActionResult({"PlacementGroups": found})
 
 
+@add(EC2Response, "delete_placement_group")
 def _delete(self: Any) -> ActionResult:
     name = self._get_param("GroupName")
     if name not in groups_of(self.ec2_backend):
