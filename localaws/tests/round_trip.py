@@ -22,6 +22,10 @@ _REFERENCE = re.compile(r"\$\((\w+)(?:\.([\w.]+))?\)")
 _PLACE = re.compile(r"(\w*)(?:\(([^)]*)\))?(?:\.(.+))?")
 
 
+Reader = Callable[[Stack, str], Any]
+"""Reads what a call cannot, by the resource's Ref."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A resource type with the values that its properties get.
@@ -46,8 +50,8 @@ class Case:
     base: str = ""
     only: str = ""
     without: str = ""
-    read: str = ""
-    at: Mapping[str, str | Callable[[Stack, str], Any]] = field(default_factory=dict)
+    read: str | Reader = ""
+    at: Mapping[str, str | Reader] = field(default_factory=dict)
     ident: Mapping[str, str] = field(default_factory=dict)
     service: str = ""
     fixed: str = ""
@@ -89,7 +93,7 @@ class World:
 
     def _part(self, name: str, attribute: str | None) -> str:
         if name not in self._made:
-            part = self._parts[name]
+            part = self._parts.get(name) or self._parts[name.rstrip("0123456789")]
             if callable(part):
                 self._made[name] = part(self._stack), {}
             else:
@@ -231,7 +235,7 @@ class Trip:
             return self._member(self._read(structure) or {}, member)
         place = self.case.at.get(name)
         if place:
-            found = place(self.stack, self.ref) if callable(place) else self._look(place)
+            found = self._called(place) if callable(place) else self._look(place)
         else:
             found = self._member(self._resource() or {}, name)
         if name == self.tag_property:
@@ -241,6 +245,8 @@ class Trip:
     def _member(self, found: Mapping[str, Any], name: str) -> Any:
         if self.row and name in self.row.renames and (inner := _walk(found, self.row.renames[name])) is not None:
             return inner
+        if name in found:
+            return found[name]
         kind = self.case.type.rsplit("::", 1)[-1]
         known = {_plain(each): value for each, value in found.items()}
         names = (_plain(name), _plain(kind + name), _plain(name).removeprefix(_plain(kind)))
@@ -248,17 +254,19 @@ class Trip:
 
     def _resource(self) -> Any:
         """The resource as its calls describe it; None when it does not exist."""
+        if callable(self.case.read):
+            return self._called(self.case.read)
         found = [self._described(place) for place in self._reads()]
         return {name: value for each in found for name, value in each.items()} if found and all(found) else None
 
     def _reads(self) -> list[str]:
-        return (self.case.read or (self.row.read if self.row else "") or "").split()
+        return str(self.case.read or (self.row.read if self.row else "") or "").split()
 
     def _described(self, place: str) -> Any:
         found = self._look(place)
         if "." in place:
             return found
-        about = {name: value for name, value in (found or {}).items() if name not in ("ResponseMetadata", "NextToken")}
+        about = {name: value for name, value in (found or {}).items() if name != "NextToken"}
         if any(not isinstance(value, dict | list) for value in about.values()):
             return about
         inner = next((value for value in about.values() if value), None)
@@ -266,7 +274,7 @@ class Trip:
 
     def _look(self, place: str) -> Any:
         """What `Operation(Member=value).path` gives; None after a not-found error."""
-        match = _PLACE.fullmatch(place)
+        match = _PLACE.fullmatch(self.world.filled(place))
         assert match, place
         if not match[1]:
             return _walk(self._resource() or {}, match[3])
@@ -278,20 +286,17 @@ class Trip:
         request: dict[str, Any] = {}
         for name, member in (shape.members if shape else {}).items():
             if name in ident:
-                value = self._text(ident[name])
-                request[name] = [value] if member.type_name == "list" else value
+                request[name] = _as(member, self._text(ident[name]))
         for pair in filter(None, (given or "").split(",")):
             name, _, value = pair.partition("=")
-            request[name] = [self._text(value)] if shape.members[name].type_name == "list" else self._text(value)
-        try:
-            answer = getattr(client, xform_name(operation))(**request)
-        except ClientError as error:
-            status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-            code = error.response["Error"]["Code"]
-            if status == 404 or re.search("NotFound|NoSuch|NonExist|Unknown|DoesNotExist|NotExist", code):
-                return None
-            raise
-        return _walk(answer, path) if path else answer
+            request[name] = _as(shape.members[name], self._text(value))
+        answer = _unless_missing(functools.partial(getattr(client, xform_name(operation)), **request))
+        if answer is None:
+            return None
+        return _walk(answer, path) if path else {k: v for k, v in answer.items() if k != "ResponseMetadata"}
+
+    def _called(self, reader: Reader) -> Any:
+        return _unless_missing(functools.partial(reader, self.stack, self.ref))
 
     def _text(self, template: str) -> str:
         """A template with the resource's Ref, attributes and properties, as in a row."""
@@ -313,6 +318,18 @@ class Trip:
         return generated(self.schema["properties"][name], self.schema, 0), generated(
             self.schema["properties"][name], self.schema, 1
         )
+
+
+def _unless_missing(call: Callable[[], Any]) -> Any:
+    """What a call returns; None after a not-found error."""
+    try:
+        return call()
+    except ClientError as error:
+        answer = error.response
+        missing = "NotFound|NoSuch|NonExist|Unknown|NotExist|InvalidDocument$"
+        if answer["ResponseMetadata"]["HTTPStatusCode"] == 404 or re.search(missing, answer["Error"]["Code"]):
+            return None
+        raise
 
 
 def generated(part: Mapping[str, Any], root: Mapping[str, Any], number: int) -> Any:
@@ -357,7 +374,13 @@ def agrees(found: Any, wanted: Any) -> bool:
             for name, value in wanted.items()
         )
     if isinstance(found, list) and isinstance(wanted, list):
-        return len(found) == len(wanted) and all(map(agrees, found, wanted))
+        rest = list(found)  # services return most lists in an order of their own
+        for each in wanted:
+            same = next((one for one in rest if agrees(one, each)), None)
+            if same is None:
+                return False
+            rest.remove(same)
+        return not rest
     if found is None or isinstance(found, list):
         return found == wanted or (not found and wanted in EMPTY)
     if isinstance(found, float):
@@ -398,6 +421,12 @@ def _with(properties: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
     name, _, member = name.partition(".")
     value = _with(properties[name], member, value) if member else value
     return {other: each for other, each in {**properties, name: value}.items() if each is not None}
+
+
+def _as(shape: Any, value: str) -> Any:
+    """A text as a call takes it."""
+    whole = int(value) if shape.type_name in ("integer", "long") else value
+    return [whole] if shape.type_name == "list" else whole
 
 
 def _is_list(schema: Mapping[str, Any], name: str) -> bool:

@@ -7,8 +7,7 @@ from localaws import schemas
 from localaws.resources import HANDLERS
 from localaws.rows.handler import RowHandler
 from round_trip import Case, Trip, steps
-from row_cases import CASES, UNTESTED
-from row_parts import PARTS
+from row_data import CASES, PARTS, UNTESTED
 
 ROWS = sorted(name for name, handler in HANDLERS.items() if isinstance(handler, RowHandler))
 

@@ -16,7 +16,6 @@ DEFAULTS = {
     "MaximumMessageSize": "1048576",
     "MessageRetentionPeriod": "345600",
     "ReceiveMessageWaitTimeSeconds": "0",
-    "RedriveAllowPolicy": "",
     "RedrivePolicy": "",
     "SqsManagedSseEnabled": "true",
     "VisibilityTimeout": "30",
@@ -58,6 +57,7 @@ register(
     Row(
         type="AWS::SQS::Queue",
         service="sqs",
+        ignored="RedriveAllowPolicy",
         name=("QueueName", 80),
         read="GetQueueAttributes",
         update="SetQueueAttributes",

@@ -5,7 +5,7 @@ import re
 import secrets
 from typing import Any
 
-from localaws.resources import Context, HandlerError, NotUpdatable, Properties, changed
+from localaws.resources import Context, HandlerError, NotUpdatable, Properties, changed, pick
 from localaws.rows.handler import register
 from localaws.rows.row import Row
 
@@ -43,7 +43,8 @@ def _new_version(context: Context, old: Properties, new: Properties) -> None:
     """A changed document gets a version that becomes the default, as UpdateMethod NewVersion asks."""
     if old and old["Content"] != new["Content"]:
         ssm, content = context.client("ssm"), new["Content"]
-        made = ssm.update_document(Name=new["ref"], Content=content, DocumentVersion="$LATEST")
+        more = pick(new, "DocumentFormat", "TargetType")
+        made = ssm.update_document(Name=new["ref"], Content=content, DocumentVersion="$LATEST", **more)
         version = made["DocumentDescription"]["DocumentVersion"]
         ssm.update_document_default_version(Name=new["ref"], DocumentVersion=version)
 

@@ -132,6 +132,20 @@ def _update_description(_: Any, __: Any, new: Any, rule: Any) -> None:
         of_rule.update(pick(of_new, "Description"))
 
 
+@patch(SecurityGroupBackend, "revoke_security_group_egress")
+def _revoke_egress(original: Any, self: Any, **rule: Any) -> None:
+    """Moto keeps rules for IPv6 in a VPC without IPv6 addresses."""
+    ranges = {each["CidrIpv6"] for each in rule.get("ip_ranges") or () if "CidrIpv6" in each}
+    original(self, **rule)
+    group = self.get_security_group_by_name_or_id(rule["group_name_or_id"], rule.get("vpc_id"))
+    ports = rule["ip_protocol"], rule["from_port"], rule["to_port"]
+    group.egress_rules = [
+        each
+        for each in group.egress_rules
+        if (each.ip_protocol, each.from_port, each.to_port) != ports or each.cidr_ipv6 not in ranges
+    ]
+
+
 @patch(SecurityGroup, "_flattened_rules")
 def _flattened_rules(original: Any, self: Any, rules: list[Any]) -> Any:
     views = original(self, rules)
