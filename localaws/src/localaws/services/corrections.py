@@ -199,7 +199,10 @@ def _parameter(self: Any, name: str, value: str) -> Any:
 # KMS: the rotation period of a key, which moto drops, AWS managed keys, and symmetric keys without an RSA key.
 
 DEFAULT_ROTATION_DAYS = 365  # KMS API Reference, EnableKeyRotation
-MANAGED = ("backup", "codecommit", "dms", "fsx", "kafka", "kinesis", "sns", "sqs", "workspaces")
+MANAGED = (
+    *("backup", "cloud9", "codecommit", "connect", "dms", "ecr", "fsx", "kafka", "kinesis", "lex"),
+    *("lightsail", "mq", "ses", "sns", "sqs", "workspaces"),
+)
 """Services with an AWS managed key `alias/aws/...`, besides those that moto knows (KMS Developer Guide, 2026)."""
 
 
@@ -219,6 +222,16 @@ def _generate_managed_key(original: Any, self: Any, alias_name: str) -> Any:
 @functools.cache
 def _unused_key() -> Any:
     return RSAPrivateKey(2048)
+
+
+@patch(KmsResponse, "list_aliases")
+def _list_aliases(original: Any, self: Any) -> str:
+    """A predefined alias has no TargetKeyId before its first use."""
+    answer = json.loads(original(self))
+    for alias in answer["Aliases"]:
+        if not self.kms_backend.alias_exists(alias["AliasName"]):
+            del alias["TargetKeyId"]
+    return json.dumps(answer)
 
 
 @patch(KmsResponse, "enable_key_rotation")
