@@ -1,0 +1,55 @@
+"""EFS: file systems, mount targets and access points."""
+
+from localaws.rows.handler import register
+from localaws.rows.row import Row, Setting
+
+register(
+    Row(
+        type="AWS::EFS::FileSystem",
+        service="efs",
+        ignored="BypassPolicyLockoutSafetyCheck ReplicationConfiguration",
+        create="CreateFileSystem",
+        read="DescribeFileSystems",
+        update="UpdateFileSystem",
+        delete="DeleteFileSystem",
+        ref="{FileSystemId}",
+        ident={"FileSystemId": "{ref}", "ResourceId": "{ref}"},
+        resets={"ThroughputMode": "bursting", "ProvisionedThroughputInMibps": None},
+        settings=(
+            Setting("BackupPolicy", put="PutBackupPolicy", reset={"BackupPolicy": {"Status": "DISABLED"}}),
+            Setting("FileSystemPolicy", put="PutFileSystemPolicy", remove="DeleteFileSystemPolicy"),
+            Setting(
+                "FileSystemProtection",
+                put="UpdateFileSystemProtection",
+                reset={"ReplicationOverwriteProtection": "ENABLED"},
+                spread=True,
+            ),
+            Setting("LifecyclePolicies", put="PutLifecycleConfiguration", reset={"LifecyclePolicies": []}),
+        ),
+        tags="FileSystemTags",
+        must_exist={"KmsKeyId": "KMS key"},
+    ),
+    Row(
+        type="AWS::EFS::MountTarget",
+        service="efs",
+        ignored="IpAddressType Ipv6Address",
+        create="CreateMountTarget",
+        read="DescribeMountTargets",
+        delete="DeleteMountTarget",
+        ref="{MountTargetId}",
+        ident={"MountTargetId": "{ref}"},
+        settings=(Setting("SecurityGroups", put="ModifyMountTargetSecurityGroups", at_creation=False),),
+        tags=None,
+        must_exist={"SecurityGroups": "security group", "SubnetId": "subnet"},
+    ),
+    Row(
+        type="AWS::EFS::AccessPoint",
+        service="efs",
+        create="CreateAccessPoint",
+        read="DescribeAccessPoints",
+        delete="DeleteAccessPoint",
+        ref="{AccessPointId}",
+        ident={"AccessPointId": "{ref}", "ResourceId": "{ref}"},
+        tags="AccessPointTags",
+    ),
+)
