@@ -126,7 +126,7 @@ def test_changed_deployment_type_replaces_the_file_system(account: Account) -> N
 
 
 def test_wrong_file_systems_fail(account: Account) -> None:
-    with pytest.raises(HandlerError, match="only LUSTRE file systems, not WINDOWS"):
+    with pytest.raises(HandlerError, match="only LUSTRE and OPENZFS file systems, not WINDOWS"):
         account.stack.create(FILE_SYSTEM, FileSystemType="WINDOWS", SubnetIds=[account.subnet])
     with pytest.raises(ClientError, match="multiple of 4800 GiB with EFA"):
         account.stack.create(FILE_SYSTEM, **file_system(account, StorageCapacity=2400))

@@ -1,4 +1,7 @@
-"""FSx: Lustre file systems and their data repository associations. CloudFormation has no root squash."""
+"""FSx: file systems of Lustre and OpenZFS, data repository associations and volumes.
+
+CloudFormation has no root squash.
+"""
 
 from localaws.resources import Context, HandlerError, NotUpdatable, Properties
 from localaws.rows.handler import register
@@ -6,20 +9,35 @@ from localaws.rows.row import Row
 
 
 def _check_file_system(_: Context, old: Properties, new: Properties) -> None:
-    if new["FileSystemType"] != "LUSTRE":
-        raise HandlerError(f"the embedded AWS supports only LUSTRE file systems, not {new['FileSystemType']}")
+    if new["FileSystemType"] not in ("LUSTRE", "OPENZFS"):
+        raise HandlerError(
+            f"the embedded AWS supports only LUSTRE and OPENZFS file systems, not {new['FileSystemType']}"
+        )
     if old and old.get("StorageType") != new.get("StorageType"):  # the API changes that of other types only
         raise NotUpdatable("AWS::FSx::FileSystem", ["StorageType"])
+
+
+_EVERYONE = {"ClientConfigurations": [{"Clients": "*", "Options": ["rw", "crossmnt"]}]}
+_VOLUME = {
+    "OpenZFSConfiguration.DataCompressionType": "NONE",
+    "OpenZFSConfiguration.NfsExports": [_EVERYONE],
+    "OpenZFSConfiguration.ReadOnly": False,
+    "OpenZFSConfiguration.RecordSizeKiB": 128,
+    "OpenZFSConfiguration.StorageCapacityQuotaGiB": -1,
+    "OpenZFSConfiguration.StorageCapacityReservationGiB": -1,
+    "OpenZFSConfiguration.UserAndGroupQuotas": [],
+}
+"""What the members of a volume return to (FSx API Reference, UpdateOpenZFSVolumeConfiguration, 2026)."""
 
 
 register(
     Row(
         type="AWS::FSx::FileSystem",
         service="fsx",
-        ignored="NetworkType OntapConfiguration OpenZFSConfiguration WindowsConfiguration",
+        ignored="NetworkType OntapConfiguration WindowsConfiguration",
         read="DescribeFileSystems",
         update="UpdateFileSystem",
-        by_member="LustreConfiguration",
+        by_member="LustreConfiguration OpenZFSConfiguration",
         resets={
             "LustreConfiguration.AutoImportPolicy": "NONE",
             "LustreConfiguration.AutomaticBackupRetentionDays": 0,
@@ -27,10 +45,21 @@ register(
             "LustreConfiguration.DataCompressionType": "NONE",
             "LustreConfiguration.LogConfiguration": {"Level": "DISABLED"},
             "LustreConfiguration.WeeklyMaintenanceStartTime": None,
+            "OpenZFSConfiguration.AutomaticBackupRetentionDays": 30,
+            "OpenZFSConfiguration.CopyTagsToBackups": False,
+            "OpenZFSConfiguration.CopyTagsToVolumes": False,
+            "OpenZFSConfiguration.DailyAutomaticBackupStartTime": None,
+            "OpenZFSConfiguration.DiskIopsConfiguration": {"Mode": "AUTOMATIC"},
+            "OpenZFSConfiguration.WeeklyMaintenanceStartTime": None,
         },
         # "Replacement" in CloudFormation's reference, though the registry schema does not list them
-        replacing="LustreConfiguration.DeploymentType LustreConfiguration.CopyTagsToBackups",
-        attributes={"LustreMountName": "LustreConfiguration.MountName"},
+        replacing="LustreConfiguration.DeploymentType LustreConfiguration.CopyTagsToBackups "
+        "OpenZFSConfiguration.DeploymentType OpenZFSConfiguration.EndpointIpAddressRange "
+        "OpenZFSConfiguration.PreferredSubnetId",
+        attributes={
+            "LustreMountName": "LustreConfiguration.MountName",
+            "RootVolumeId": "OpenZFSConfiguration.RootVolumeId",
+        },
         arn="{ResourceARN}",
         system_tags=True,
         check=_check_file_system,
@@ -46,6 +75,17 @@ register(
             "S3.AutoExportPolicy": {"Events": []},
             "S3.AutoImportPolicy": {"Events": []},
         },
+        arn="{ResourceARN}",
+    ),
+    Row(
+        type="AWS::FSx::Volume",
+        service="fsx",
+        ignored="BackupId OntapConfiguration OpenZFSConfiguration.Options OpenZFSConfiguration.OriginSnapshot",
+        read="DescribeVolumes",
+        update="UpdateVolume",
+        by_member="OpenZFSConfiguration",
+        resets=_VOLUME,
+        attributes={"UUID": "OntapConfiguration.UUID|"},
         arn="{ResourceARN}",
     ),
 )

@@ -112,7 +112,7 @@ class RowHandler(Handler):
         if self.row.hook and pick(old, *self._by_hand) != pick(new, *self._by_hand):
             self.row.hook(context, old, new)
         found = self._found(context, new)
-        self._tag(context, {**new, **answers.flat(found)}, *tag_changes(old, new))
+        self._tag(context, {**new, **answers.flat(found)}, *tag_changes(old, new, self.row.tags or ""))
         return self._resource(context, new, found)
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
@@ -197,6 +197,8 @@ class RowHandler(Handler):
         before, after = (setting.of(properties) for properties in (old, new))
         if before == after:
             return
+        if setting.kept and not after:
+            raise NotUpdatable(self.type, setting.names)
         removes = not after and setting.remove
         action = setting.remove if removes else (not before and setting.create) or setting.put
         given = {} if removes else {**setting.reset, **after}

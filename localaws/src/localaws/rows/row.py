@@ -22,7 +22,7 @@ class Setting:
     """Properties that a call of their own sets, after the creation and when they change.
 
     `create` is called when there were none before, `put` otherwise. When they are gone, `remove` is called, or `put`
-    with `reset`. With `spread`, the members of a structure are the call's own.
+    with `reset`; with `kept`, the update is refused. With `spread`, the members of a structure are the call's own.
     """
 
     properties: str
@@ -35,6 +35,7 @@ class Setting:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     spread: bool = False
     at_creation: bool = True
+    kept: bool = False
 
     def of(self, properties: Properties) -> Properties:
         """The properties of this setting that have a value; with `spread`, the members of structures."""

@@ -89,6 +89,8 @@ def converted(value: Any, shape: Shape, where: str, renames: Mapping[str, str]) 
     A document becomes text, a list of names and values a map, and text the bytes of a blob, where the shape is one.
     """
     kind = shape.type_name
+    if isinstance(value, bytes):
+        return value
     if kind == "structure" and isinstance(value, Mapping):
         return parameters(value, shape, renames, "", where)
     if kind == "list":

@@ -1,4 +1,4 @@
-"""FSx in place of moto's: file systems, of which those for Lustre are complete, associations with S3, and backups."""
+"""FSx in place of moto's: file systems of Lustre and OpenZFS, associations with S3, volumes and backups."""
 
 import copy
 import functools
@@ -7,6 +7,7 @@ from typing import Any
 
 from moto.core.responses import ActionResult
 
+from localaws.services import fsx_openzfs as openzfs
 from localaws.services import fsx_rules as rules
 from localaws.services.actions import Actions, add_service
 from localaws.services.fsx_updates import updated
@@ -22,13 +23,17 @@ def _new_id(prefix: str) -> str:
 def _describe(call: Call) -> None:
     """What the description adds to the request, or changes by an update."""
     if call.item:
-        call.new = updated(call)
+        call.new = openzfs.updated(call) if openzfs.is_openzfs(call) else updated(call)
         return
     call.new["OwnerId"] = call.store.account_id
     if call.request["FileSystemType"] == "LUSTRE":
         asked = call.request.get("LustreConfiguration") or {}
         call.new.setdefault("FileSystemTypeVersion", rules.default_version(asked))
         call.new["LustreConfiguration"] = _described(asked, call.new.get("StorageCapacity") or 0)
+    if openzfs.is_openzfs(call):
+        openzfs.parameters(call)
+        openzfs.network(call)
+        call.new["OpenZFSConfiguration"] = openzfs.described(call)
 
 
 def _described(asked: dict[str, Any], capacity: int) -> dict[str, Any]:
@@ -64,9 +69,14 @@ def _connect(call: Call) -> None:
         groups = [group.id for group in rules.security_groups(call, subnet.vpc_id)]
         interface = references.network_interface(subnet, groups, f"Created by Amazon FSx for {made.id}")
         made.description |= {"VpcId": subnet.vpc_id, "NetworkInterfaceIds": [interface.id]}
+    if openzfs.is_openzfs(call):
+        openzfs.add_root_volume(call)
 
 
 def _disconnect(call: Call) -> None:
+    if openzfs.is_openzfs(call):
+        openzfs.deletable(call)
+        call.store.remove(*openzfs.volumes_of(call))
     for interface in call.target.description.get("NetworkInterfaceIds", ()):
         call.references.delete_network_interface(interface)
 
@@ -131,8 +141,8 @@ class FsxActions(Actions):
     """The actions of the FSx API."""
 
     service = "fsx"
-    kinds = (FILE_SYSTEM, ASSOCIATION, BACKUP)
-    rules = rules.RULES
+    kinds = (FILE_SYSTEM, ASSOCIATION, BACKUP, openzfs.VOLUME)
+    rules = (*rules.RULES, *openzfs.RULES)
     invalid = "BadRequest"
 
     def delete_data_repository_association(self) -> ActionResult:
