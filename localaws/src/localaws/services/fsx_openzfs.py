@@ -1,7 +1,7 @@
 """FSx for OpenZFS: what it adds to file systems, their root volume, and volumes; and what FSx refuses of them.
 
-Source: FSx API Reference (2026): CreateFileSystem, CreateFileSystemOpenZFSConfiguration, UpdateFileSystem, DeleteVolume,
-CreateVolume, CreateOpenZFSVolumeConfiguration, UpdateVolume; FSx for OpenZFS User Guide, managing storage capacity.
+Source: FSx API Reference (2026): CreateFileSystem, UpdateFileSystem, CreateFileSystemOpenZFSConfiguration,
+CreateVolume, UpdateVolume, DeleteVolume, CreateOpenZFSVolumeConfiguration; FSx for OpenZFS User Guide, managing storage capacity.
 """
 
 import copy
@@ -234,7 +234,7 @@ VOLUME = Kind(
     noun="Volume",
     address="VolumeId",
     id="VolumeId",
-    new_id=new_volume_id,
+    new_id=lambda _: new_volume_id(),
     arn="volume/{FileSystemId}/{VolumeId}",
     arn_member="ResourceARN",
     missing="Volume '{id}' does not exist.",
