@@ -1,7 +1,8 @@
 """FSx for OpenZFS: what it adds to file systems, their root volume, and volumes; and what FSx refuses of them.
 
 Source: FSx API Reference (2026): CreateFileSystem, UpdateFileSystem, CreateFileSystemOpenZFSConfiguration,
-CreateVolume, UpdateVolume, DeleteVolume, CreateOpenZFSVolumeConfiguration; FSx for OpenZFS User Guide, managing storage capacity.
+CreateVolume, UpdateVolume, DeleteVolume, CreateOpenZFSVolumeConfiguration; FSx for OpenZFS User Guide, managing storage
+capacity.
 """
 
 import copy
