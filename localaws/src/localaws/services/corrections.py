@@ -27,6 +27,7 @@ from moto.kms.utils import RESERVED_ALIASE_TARGET_KEY_IDS, RESERVED_ALIASES, RSA
 from moto.s3.models import FakeBucket, S3Backend
 from moto.s3.responses import S3Response
 from moto.settings import load_iam_aws_managed_policies
+from moto.secretsmanager.models import SecretsManagerBackend
 from moto.sns.responses import SNSResponse
 from moto.sqs.models import Queue
 from moto.ssm.models import Parameter, ParameterDict
@@ -368,3 +369,14 @@ def _get_logging(original: Any, self: Any) -> Any:
 
     self.serialized = with_dropped_members
     return original(self)
+
+
+# Secrets Manager: an empty description in UpdateSecret, which moto takes for none.
+
+
+@patch(SecretsManagerBackend, "update_secret")
+def _update_secret(original: Any, self: Any, secret_id: str, *args: Any, **given: Any) -> Any:
+    answer = original(self, secret_id, *args, **given)
+    if given.get("description") == "":
+        self.secrets[secret_id].description = None
+    return answer

@@ -1,10 +1,11 @@
-"""Corrections of moto's EC2: zones, security groups, endpoints, flow logs, and refusals to delete what is in use."""
+"""Corrections of moto's EC2: zones, security groups, endpoints, instances, flow logs, and refusals of deletions."""
 
+import base64
 import json
 from collections.abc import Iterator
 from typing import Any
 
-from moto.core.responses import ActionResult
+from moto.core.responses import ActionResult, EmptyResult
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError, InvalidAvailabilityZoneError
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend, Zone
 from moto.ec2.models.elastic_ip_addresses import ElasticAddressBackend
@@ -16,6 +17,8 @@ from moto.ec2.models.security_groups import SecurityGroup, SecurityGroupBackend,
 from moto.ec2.models.subnets import SubnetBackend
 from moto.ec2.models.vpcs import AWS_ENDPOINT_SERVICES, COVERED_ENDPOINT_SERVICES, VPCBackend
 from moto.ec2.responses import EC2Response
+from moto.ec2.responses.instances import InstanceResponse
+from moto.ec2.responses.monitoring import Monitoring
 
 from localaws.records import records
 from localaws.resources import pick
@@ -329,3 +332,39 @@ def _create_flow_logs(original: Any, self: Any, log_destination: str | None = No
     for flow_log in made:
         flow_log.log_destination = log_destination
     return made, errors
+
+
+# Instances: changes of user data, which the client encodes, of the shutdown behavior, for which moto removes the
+# security groups, and of monitoring.
+
+
+@patch(InstanceResponse, "modify_instance_attribute")
+def _modify_instance_attribute(original: Any, self: Any) -> ActionResult:
+    data = self._get_param("UserData.Value")
+    if isinstance(data, bytes):
+        self.params["UserData"]["Value"] = base64.b64encode(data).decode()
+    behavior = self._get_param("InstanceInitiatedShutdownBehavior.Value")
+    if behavior is None:
+        answer: ActionResult = original(self)
+        return answer
+    instance = self.ec2_backend.get_instance(self._get_param("InstanceId"))
+    instance.instance_initiated_shutdown_behavior = behavior
+    return EmptyResult()
+
+
+@add(Monitoring, "monitor_instances")
+def _monitor_instances(self: Any) -> ActionResult:
+    return _set_monitoring(self, "enabled")
+
+
+@add(Monitoring, "unmonitor_instances")
+def _unmonitor_instances(self: Any) -> ActionResult:
+    return _set_monitoring(self, "disabled")
+
+
+def _set_monitoring(self: Any, state: str) -> ActionResult:
+    listed = []
+    for instance_id in self._get_param("InstanceIds"):
+        self.ec2_backend.get_instance(instance_id).monitoring_state = state
+        listed.append({"InstanceId": instance_id, "Monitoring": {"State": state}})
+    return ActionResult({"InstanceMonitorings": listed})

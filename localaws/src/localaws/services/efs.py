@@ -11,25 +11,19 @@ from moto.efs.models import EFSBackend, FileSystem
 from moto.efs.responses import EFSResponse
 from moto.efs.urls import url_paths
 
-from localaws.services.patching import patch_method
+from localaws.services.patching import add, patch
 from localaws.services.references import References
 
 _JSON = {"Content-Type": "application/json"}
 
 
 def activate() -> None:
-    """Add the actions, and the refusals of creations."""
+    """Add a path, and the backup policy as it was put."""
     url_paths["/2015-02-01/file-systems/<file_system_id>/protection"] = url_paths["/2015-02-01/file-systems"]
-    EFSResponse.update_file_system = _update_file_system
-    EFSResponse.put_backup_policy = _put_backup_policy
-    EFSResponse.delete_file_system_policy = _delete_file_system_policy
-    EFSResponse.update_file_system_protection = _update_file_system_protection
-    patch_method(FileSystem, "__init__", _init)
-    patch_method(EFSBackend, "create_mount_target", _create_mount_target)
-    patch_method(EFSBackend, "create_access_point", _create_access_point)
     FileSystem.backup_policy = property(lambda self: self._backup_policy)
 
 
+@patch(FileSystem, "__init__")
 def _init(original: Any, self: Any, account_id: str, region_name: str, *args: Any, backup: bool, **given: Any) -> None:
     zone, key = given["availability_zone_name"], given["kms_key_id"]
     _check_throughput(given["throughput_mode"], given["provisioned_throughput_in_mibps"], given["performance_mode"])
@@ -52,6 +46,7 @@ def _check_throughput(mode: str | None, provisioned: float | None, performance: 
         raise BadRequest("ThroughputMode elastic needs the generalPurpose performance mode.")
 
 
+@patch(EFSBackend, "create_mount_target")
 def _create_mount_target(original: Any, self: Any, *args: Any, **given: Any) -> Any:
     """Without groups, a mount target has the default group of its VPC; with them, they are of its VPC."""
     references = References(self.account_id, self.region_name)
@@ -65,6 +60,7 @@ def _create_mount_target(original: Any, self: Any, *args: Any, **given: Any) -> 
     return original(self, *args, **given)
 
 
+@patch(EFSBackend, "create_access_point")
 def _create_access_point(original: Any, self: Any, client_token: str, **given: Any) -> Any:
     if given["file_system_id"] not in self.file_systems_by_id:
         raise FileSystemNotFound(given["file_system_id"])
@@ -76,6 +72,7 @@ def _file_system(self: Any) -> Any:
     return self.efs_backend.describe_file_systems(file_system_id=file_system_id)[1][0]
 
 
+@add(EFSResponse, "update_file_system")
 def _update_file_system(self: Any) -> Any:
     found = _file_system(self)
     mode = self._get_param("ThroughputMode") or found.throughput_mode
@@ -87,17 +84,20 @@ def _update_file_system(self: Any) -> Any:
     return json.dumps(found.info_json()), {"status": 202, **_JSON}
 
 
+@add(EFSResponse, "put_backup_policy")
 def _put_backup_policy(self: Any) -> Any:
     found = _file_system(self)
     found._backup_policy = self._get_param("BackupPolicy")
     return json.dumps({"BackupPolicy": found.backup_policy}), _JSON
 
 
+@add(EFSResponse, "delete_file_system_policy")
 def _delete_file_system_policy(self: Any) -> Any:
     _file_system(self).file_system_policy = None
     return "{}", _JSON
 
 
+@add(EFSResponse, "update_file_system_protection")
 def _update_file_system_protection(self: Any) -> Any:
     found = _file_system(self)
     found.file_system_protection = {"ReplicationOverwriteProtection": self._get_param("ReplicationOverwriteProtection")}
