@@ -26,8 +26,8 @@ from moto.kms.responses import KmsResponse
 from moto.kms.utils import RESERVED_ALIASE_TARGET_KEY_IDS, RESERVED_ALIASES, RSAPrivateKey
 from moto.s3.models import FakeBucket, S3Backend
 from moto.s3.responses import S3Response
-from moto.settings import load_iam_aws_managed_policies
 from moto.secretsmanager.models import SecretsManagerBackend
+from moto.settings import load_iam_aws_managed_policies
 from moto.sns.responses import SNSResponse
 from moto.sqs.models import Queue
 from moto.ssm.models import Parameter, ParameterDict
