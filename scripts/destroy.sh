@@ -2,6 +2,8 @@
 # Destroys the stacks of environment $1 on the embedded AWS, after disabling termination and deletion protection.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# of the file's own account and Region, which may differ from those that `up` was called for last
+ultracluster local up "environments/$1.yaml" >/dev/null
 . .localaws/env
 cdk synth --quiet --no-notices -c env="$1" --output "cdk.out/$1"
 .venv/bin/python scripts/unprotect.py "cdk.out/$1"

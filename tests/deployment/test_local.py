@@ -108,3 +108,16 @@ def down_lists_retained_resources_and_stops(folder):
     assert "Retained" in stopped.stdout
     assert "10.10.0.0/20" in stopped.stdout
     assert server.status(folder / ".localaws") is None
+
+
+def test_down_with_force_stops_it_with_what_is_deployed(tmp_path):
+    assert local(tmp_path, "up").returncode == 0
+    running = server.status(tmp_path / ".localaws")
+    template = json.dumps({"Resources": {"Queue": {"Type": "AWS::SQS::Queue"}}})
+    cloudformation = boto3.client("cloudformation", region_name="us-east-1", **running.connection("123456789012"))
+    cloudformation.create_stack(StackName="queue", TemplateBody=template)
+    kept = local(tmp_path, "down").stdout
+    assert "because these stacks are deployed: queue" in kept
+    assert "ultracluster local down --force" in kept
+    assert local(tmp_path, "down", "--force").stdout == "The embedded AWS has stopped\n"
+    assert server.status(tmp_path / ".localaws") is None

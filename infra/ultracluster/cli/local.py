@@ -77,7 +77,9 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print the list 
 
 
 @app.command()
-def down() -> None:
+def down(
+    force: Annotated[bool, typer.Option("--force", help="Stop it also while stacks are deployed.")] = False,  # noqa: FBT002
+) -> None:
     """List the retained resources and stop the embedded AWS, unless a stack is still deployed."""
     _prepare()
     from localaws import server
@@ -87,10 +89,12 @@ def down() -> None:
     if running is None:
         typer.echo("The embedded AWS does not run")
         return
-    if stacks := [name for name in running.stacks() if name != BOOTSTRAP_STACK]:
+    stacks = [name for name in running.stacks() if name != BOOTSTRAP_STACK]
+    if stacks and not force:
         typer.echo(f"The embedded AWS keeps running, because these stacks are deployed: {', '.join(stacks)}")
+        typer.echo("Destroy them with make down ENV=NAME, or lose them with ultracluster local down --force")
         return
-    if retained := everything(running):
+    if not stacks and (retained := everything(running)):
         _print("Retained resources: a real account would keep them, the embedded AWS deletes them now", retained)
     server.stop()
     typer.echo("The embedded AWS has stopped")
