@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 from localaws.engine import scope_of
-from localaws.intrinsics import PENDING, TemplateError, pending, resolve
+from localaws.intrinsics import PENDING, Scope, TemplateError, pending, resolve
 from localaws.properties import Replacement, changed_names, check_types, replacement, resolved_properties
 from localaws.region import RegionLookup
 from localaws.resources import Properties, Resource, client
@@ -54,8 +54,37 @@ def requested_version(request: Mapping[str, Any], stack: Stack, backend: StackBa
     )
     scope = scope_of(stack, version, RegionLookup(backend))
     check_rules(body, scope)
-    declarations(body, scope.conditions)
+    _check_functions(body, scope)
     return version
+
+
+def _check_functions(body: Body, scope: Scope) -> None:
+    """Raise TemplateError for functions that are wrong whatever the resources and lookups turn out to be."""
+    wanted = declarations(body, scope.conditions)
+    unknown = replace(scope, lookup=_Unknown(), resources=dict.fromkeys(wanted, PENDING))
+    values: list[tuple[str, Any]] = [(name, declared.properties) for name, declared in wanted.items()]
+    values += [(name, about.get("Value")) for name, about in outputs(body, scope.conditions)]
+    for name, value in values:
+        try:
+            resolve(value, unknown)
+        except TemplateError as error:
+            raise TemplateError(f"{error} (used by {name})") from error
+
+
+class _Unknown:
+    """Looks nothing up."""
+
+    def exported(self, name: str) -> Any:
+        return PENDING
+
+    def stack_output(self, stack: str, output: str, region: str | None) -> Any:
+        return PENDING
+
+    def ssm_parameter(self, name: str, version: str | None) -> str:
+        return ""
+
+    def zones(self, region: str) -> Any:
+        return PENDING
 
 
 def template_source(request: Mapping[str, Any], previous: Version | None, backend: StackBackend) -> str:

@@ -265,9 +265,12 @@ def _select(argument: Any, _: Scope) -> Any:
 def _cidr(argument: Any, _: Scope) -> list[str]:
     if not isinstance(argument, list) or len(argument) not in (2, 3):
         raise TemplateError("Template error: Fn::Cidr needs an IP block, a count and the bits of a subnet")
-    block = ipaddress.ip_network(str(argument[0]), strict=False)
-    bits = int(argument[2]) if len(argument) == 3 else 8
-    prefix, count = block.max_prefixlen - bits, int(argument[1])
+    try:
+        block = ipaddress.ip_network(str(argument[0]), strict=False)
+        bits = int(argument[2]) if len(argument) == 3 else 8
+        prefix, count = block.max_prefixlen - bits, int(argument[1])
+    except (TypeError, ValueError) as error:
+        raise TemplateError(f"Template error: Fn::Cidr: {error}") from error
     if prefix < block.prefixlen or count > 2 ** (prefix - block.prefixlen):
         raise TemplateError(f"Template error: Fn::Cidr cannot cut {count} blocks of {bits} bits out of {block}")
     subnets = block.subnets(new_prefix=prefix)

@@ -17,6 +17,7 @@ from localaws.intrinsics import (
     evaluate_condition,
     references,
 )
+from localaws.limits import check_counts, check_parameter, check_size
 from localaws.schemas import text
 
 Body = dict[str, Any]
@@ -87,7 +88,8 @@ class Declaration:
 
 
 def parse(source: str) -> Body:
-    """Parse a JSON or YAML template and check its structure. Raises TemplateError."""
+    """Parse a JSON or YAML template and check its structure and size. Raises TemplateError."""
+    check_size(source)
     try:
         body = _json(source) if source.lstrip().startswith("{") else load_yaml(source, _Loader, aliases=False)
     except (ValueError, yaml.YAMLError) as error:
@@ -96,6 +98,7 @@ def parse(source: str) -> Body:
         raise TemplateError("Template format error: At least one Resources member must be defined.")
     if unknown := sorted(body.keys() - SECTIONS):
         raise TemplateError(f"Invalid template property or properties {unknown}")
+    check_counts(body)
     if unsupported := transforms(body) - {LANGUAGE_EXTENSIONS}:
         raise TemplateError(f"No transform named {', '.join(sorted(unsupported))} found.")
     for logical_id, resource in body["Resources"].items():
@@ -263,6 +266,7 @@ def _declare(logical_id: str, about: Body) -> Declaration:
 
 def _parameter(name: str, about: Body, value: Any, ssm: Callable[[str], str]) -> Any:
     kind = str(about["Type"])
+    check_parameter(name, str(value))
     stored = SSM_VALUE.fullmatch(kind)
     if stored:
         kind, value = stored[1], ssm(str(value))
