@@ -225,6 +225,54 @@ def managed_document(stack: Stack, arn: str) -> Any:
     return iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
 
 
+def monitoring(stack: Stack, instance: str) -> bool:
+    """Whether an instance has detailed monitoring."""
+    return bool(described_instance(stack, instance)["Monitoring"]["State"] == "enabled")
+
+
+def interfaces(stack: Stack, instance: str) -> list[dict[str, Any]]:
+    """The network interfaces of an instance as templates have them."""
+    return [
+        {
+            "DeviceIndex": str(each["Attachment"]["DeviceIndex"]),
+            "SubnetId": each["SubnetId"],
+            "GroupSet": [group["GroupId"] for group in each["Groups"]],
+            "AssociatePublicIpAddress": "Association" in each,
+        }
+        for each in described_instance(stack, instance)["NetworkInterfaces"]
+    ]
+
+
+def described_instance(stack: Stack, instance: str) -> Any:
+    """An instance as EC2 describes it."""
+    return stack.client("ec2").describe_instances(InstanceIds=[instance])["Reservations"][0]["Instances"][0]
+
+
+def template_of_instance(stack: Stack, instance: str) -> Any:
+    """The launch template of an instance, by the tags that EC2 gives it."""
+    found = {tag["Key"]: tag["Value"] for tag in described_instance(stack, instance)["Tags"]}
+    return {"LaunchTemplateId": found["aws:ec2launchtemplate:id"], "Version": found["aws:ec2launchtemplate:version"]}
+
+
+def volumes(stack: Stack, instance: str) -> list[dict[str, Any]]:
+    """The block devices of an instance with the settings of their volumes."""
+    ec2 = stack.client("ec2")
+    ids = {each["DeviceName"]: each["Ebs"] for each in described_instance(stack, instance)["BlockDeviceMappings"]}
+    described = ec2.describe_volumes(VolumeIds=[each["VolumeId"] for each in ids.values()])["Volumes"]
+    sizes = {each["VolumeId"]: {"VolumeSize": each["Size"], "VolumeType": each["VolumeType"]} for each in described}
+    return [{"DeviceName": name, "Ebs": {**each, **sizes[each["VolumeId"]]}} for name, each in ids.items()]
+
+
+def generated_secret(stack: Stack, secret: str) -> dict[str, Any]:
+    """How the value of a secret was generated."""
+    value = stack.client("secretsmanager").get_secret_value(SecretId=secret)["SecretString"]
+    if not value.startswith("{"):
+        return {"PasswordLength": len(value)}
+    username = json.dumps({"username": json.loads(value)["username"]})
+    length = len(json.loads(value)["password"])
+    return {"GenerateStringKey": "password", "SecretStringTemplate": username, "PasswordLength": length}
+
+
 def _named(value: Any) -> Any:
     """The value, or the function of this module that it names."""
     return globals()[value[1:]] if isinstance(value, str) and value.startswith("=") else value
@@ -243,8 +291,7 @@ def _part(given: Any) -> Any:
 
 
 PARTS = {name: _part(given) for name, given in load("parts").items()}
-CASES = [
-    _case(given) for name in ("compute", "eks", "hpc", "identity", "messages", "monitoring") for given in load(name)
-]
+AREAS = ("compute", "eks", "hpc", "identity", "messages", "monitoring", "servers", "storage")
+CASES = [_case(given) for name in AREAS for given in load(name)]
 UNTESTED: dict[str, dict[str, str]] = load("untested")
 """`Property step` of a type that the round trip cannot test, and why. A test fails if one of them can be tested."""

@@ -119,6 +119,7 @@ register(
         delete="RemovePermission",
         ref="{StatementId}",
         ident={"FunctionName": "{FunctionName}", "StatementId": "{ref}"},
+        attributes={"Id": "{ref}"},
         tags=None,
     ),
 )

@@ -32,7 +32,6 @@ register(
         ref="{ARN}",
         ident={"SecretId": "{ref}", "ForceDeleteWithoutRecovery": "true"},
         resets={"Description": "", "KmsKeyId": "alias/aws/secretsmanager"},
-        attributes={"Id": "{ref}"},
         must_exist={"KmsKeyId": "KMS key"},
         check=_generate,
         by_hand="GenerateSecretString",
