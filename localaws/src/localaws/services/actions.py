@@ -232,7 +232,7 @@ def add_service(label: str, responses: type[Actions], *paths: str, store: type[S
     Regions a resource type exists.
     """
     name = responses.service
-    for operation, verb, kind in _derived(responses):
+    for operation, verb, kind in derived(responses):
         method = camelcase_to_underscores(operation)
         own = getattr(responses, method, None)
         if own is None or own.__module__.startswith("moto."):
@@ -258,7 +258,7 @@ def _action(verb: str, kind: Kind) -> Callable[[Actions], ActionResult]:
     return action
 
 
-def _derived(responses: type[Actions]) -> Iterator[tuple[str, str, Kind]]:
+def derived(responses: type[Actions]) -> Iterator[tuple[str, str, Kind]]:
     """Operations of the model on one of the kinds: the name, the verb and the kind."""
     known = get_service_model(responses.service).operation_names
     for kind in responses.kinds:
