@@ -1,4 +1,4 @@
-"""CloudWatch: alarms and dashboards. Ref gives the name."""
+"""CloudWatch: alarms, dashboards and Contributor Insights rules."""
 
 import json
 import re
@@ -128,5 +128,17 @@ register(
         arn="{DashboardArn}",
         tags_later=True,
         check=_check_dashboard,
+    ),
+    Row(
+        type="AWS::CloudWatch::InsightRule",
+        service="cloudwatch",
+        ignored="ApplyOnTransformedLogs",
+        create="PutInsightRule",
+        update="PutInsightRule",
+        delete="DeleteInsightRules",
+        ref="arn:{partition}:cloudwatch:{region}:{account}:insight-rule/{RuleName}",
+        ident={"RuleName": "{RuleName}", "RuleNames": "{ref/}"},
+        renames={"RuleBody": "RuleDefinition"},
+        arn="{ref}",
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from localaws.resources import Context, HandlerError, Properties, is_gone, tag_map
+from localaws.resources import HandlerError, Properties, is_gone, tag_map
 
 
 @contextmanager
@@ -58,23 +58,3 @@ def require_only(value: Properties, names: set[str], where: str) -> None:
     """Raise HandlerError when a nested object has members that the embedded AWS does not support."""
     if dropped := sorted(value.keys() - names):
         raise HandlerError(f"the embedded AWS does not support {', '.join(dropped)} of {where}")
-
-
-def ec2_tags(context: Context, kind: str, properties: Properties) -> list[dict[str, Any]]:
-    """TagSpecifications for a new EC2 resource of `kind`: its own tags and CloudFormation's."""
-    return [{"ResourceType": kind, "Tags": as_list({**tag_map(properties.get("Tags")), **context.tags})}]
-
-
-def retag_ec2(context: Context, resource_id: str, old: Properties, new: Properties) -> None:
-    """Change the tags of an EC2 resource from `old` to `new`."""
-    added, removed = tag_changes(old, new)
-    ec2 = context.client("ec2")
-    if removed:
-        ec2.delete_tags(Resources=[resource_id], Tags=[{"Key": key} for key in removed])
-    if added:
-        ec2.create_tags(Resources=[resource_id], Tags=as_list(added))
-
-
-def as_list(tags: dict[str, str]) -> list[dict[str, str]]:
-    """Tags as [{Key, Value}]."""
-    return [{"Key": key, "Value": value} for key, value in tags.items()]

@@ -82,7 +82,7 @@ class RowHandler(Handler):
         later = {row.tags or "", *((later | self._by_hand) - self._needed(row.create))}
         plain = {name: value for name, value in properties.items() if name not in later}
         answer = self._call(context, row.create, properties, plain, self._new_tags(context, properties))
-        physical_id = answers.text(row.ref, {**properties, **answers.flat(answer)}, self._kind)
+        physical_id = answers.text(row.ref, {**_place(context), **properties, **answers.flat(answer)}, self._kind)
         with undo_on_failure(lambda: self.delete(context, physical_id, properties)):
             for setting in row.settings:
                 if setting.at_creation:

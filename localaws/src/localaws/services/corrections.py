@@ -60,7 +60,7 @@ def _lookup_events(_: Any) -> ActionResult:
     return ActionResult({"Events": []})
 
 
-# CloudWatch: composite alarms, for which moto has no action, AlarmTypes of DescribeAlarms, and tags of dashboards.
+# CloudWatch: composite alarms, for which moto has no action, AlarmTypes of DescribeAlarms, and tags of dashboards and rules.
 
 _LISTS = {"MetricAlarm": "MetricAlarms", "CompositeAlarm": "CompositeAlarms"}
 
@@ -75,7 +75,8 @@ def _describe_alarms(original: Any, self: Any) -> ActionResult:
 
 @patch(CloudWatchBackend, "tag_resource")
 def _tag_resource(original: Any, self: Any, arn: str, tags: dict[str, str]) -> None:
-    if any(dashboard.arn == arn for dashboard in self.dashboards.values()):
+    rules = [rule.rule_arn for rule in self.insight_rules.values()]
+    if arn in [*rules, *(dashboard.arn for dashboard in self.dashboards.values())]:
         self.tagger.tag_resource(arn, self.tagger.convert_dict_to_tags_input(tags))
     else:
         original(self, arn, tags)
