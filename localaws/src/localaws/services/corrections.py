@@ -60,7 +60,7 @@ def _lookup_events(_: Any) -> ActionResult:
     return ActionResult({"Events": []})
 
 
-# CloudWatch: composite alarms, for which moto has no action, AlarmTypes of DescribeAlarms, and tags of dashboards and rules.
+# CloudWatch: composite alarms, which moto cannot put, AlarmTypes of DescribeAlarms, and tags of dashboards and rules.
 
 _LISTS = {"MetricAlarm": "MetricAlarms", "CompositeAlarm": "CompositeAlarms"}
 
