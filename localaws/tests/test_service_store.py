@@ -114,7 +114,7 @@ def test_tags_of_an_unknown_arn_are_refused_as_the_model_says() -> None:
 def test_backups_outlive_their_file_system() -> None:
     ec2, fsx = boto3.client("ec2", REGION), boto3.client("fsx", REGION)
     subnet = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
-    made = fsx.create_file_system(FileSystemType="OPENZFS", StorageCapacity=64, SubnetIds=[subnet])["FileSystem"]
+    made = fsx.create_file_system(FileSystemType="WINDOWS", StorageCapacity=64, SubnetIds=[subnet])["FileSystem"]
     backup = fsx.create_backup(FileSystemId=made["FileSystemId"], Tags=[{"Key": "a", "Value": "b"}])["Backup"]
     fsx.delete_file_system(FileSystemId=made["FileSystemId"])
     (found,) = fsx.describe_backups()["Backups"]

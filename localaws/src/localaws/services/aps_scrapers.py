@@ -147,7 +147,6 @@ def _access_entry(call: Call, cluster: Cluster, role: str) -> Item:
 SCRAPER = Kind(
     noun="Scraper",
     address="scraperId",
-    id="scraperId",
     new_id=lambda _: f"s-{uuid.uuid4()}",
     arn="scraper/{scraperId}",
     quota=MAX_SCRAPERS,

@@ -35,11 +35,8 @@ def _has_policy(call: Call, entry: Item) -> bool:
 ENTRY = Kind(
     noun="AccessEntry",
     address="principalArn",
-    id="principalArn",
     arn="access-entry/{clusterName}/{path}",
-    arn_member="accessEntryArn",
     parent=CLUSTER,
-    parent_member="clusterName",
     active="Create List",
     defaults={"type": "STANDARD", "kubernetesGroups": []},
     describe=_describe,

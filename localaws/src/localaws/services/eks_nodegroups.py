@@ -73,11 +73,8 @@ def _delete_access_entry(call: Call) -> None:
 NODEGROUP = Kind(
     noun="Nodegroup",
     address="nodegroupName",
-    id="nodegroupName",
     arn="nodegroup/{clusterName}/{nodegroupName}/{path}",
-    arn_member="nodegroupArn",
     parent=CLUSTER,
-    parent_member="clusterName",
     active="Create Upgrade",
     active_itself="Change Upgrade Delete",
     defaults={"capacityType": "ON_DEMAND", "scalingConfig": DEFAULT_SCALING},

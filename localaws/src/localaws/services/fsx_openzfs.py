@@ -234,10 +234,8 @@ def _matches(call: Call, item: Item) -> bool:
 VOLUME = Kind(
     noun="Volume",
     address="VolumeId",
-    id="VolumeId",
     new_id=lambda _: new_volume_id(),
     arn="volume/{FileSystemId}/{VolumeId}",
-    arn_member="ResourceARN",
     missing="Volume '{id}' does not exist.",
     describe=_describe_volume,
     removed=_remove_children,

@@ -54,6 +54,20 @@ def stored(model: Any, noun: str, operation: str, request: Mapping[str, Any]) ->
     return found
 
 
+def arn_member(shape: Any, noun: str) -> str:
+    """The member of a description with its ARN: arn, ResourceARN, nodegroupArn."""
+    for name in shape.members:
+        if name == "ResourceARN" or (name.lower().endswith("arn") and noun.lower().endswith(name[:-3].lower())):
+            return str(name)
+    return "arn"
+
+
+def parent_members(shape: Any, parent_noun: str, parent_id: str) -> tuple[str, ...]:
+    """The members of a description with the id of the parent: clusterId, clusterName, or the parent's own."""
+    known = {f"{parent_noun.lower()}{end}" for end in ("id", "name")}
+    return parent_id, *(name for name in shape.members if name.lower() in known)
+
+
 def token(member: Any) -> bool:
     """Whether a member of a request makes it idempotent."""
     return bool(member.metadata.get("idempotencyToken"))
@@ -110,10 +124,10 @@ def error_code(model: Any, *codes: str) -> str:
 
 def merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """The blocks `old` with the changes: merged by member at every depth, other values replaced."""
-    new = {**old}
+    new = copy.deepcopy(dict(old))
     for name, value in changes.items():
-        new[name] = merged(old.get(name) or {}, value) if isinstance(value, Mapping) else value
-    return copy.deepcopy(new)
+        new[name] = merged(old.get(name) or {}, value) if isinstance(value, Mapping) else copy.deepcopy(value)
+    return new
 
 
 def listed(model: Any, operation: str) -> tuple[str, Any] | None:

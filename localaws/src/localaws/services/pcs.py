@@ -80,6 +80,7 @@ def _kind(noun: str, word: str, **more: Any) -> Kind:
     return Kind(
         noun=noun,
         word=word,
+        id="id",
         new_id=_new_id,
         by_name=True,
         name="name",
@@ -115,7 +116,6 @@ GROUP = _kind(
     address="computeNodeGroupIdentifier",
     arn="cluster/{clusterId}/computenodegroup/{id}",
     parent=CLUSTER,
-    parent_member="clusterId",
     quota=rules.MAX_NODE_GROUPS,
     active="Create Update",
     defaults={"launchTemplateMode": "CUSTOM", "purchaseOption": "ONDEMAND"},
@@ -128,7 +128,6 @@ QUEUE = _kind(
     address="queueIdentifier",
     arn="cluster/{clusterId}/queue/{id}",
     parent=CLUSTER,
-    parent_member="clusterId",
     quota=rules.MAX_QUEUES,
     active="Create Update",
     defaults={"computeNodeGroupConfigurations": [], "slurmConfiguration": {}},

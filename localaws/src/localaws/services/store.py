@@ -26,11 +26,10 @@ class Kind:
     * `noun`: its name in the model's operations. `type`: its name in errors, by default that of CloudFormation.
       `item`: the class of its items.
     * `address`: members of requests that say which one it is for; several are alternatives.
-    * `id`: the member of the description with the id. `new_id` makes it; None if the request names it, or, without
-      `address`, if there is one for each parent. `by_name`: requests may have the name instead of the id.
-    * `name`: a member that is unique within the parent. `arn`: the part after the account; `arn_member`: its member.
-    * `parent`, and `parent_member` of the description with the parent's id.
-    * `quota`: how many there may be within the parent.
+    * `id`: the member of the description with the id, by default `address`. `new_id` makes it; None if the request
+      names it, or, without `address`, if there is one for each parent. `by_name`: requests may have the name instead.
+    * `name`: a member that is unique within the parent. `arn`: the part of the ARN after the account.
+    * `parent`: the kind within which it is. `quota`: how many there may be there.
     * `active`: verbs that need an ACTIVE parent. `active_itself`: verbs that need the resource ACTIVE.
     * `defaults` of the description, and members that an update merges, `merged`, where it replaces others.
     * Hooks: `describe` changes `call.new`, the description, at creation and update before the rules. `made` runs after
@@ -42,15 +41,13 @@ class Kind:
     noun: str
     item: "type[Item] | None" = None
     address: str = ""
-    id: str = "id"
+    id: str = ""
     new_id: "Callable[[Call], str] | None" = None
     by_name: bool = False
     name: str | None = None
     arn: str = ""
-    arn_member: str = "arn"
     type: str = ""
     parent: "Kind | None" = None
-    parent_member: str = ""
     quota: int | None = None
     active: str = ""
     active_itself: str = ""
@@ -66,6 +63,11 @@ class Kind:
     taken: str = "A {word} named {name} already exists."
     full: str = "There are {count} {word}s already; {limit} is the limit."
     busy: str = "{name} is {status}, not ACTIVE."
+
+    @property
+    def id_member(self) -> str:
+        """The member of the description with the id."""
+        return self.id or self.address
 
 
 class Item(ManagedState):  # type: ignore[misc]  # moto is untyped
@@ -84,12 +86,12 @@ class Item(ManagedState):  # type: ignore[misc]  # moto is untyped
     @property
     def id(self) -> str:
         """The id."""
-        return str(self[self.kind.id])
+        return str(self[self.kind.id_member])
 
     @property
     def arn(self) -> str:
         """The ARN; empty for a kind that has none."""
-        return str(self.description.get(self.kind.arn_member, ""))
+        return str(self.description.get(models.arn_member(self.shape, self.kind.noun), ""))
 
     @property
     def tags(self) -> dict[str, str]:
@@ -197,7 +199,7 @@ class Store(BaseBackend):  # type: ignore[misc]
     def find(self, kind: Kind, identifier: str, parent: Item | None = None) -> Item | None:
         """The resource of this id, or name where requests may have it."""
         for item in self.all(kind, parent):
-            if identifier == item.id or (kind.by_name and identifier == item[kind.name or kind.id]):
+            if identifier == item.id or (kind.by_name and identifier == item[kind.name or kind.id_member]):
                 return item
         return None
 
@@ -227,13 +229,13 @@ class Store(BaseBackend):  # type: ignore[misc]
         code = models.error_code(self.model, "ConflictException", "ResourceInUseException")
         for item in items:
             if (status := item.status) != models.ready(item.shape):
-                name = item[item.kind.name or item.kind.id]
+                name = item[item.kind.name or item.kind.id_member]
                 raise self.refusal(item.kind, code, item.kind.busy, item.id, name=name, status=status)
 
     def check_new(self, call: Call, new_id: str) -> None:
         """Refusal when the id or the name is taken, or the quota is reached."""
         kind, there = call.kind, self.all(call.kind, call.parent)
-        name = call.new.get(kind.name or kind.id, new_id)
+        name = call.new.get(kind.name or kind.id_member, new_id)
         code = models.error_code(self.model, "ConflictException", "ResourceInUseException")
         for item in there:
             if item.id == new_id or (kind.name and item[kind.name] == name):
@@ -246,11 +248,13 @@ class Store(BaseBackend):  # type: ignore[misc]
 
     def add(self, kind: Kind, new_id: str, description: Description, parent: Item | None, tags: Any = None) -> Item:
         """Store a new resource with its ARN, timestamps and tags."""
-        above = {kind.parent_member: parent.id} if parent and kind.parent_member else {}
-        item = (kind.item or Item)(self, kind, {**description, **above, kind.id: new_id}, parent)
-        item.description |= models.stamps(item.shape, models.CREATED | models.MODIFIED)
+        shape = models.description_shape(self.model, kind.noun)
+        above = models.parent_members(shape, parent.kind.noun, parent.kind.id_member) if parent else ()
+        named = {**dict.fromkeys(above, parent.id if parent else ""), **description, kind.id_member: new_id}
+        item = (kind.item or Item)(self, kind, named, parent)
+        item.description |= models.stamps(shape, models.CREATED | models.MODIFIED)
         if kind.arn:
-            item.description[kind.arn_member] = self.arn(kind.arn.format_map(item.description))
+            item.description[models.arn_member(shape, kind.noun)] = self.arn(kind.arn.format_map(item.description))
             self.tags[item.arn] = models.tags_in(tags)
         self.items.append(item)
         return item
