@@ -5,14 +5,8 @@ import zipfile
 
 from botocore.exceptions import ClientError
 
-from localaws.resources import (
-    Context,
-    HandlerError,
-    Properties,
-    require_role,
-    require_security_groups,
-    require_subnets,
-)
+from localaws.resources import Context, HandlerError, Properties
+from localaws.rows.existing import existing
 from localaws.rows.handler import register
 from localaws.rows.row import Row, Setting
 
@@ -34,15 +28,14 @@ def _packed(properties: Properties) -> Properties:
 
 
 def _check_function(context: Context, _: Properties, new: Properties) -> None:
-    """The role, subnets and groups exist, the latter two in one VPC, and so does the code."""
-    require_role(context, new["Role"])
+    """Subnets and groups are in one VPC, and the code exists."""
     network = new.get("VpcConfig") or {}
     subnet_ids, group_ids = network.get("SubnetIds") or [], network.get("SecurityGroupIds") or []
     if bool(subnet_ids) != bool(group_ids):
         raise HandlerError("SubnetIds and SecurityGroupIds must coexist or be both empty list.")
     if subnet_ids:
-        places = [*require_subnets(context, subnet_ids), *require_security_groups(context, group_ids)]
-        if len({place["VpcId"] for place in places}) > 1:
+        kinds = {"subnet": subnet_ids, "security group": group_ids}
+        if len({existing(context, kind, each)["VpcId"] for kind, ids in kinds.items() for each in ids}) > 1:
             raise HandlerError(f"{', '.join([*subnet_ids, *group_ids])} are not in one VPC.")
     if "ZipFile" not in new["Code"]:
         _require_object(context, new["Code"])
@@ -98,6 +91,11 @@ register(
         attributes={"SnapStartResponse": "SnapStart"},
         arn="{FunctionArn}",
         prepare=_packed,
+        must_exist={
+            "Role": "role",
+            "VpcConfig.SubnetIds": "subnet",
+            "VpcConfig.SecurityGroupIds": "security group",
+        },
         check=_check_function,
     ),
     Row(

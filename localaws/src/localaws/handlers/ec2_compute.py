@@ -8,6 +8,8 @@ from localaws.rows.existing import existing
 from localaws.rows.handler import register
 
 _REFERENCES = {
+    "Placement.GroupId": "placement group ID",
+    "Placement.GroupName": "placement group",
     "BlockDeviceMappings.Ebs.KmsKeyId": "KMS key",
     "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId": "capacity reservation",
     "IamInstanceProfile.Arn": "instance profile",
@@ -15,8 +17,6 @@ _REFERENCES = {
     "KeyName": "key pair",
     "NetworkInterfaces.Groups": "security group",
     "NetworkInterfaces.SubnetId": "subnet",
-    "Placement.GroupId": "placement group ID",
-    "Placement.GroupName": "placement group",
     "SecurityGroupIds": "security group",
 }
 

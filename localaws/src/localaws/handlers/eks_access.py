@@ -1,20 +1,7 @@
 """EKS: add-ons, access entries, pod identity associations and capabilities."""
 
-from localaws.resources import Context, Properties, lower_first
 from localaws.rows.handler import register
-from localaws.rows.row import Row
-
-
-def _set_policies(context: Context, old: Properties, new: Properties) -> None:
-    """Each access policy has a call of its own."""
-    eks, place = context.client("eks"), {"clusterName": new["ClusterName"], "principalArn": new["PrincipalArn"]}
-    wanted = [policy["PolicyArn"] for policy in new.get("AccessPolicies") or ()]
-    for policy in new.get("AccessPolicies") or ():
-        eks.associate_access_policy(**place, **lower_first(policy))
-    for policy in old.get("AccessPolicies") or ():
-        if policy["PolicyArn"] not in wanted:
-            eks.disassociate_access_policy(**place, policyArn=policy["PolicyArn"])
-
+from localaws.rows.row import Entries, Row
 
 register(
     Row(
@@ -64,8 +51,7 @@ register(
         ref="{PrincipalArn}|{ClusterName}",
         ident={"clusterName": "{ClusterName}", "principalArn": "{PrincipalArn}"},
         resets={"KubernetesGroups": []},
-        by_hand="AccessPolicies",
+        entries=(Entries("AccessPolicies", add="AssociateAccessPolicy", remove="DisassociateAccessPolicy"),),
         arn="{accessEntryArn}",
-        hook=_set_policies,
     ),
 )

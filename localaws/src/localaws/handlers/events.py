@@ -1,14 +1,8 @@
 """AWS::Events::Rule on the default event bus."""
 
 from localaws.handlers.common import require_only
-from localaws.handlers.sqs import require_queue
-from localaws.resources import (
-    Context,
-    HandlerError,
-    Properties,
-    require,
-    require_role,
-)
+from localaws.resources import Context, Properties
+from localaws.rows.existing import existing_target
 from localaws.rows.handler import register
 from localaws.rows.row import Row
 
@@ -19,20 +13,7 @@ def _check_targets(context: Context, _: Properties, properties: Properties) -> N
     """HandlerError when a target does not exist or its type is not supported."""
     for target in properties.get("Targets", ()):
         require_only(target, _TARGET, "a target of AWS::Events::Rule")
-        arn = target["Arn"]
-        service = arn.split(":")[2]
-        if service == "sqs":
-            require_queue(context, arn)
-        elif service == "lambda":
-            lambdas = context.client("lambda")
-            require(lambda: lambdas.get_function(FunctionName=arn), f"function {arn} does not exist")  # noqa: B023
-        elif service == "sns":
-            sns = context.client("sns")
-            require(lambda: sns.get_topic_attributes(TopicArn=arn), f"topic {arn} does not exist")  # noqa: B023
-        else:
-            raise HandlerError(f"the embedded AWS supports only queues, topics and functions as targets, not {arn}")
-        if "RoleArn" in target:
-            require_role(context, target["RoleArn"])
+        existing_target(context, target["Arn"], "sqs", "sns", "lambda")
 
 
 def _set_targets(context: Context, old: Properties, new: Properties) -> None:
@@ -58,6 +39,7 @@ register(
         by_hand="Targets",
         hook=_set_targets,
         hook_on_delete=True,
+        must_exist={"Targets.RoleArn": "role"},
         check=_check_targets,
     ),
 )

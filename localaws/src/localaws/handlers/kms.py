@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from localaws.resources import Context, HandlerError, Properties, pick, require_key, require_role
+from localaws.resources import Context, HandlerError, Properties, pick
+from localaws.rows.existing import existing
 from localaws.rows.handler import register
 from localaws.rows.row import Row, Setting
 
@@ -14,11 +15,7 @@ def _check_key(context: Context, old: Properties, new: Properties) -> None:
         raise HandlerError("KeyPolicy cannot be removed from a key")
     for principal in _principals(new.get("KeyPolicy")):
         if f":iam::{context.account}:role/" in principal and "/aws-service-role/" not in principal:
-            require_role(context, principal)
-
-
-def _check_alias(context: Context, _: Properties, new: Properties) -> None:
-    require_key(context, new["TargetKeyId"])
+            existing(context, "role", principal)
 
 
 def _set_state(context: Context, _: Properties, new: Properties) -> None:
@@ -63,6 +60,6 @@ register(
         service="kms",
         update="UpdateAlias",
         tags=None,
-        check=_check_alias,
+        must_exist={"TargetKeyId": "KMS key"},
     ),
 )

@@ -19,7 +19,8 @@ from moto.backends import get_backend
 from moto.core.exceptions import ServiceException
 
 from localaws.handlers.layered import call
-from localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, require
+from localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler
+from localaws.rows.existing import existing
 from localaws.services.eks_access import ENTRY, is_cluster_admin
 from localaws.services.eks_endpoint import check_endpoint_access
 from localaws.services.eks_store import Cluster, EksStore
@@ -173,15 +174,8 @@ def _kubectl_function(context: Context, token: str) -> dict[str, Any]:
     """The configuration of the function behind the provider in the service token."""
     if ":function:" not in token:
         raise HandlerError(f"the service token of {context.type} must be a Lambda function, not {token}")
-    lambdas = context.client("lambda")
-    framework = require(
-        lambda: lambdas.get_function_configuration(FunctionName=token), f"function {token} does not exist"
-    )
-    handler_arn = framework.get("Environment", {}).get("Variables", {}).get(ON_EVENT, token)
-    found: dict[str, Any] = require(
-        lambda: lambdas.get_function_configuration(FunctionName=handler_arn), f"function {handler_arn} does not exist"
-    )
-    return found
+    variables = existing(context, "function", token).get("Environment", {}).get("Variables", {})
+    return {**existing(context, "function", variables.get(ON_EVENT, token))}
 
 
 def _chart(context: Context, properties: Properties) -> tuple[str, tuple[str, ...]]:

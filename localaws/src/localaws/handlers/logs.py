@@ -1,31 +1,14 @@
 """CloudWatch Logs: groups, resource policies, deliveries of a service's logs, metric filters and saved queries."""
 
-from typing import Any
-
-from localaws.resources import (
-    Context,
-    HandlerError,
-    Properties,
-    require,
-    require_bucket,
-    require_key,
-)
+from localaws.resources import Context, HandlerError, Properties
+from localaws.rows.existing import existing
 from localaws.rows.handler import register
 from localaws.rows.row import Row, Setting
-
-
-def require_log_group(context: Context, name: str) -> dict[str, Any]:
-    """The log group of this name; HandlerError when it does not exist."""
-    groups = context.client("logs").describe_log_groups(logGroupNamePrefix=name)["logGroups"]
-    found = [group for group in groups if group["logGroupName"] == name]
-    group: dict[str, Any] = require(lambda: found, f"log group {name} does not exist")[0]
-    return group
 
 
 def _check_group(context: Context, _: Properties, new: Properties) -> None:
     """CloudWatch Logs User Guide, "Encrypt log data using KMS", "Set permissions on the KMS key"."""
     if key := new.get("KmsKeyId"):
-        require_key(context, key)
         policy = context.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
         if "logs." not in policy:
             raise HandlerError(f"the policy of KMS key {key} does not allow CloudWatch Logs to use it")
@@ -35,33 +18,26 @@ def _check_source(context: Context, _: Properties, new: Properties) -> None:
     if missing := {"ResourceArn", "LogType"} - new.keys():
         raise HandlerError(f"{', '.join(sorted(missing))} is missing")
     if ":pcs:" in (arn := new["ResourceArn"]):
-        pcs, cluster = context.client("pcs"), arn.rsplit("/", 1)[-1]
-        require(lambda: pcs.get_cluster(clusterIdentifier=cluster), f"PCS cluster {arn} does not exist")
+        existing(context, "PCS cluster", arn)
 
 
 def _check_destination(context: Context, _: Properties, new: Properties) -> None:
     arn = new.get("DestinationResourceArn", "")
     if ":log-group:" in arn:
-        require_log_group(context, arn.split(":log-group:")[1].removesuffix(":*"))
+        existing(context, "log group", arn)
     elif arn.startswith("arn:aws:s3:::"):
-        require_bucket(context, arn.removeprefix("arn:aws:s3:::").split("/")[0])
+        existing(context, "bucket", arn)
     else:
         raise HandlerError(f"the embedded AWS does not deliver logs to {arn or 'an empty destination'}")
 
 
-def _check_filter(context: Context, _: Properties, new: Properties) -> None:
+def _check_filter(_: Context, __: Properties, new: Properties) -> None:
     """Logs User Guide, metric filters (2026)."""
-    require_log_group(context, new["LogGroupName"])
     for found in new["MetricTransformations"]:
         if found.get("Dimensions") and "DefaultValue" in found:
             raise HandlerError("a metric filter with dimensions takes no default value")
         if str(found["MetricNamespace"]).startswith("AWS/"):
             raise HandlerError("the namespace of a metric filter must not start with AWS/")
-
-
-def _check_query(context: Context, _: Properties, new: Properties) -> None:
-    for group in new.get("LogGroupNames", ()):
-        require_log_group(context, group)
 
 
 register(
@@ -83,6 +59,7 @@ register(
                 at_creation=False,
             ),
         ),
+        must_exist={"KmsKeyId": "KMS key"},
         check=_check_group,
     ),
     Row(
@@ -133,6 +110,7 @@ register(
         ref="{FilterName}",
         ident={"filterName": "{ref}", "logGroupName": "{LogGroupName}"},
         tags=None,
+        must_exist={"LogGroupName": "log group"},
         check=_check_filter,
     ),
     Row(
@@ -142,6 +120,6 @@ register(
         create="PutQueryDefinition",
         update="PutQueryDefinition",
         tags=None,
-        check=_check_query,
+        must_exist={"LogGroupNames": "log group"},
     ),
 )

@@ -1,11 +1,10 @@
 """S3: buckets and their policies."""
 
-from collections.abc import Iterator
-
 from botocore.exceptions import ClientError
 
 from localaws.handlers.s3_lifecycle import lifecycle_rules
-from localaws.resources import Context, HandlerError, Properties, pick, require_bucket, require_key
+from localaws.resources import Context, HandlerError, Properties, pick
+from localaws.rows.existing import existing
 from localaws.rows.handler import register
 from localaws.rows.row import Row, Setting
 
@@ -30,24 +29,17 @@ def _prepared(properties: Properties) -> Properties:
 
 
 def _check_bucket(context: Context, old: Properties, new: Properties) -> Properties | None:
-    """The name is free, keys and the bucket of access logs exist. moto returns half of a canned ACL."""
+    """The name is free, and the bucket of access logs exists. moto returns half of a canned ACL."""
     acl, logging = new.get("AccessControl"), new.get("LoggingConfiguration")
     if acl not in (None, "Private"):
         raise HandlerError(f"the embedded AWS does not support AccessControl {acl}")
-    for key in _keys(new):
-        require_key(context, key)
     if logging and (target := logging["LoggingEnabled"]["TargetBucket"]) not in (new.get("ref"), new.get("BucketName")):
-        require_bucket(context, target)
+        existing(context, "bucket", target)
     if old:
         return None
     if _exists(context, new["BucketName"]):
         raise HandlerError(f"{new['BucketName']} already exists")
     return new if context.region == "us-east-1" else {**new, "Location": context.region}
-
-
-def _keys(properties: Properties) -> Iterator[str]:
-    for rule in (properties.get("BucketEncryption") or {}).get("ServerSideEncryptionConfiguration", ()):
-        yield from pick(rule.get("ServerSideEncryptionByDefault") or {}, "KMSMasterKeyID").values()
 
 
 def _exists(context: Context, name: str) -> bool:
@@ -61,7 +53,6 @@ def _exists(context: Context, name: str) -> bool:
 def _check_policy(context: Context, old: Properties, new: Properties) -> None:
     """A bucket has at most one policy."""
     bucket = new["Bucket"]
-    require_bucket(context, bucket)
     try:
         found = None if old else context.client("s3").get_bucket_policy(Bucket=bucket)
     except ClientError:
@@ -111,6 +102,7 @@ register(
         },
         tags=None,
         prepare=_prepared,
+        must_exist={f"{_ENCRYPTION}.ServerSideEncryptionByDefault.KMSMasterKeyID": "KMS key"},
         check=_check_bucket,
     ),
     Row(
@@ -120,6 +112,7 @@ register(
         update="PutBucketPolicy",
         renames={"PolicyDocument": "Policy"},
         tags=None,
+        must_exist={"Bucket": "bucket"},
         check=_check_policy,
     ),
 )

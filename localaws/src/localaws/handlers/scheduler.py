@@ -8,15 +8,8 @@ from typing import Any
 from botocore.exceptions import UnknownServiceError
 from botocore.session import get_session
 
-from localaws.handlers.sqs import require_queue
-from localaws.resources import (
-    Context,
-    HandlerError,
-    Properties,
-    pick,
-    require,
-    require_key,
-)
+from localaws.resources import Context, HandlerError, Properties
+from localaws.rows.existing import existing_target
 from localaws.rows.handler import register
 from localaws.rows.row import Row
 from localaws.services.references import References
@@ -43,8 +36,6 @@ def _check(context: Context, _: Properties, properties: Properties) -> None:
     window = properties["FlexibleTimeWindow"]
     if (window["Mode"] == "FLEXIBLE") != ("MaximumWindowInMinutes" in window):
         raise HandlerError("FlexibleTimeWindow needs MaximumWindowInMinutes with Mode FLEXIBLE, and only then.")
-    if "KmsKeyArn" in properties:
-        require_key(context, properties["KmsKeyArn"])
     _check_target(context, properties["Target"])
 
 
@@ -55,18 +46,11 @@ def _check_target(context: Context, target: Properties) -> None:
             f"The execution role you provide must allow AWS EventBridge Scheduler to assume the role: "
             f"{target['RoleArn']}."
         )
-    if dead := pick(target.get("DeadLetterConfig") or {}, "Arn"):
-        require_queue(context, dead["Arn"])
     arn, parts = target["Arn"], SDK_TARGET.fullmatch(target["Arn"])
     if parts:
         _check_call(arn, parts["service"], parts["action"], target.get("Input"))
-    elif arn.split(":")[2] == "sqs":
-        require_queue(context, arn)
-    elif arn.split(":")[2] == "lambda":
-        lambdas = context.client("lambda")
-        require(lambda: lambdas.get_function(FunctionName=arn), f"function {arn} does not exist")
     else:
-        raise HandlerError(f"the embedded AWS supports only API calls, queues and functions as targets, not {arn}")
+        existing_target(context, arn, "sqs", "lambda")
 
 
 def _check_call(arn: str, service: str, action: str, text: str | None) -> None:
@@ -99,6 +83,7 @@ register(
         whole=True,
         resets={"State": "ENABLED"},
         tags=None,
+        must_exist={"KmsKeyArn": "KMS key", "Target.DeadLetterConfig.Arn": "queue"},
         check=_check,
     ),
 )

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from localaws.handlers.common import json_text
-from localaws.resources import Context, HandlerError, Properties, pick, require, require_key
+from localaws.resources import Context, HandlerError, Properties, pick
+from localaws.rows.existing import existing
 from localaws.rows.handler import register
 from localaws.rows.row import Row, Setting
 
@@ -51,8 +52,7 @@ def require_topic(context: Context, arn: str) -> None:
     if region != context.region:
         raise HandlerError(f"Invalid region {region} specified. Only {context.region} is supported.")
     if account == context.account:
-        sns = context.client("sns")
-        require(lambda: sns.get_topic_attributes(TopicArn=arn), f"topic {arn} does not exist")
+        existing(context, "topic", arn)
 
 
 def _put_policy(context: Context, old: Properties, new: Properties) -> None:
@@ -92,14 +92,12 @@ def _check_subscription(context: Context, _: Properties, new: Properties) -> Non
     require_topic(context, new["TopicArn"])
 
 
-def _check_topic(context: Context, _: Properties, properties: Properties) -> None:
+def _check_topic(_: Context, __: Properties, properties: Properties) -> None:
     """SNS API reference, CreateTopic (2026)."""
     name = properties.get("TopicName", f"generated{'.fifo' if properties.get('FifoTopic') else ''}")
     suffix = ".fifo" if properties.get("FifoTopic") else ""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", name.removesuffix(suffix)) or not name.endswith(suffix):
         raise HandlerError(f"Invalid parameter: Topic Name {name}")
-    if key := properties.get("KmsMasterKeyId"):
-        require_key(context, key)
     if properties.get("SignatureVersion", "1") not in ("1", "2"):
         raise HandlerError("Invalid parameter: SignatureVersion is 1 or 2")
     if len(properties.get("DisplayName", "")) > 100:
@@ -148,6 +146,7 @@ register(
         settings=_attributes("SetTopicAttributes", _TOPIC),
         attributes={"TopicArn": "{ref}", "TopicName": "{ref:}"},
         arn="{ref}",
+        must_exist={"KmsMasterKeyId": "KMS key"},
         check=_check_topic,
     ),
     Row(

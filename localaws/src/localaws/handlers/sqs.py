@@ -1,9 +1,10 @@
 """SQS: queues and their policies."""
 
-from localaws.handlers.common import json_text
-from localaws.resources import Context, HandlerError, Properties, pick, require, require_key
+from typing import Any
+
+from localaws.resources import Context, HandlerError, Properties
 from localaws.rows.handler import register
-from localaws.rows.row import Row
+from localaws.rows.row import Entries, Row
 
 # SQS API reference, CreateQueue (2026): defaults of attributes that the template no longer sets.
 DEFAULTS = {
@@ -22,35 +23,16 @@ DEFAULTS = {
 }
 
 
-def require_queue(context: Context, arn: str) -> str:
-    """The URL of the queue of this ARN; HandlerError when it does not exist."""
-    sqs, name = context.client("sqs"), arn.rsplit(":", 1)[-1]
-    found = require(lambda: sqs.get_queue_url(QueueName=name), f"queue {arn} does not exist")
-    return str(found["QueueUrl"])
+def _check_queue(_: Context, __: Properties, new: Properties) -> None:
+    if new.get("KmsMasterKeyId") and new.get("SqsManagedSseEnabled"):
+        raise HandlerError("You can use one type of server-side encryption (SSE) at one time.")
 
 
-def _check_queue(context: Context, _: Properties, new: Properties) -> None:
-    if key := new.get("KmsMasterKeyId"):
-        require_key(context, key)
-        if new.get("SqsManagedSseEnabled"):
-            raise HandlerError("You can use one type of server-side encryption (SSE) at one time.")
-    redrive = new.get("RedrivePolicy")
-    if isinstance(redrive, dict):
-        require_queue(context, redrive["deadLetterTargetArn"])
-
-
-def _put_policy(context: Context, old: Properties, new: Properties) -> None:
-    """Put the policy on every queue, and remove it from those that left the list."""
-    sqs, before, after = context.client("sqs"), _queues(old), _queues(new)
-    for url in after:
-        sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": json_text(new["PolicyDocument"])})
-    for url in before:
-        if url not in after:
-            sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": ""})
-
-
-def _queues(properties: Properties) -> list[str]:
-    return [*properties.get("Queues", ()), *pick(properties, "Queue").values()]
+def _policy(property: str) -> dict[str, Any]:
+    """The policy of each queue in a property."""
+    action = "SetQueueAttributes"
+    entries = Entries(property, add=action, remove=action, member="QueueUrl", removal={"PolicyDocument": ""})
+    return {"entries": (entries,), "renames": {"PolicyDocument": "Attributes.Policy"}, "tags": None}
 
 
 register(
@@ -69,25 +51,22 @@ register(
         arn="{ref}",
         tag="TagQueue",
         untag="UntagQueue",
+        must_exist={"KmsMasterKeyId": "KMS key", "RedrivePolicy.deadLetterTargetArn": "queue"},
         check=_check_queue,
     ),
     Row(
         type="AWS::SQS::QueuePolicy",
         service="sqs",
+        properties="PolicyDocument Queues",
         name=("Id", 100),
         ref="{Id}",
-        tags=None,
-        by_hand="PolicyDocument Queues",
-        hook=_put_policy,
-        hook_on_delete=True,
+        **_policy("Queues"),
     ),
     Row(
         type="AWS::SQS::QueueInlinePolicy",
         service="sqs",
+        properties="PolicyDocument Queue",
         ref="{Queue}",
-        tags=None,
-        by_hand="PolicyDocument Queue",
-        hook=_put_policy,
-        hook_on_delete=True,
+        **_policy("Queue"),
     ),
 )

@@ -37,6 +37,7 @@ LOOKUPS = {
     "VPC": Lookup("ec2", "DescribeVpcs", "VpcIds"),
     "bucket": Lookup("s3", "HeadBucket", "Bucket", name="[^:/]+(?=/|$)"),
     "capacity reservation": Lookup("ec2", "DescribeCapacityReservations", "CapacityReservationIds"),
+    "function": Lookup("lambda", "GetFunctionConfiguration", "FunctionName"),
     "instance profile": Lookup("iam", "GetInstanceProfile", "InstanceProfileName", name=_AFTER_SLASH),
     "instance type": Lookup("ec2", "DescribeInstanceTypes", "InstanceTypes"),
     "internet gateway": Lookup("ec2", "DescribeInternetGateways", "InternetGatewayIds"),
@@ -44,6 +45,7 @@ LOOKUPS = {
     "log group": Lookup(
         "logs", "DescribeLogGroups", "logGroupNamePrefix", name="[^:]+(?=:[*]$|$)", exact="logGroupName"
     ),
+    "PCS cluster": Lookup("pcs", "GetCluster", "clusterIdentifier", name=_AFTER_SLASH),
     "placement group": Lookup("ec2", "DescribePlacementGroups", "GroupNames"),
     "placement group ID": Lookup("ec2", "DescribePlacementGroups", "GroupIds"),
     "policy": Lookup("iam", "GetPolicy", "PolicyArn"),
@@ -66,13 +68,26 @@ def existing(context: Context, kind: str, value: str) -> Mapping[str, Any]:
     name = found[0] if found else value
     member = shapes.members(shapes.operation(look.service, look.action).input_shape)[look.member]
     call = getattr(context.client(look.service), xform_name(look.action))
+    shown = f"{kind} {value.split(':::')[-1]}"  # the ARN of a bucket is little more than its name
     try:
         answer = call(**{look.member: [name] if member.type_name == "list" else name}, **look.more)
         return answers.payload(answer, {look.exact: name} if look.exact else {})
     except ClientError as error:
-        raise HandlerError(f"{kind} {name} does not exist ({error.response['Error'].get('Code')})") from error
+        raise HandlerError(f"{shown} does not exist ({error.response['Error'].get('Code')})") from error
     except HandlerError as error:
-        raise HandlerError(f"{kind} {name} does not exist") from error
+        raise HandlerError(f"{shown} does not exist") from error
+
+
+TARGETS = {"lambda": "function", "sns": "topic", "sqs": "queue"}
+
+
+def existing_target(context: Context, arn: str, *services: str) -> None:
+    """HandlerError when the target of a rule or schedule does not exist, or is of none of these services."""
+    service = arn.split(":")[2]
+    if service not in services:
+        *others, last = (f"{TARGETS[each]}s" for each in services)
+        raise HandlerError(f"the embedded AWS supports only {', '.join(others)} and {last} as targets, not {arn}")
+    existing(context, TARGETS[service], arn)
 
 
 def check_references(context: Context, must_exist: Mapping[str, str], old: Properties, new: Properties) -> None:

@@ -71,13 +71,12 @@ class RowHandler(Handler):
     def create(self, context: Context, properties: Properties) -> Resource:
         """Create the resource, then what further calls set."""
         row = self.row
-        given = properties
+        check_references(context, row.must_exist, {}, properties)
         if row.name and row.name[0] not in properties:
             end = "".join(text for each, text in row.name_suffix.items() if properties.get(each))
             name = context.physical_name(row.name[1] - len(end)) + end
             properties = {**properties, row.name[0]: name.lower() if row.lower_name else name}
         properties = self._checked(context, {}, self._prepared(properties))
-        check_references(context, row.must_exist, {}, given)
         later = {name for setting in row.settings if setting.at_creation for name in setting.names} | self._entries
         later = {row.tags or "", *((later | self._by_hand) - self._needed(row.create))}
         plain = {name: value for name, value in properties.items() if name not in later}
@@ -100,10 +99,9 @@ class RowHandler(Handler):
         """Send what changed, with the values that removed properties return to."""
         if wrong := changed(old, new) & self._create_only:
             raise NotUpdatable(self.type, wrong)
-        given = (old, new)
+        check_references(context, self.row.must_exist, old, new)
         old, new = (self._prepared({**each, "ref": physical_id}) for each in (old, new))
         new = self._checked(context, old, new)
-        check_references(context, self.row.must_exist, *given)
         if names := changed(old, new) - self._set_apart - self._of_deletion() - self._of_entries():
             self._update(context, old, new, names)
         for setting in self.row.settings:
@@ -207,22 +205,19 @@ class RowHandler(Handler):
     def _set_entries(self, context: Context, old: Properties, new: Properties) -> None:
         """Remove the entries of lists that are gone, then add those that are new."""
         for entries in self.row.entries:
-            kept, added = (self._entry_calls(context, action, entries, new) for action in (entries.remove, entries.add))
-            for call in self._entry_calls(context, entries.remove, entries, old):
+
+            def calls(action: str, values: Properties, entries: Entries = entries, **instead: Any) -> list[Properties]:
+                each_of = ({**values, **each, **instead} for each in entries.of(values))
+                return [self._parameters(context, action, values, each) for each in each_of]
+
+            kept, before = calls(entries.remove, new, **entries.removal), calls(entries.add, old)
+            for call in calls(entries.remove, old, **entries.removal):
                 if call not in kept:
                     with suppress_gone():
                         self._send(context, entries.remove, call)
-            before = self._entry_calls(context, entries.add, entries, old)
-            for call in added:
+            for call in calls(entries.add, new):
                 if call not in before:
                     self._send(context, entries.add, call)
-
-    def _entry_calls(self, context: Context, action: str, entries: Entries, values: Properties) -> list[dict[str, Any]]:
-        """The parameters of an action for each entry."""
-        instead = entries.removal if action == entries.remove else {}
-        listed = values.get(entries.property) or ()
-        members = (each if isinstance(each, Mapping) else {entries.member: each} for each in listed)
-        return [self._parameters(context, action, values, {**values, **each, **instead}) for each in members]
 
     def _found(self, context: Context, properties: Properties) -> Mapping[str, Any]:
         """The resource as the service describes it; nothing where the row has no such call."""

@@ -58,7 +58,8 @@ class Entries:
     """A list with calls for each entry: `add` for one that is new or changed, `remove` for one that is gone.
 
     An entry is a structure, or the value of `member`. The calls' other members are properties of the resource;
-    `removal` replaces them in `remove`. The deletion of the resource first removes all entries.
+    `removal` replaces them in `remove`. The deletion of the resource first removes all entries. A property that is no
+    list has one entry.
     """
 
     property: str
@@ -67,6 +68,12 @@ class Entries:
     remove: str
     member: str = ""
     removal: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, properties: Properties) -> list[Properties]:
+        """The members of each entry."""
+        value = properties.get(self.property) or []
+        listed = value if isinstance(value, list) else [value]
+        return [each if isinstance(each, dict) else {self.member: each} for each in listed]
 
 
 @dataclass(frozen=True, kw_only=True)
