@@ -68,7 +68,7 @@ def existing(context: Context, kind: str, value: str) -> Mapping[str, Any]:
     name = found[0] if found else value
     member = shapes.members(shapes.operation(look.service, look.action).input_shape)[look.member]
     call = getattr(context.client(look.service), xform_name(look.action))
-    shown = f"{kind} {value.split(':::')[-1]}"  # the ARN of a bucket is little more than its name
+    shown = f"{kind} {value if look.name == _AFTER_SLASH else name}"
     try:
         answer = call(**{look.member: [name] if member.type_name == "list" else name}, **look.more)
         return answers.payload(answer, {look.exact: name} if look.exact else {})
