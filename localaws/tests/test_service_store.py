@@ -18,6 +18,7 @@ from localaws.services.eks import EksActions
 from localaws.services.fsx import FsxActions
 from localaws.services.grafana import GrafanaActions
 from localaws.services.pcs import PcsActions
+from localaws.services.references import References
 from localaws.services.service import Refusal, invalid
 
 SERVICES = (ApsActions, EksActions, FsxActions, GrafanaActions, PcsActions)
@@ -123,6 +124,17 @@ def test_backups_outlive_their_file_system() -> None:
     fsx.delete_backup(BackupId=backup["BackupId"])
     with pytest.raises(ClientError, match="BackupNotFound"):
         fsx.describe_backups(BackupIds=[backup["BackupId"]])
+
+
+def test_a_failed_creation_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise Refusal("ServiceLimitExceeded", "no address is left")
+
+    monkeypatch.setattr(References, "network_interface", full)
+    fsx, subnet = boto3.client("fsx", REGION), boto3.client("ec2", REGION).describe_subnets()["Subnets"][0]["SubnetId"]
+    with pytest.raises(ClientError, match="no address is left"):
+        fsx.create_file_system(FileSystemType="WINDOWS", StorageCapacity=64, SubnetIds=[subnet])
+    assert fsx.describe_file_systems()["FileSystems"] == []
 
 
 def test_a_number_is_not_given_twice() -> None:

@@ -60,7 +60,11 @@ class Actions(BaseResponse):  # type: ignore[misc]  # moto is untyped
         self.check(call)
         tags = call.request.get("tags") or call.request.get("Tags")
         call.item = self.store.add(kind, new_id, call.new, call.parent, tags)
-        _run(kind.made, call)
+        try:
+            _run(kind.made, call)
+        except Exception:
+            self.store.remove(call.item)
+            raise
         return self.answer(call, call.item.view())
 
     def read(self, kind: Kind) -> ActionResult:
