@@ -95,8 +95,10 @@ class Queries(BaseResponse):  # type: ignore[misc]  # moto is untyped
         """DescribeEvents, the newer API for the same events."""
         if "StackName" in self.params:
             stack = self._existing_stack(self.params["StackName"])
-        else:
+        elif "ChangeSetName" in self.params:
             stack = self._existing_change_set()[0]
+        else:
+            raise invalid("Either StackName, ChangeSetName or OperationId must be specified.")
         failed_only = (self.params.get("Filters") or {}).get("FailedEvents")
         return ActionResult({"OperationEvents": describe.operation_events(stack, failed_only=bool(failed_only))})
 

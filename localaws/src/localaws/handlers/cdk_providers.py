@@ -9,6 +9,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, require
+from localaws.services.corrections import stop_access_logs
 
 AUTO_DELETE = {"Key": "aws-cdk:auto-delete-objects", "Value": "true"}
 
@@ -74,6 +75,7 @@ class AutoDeleteObjects(_Provider):
         if AUTO_DELETE not in (tags or {}).get("TagSet", []):
             return
         _deny_writes(s3, bucket)
+        stop_access_logs(context.account, bucket)
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
             versions = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
             keys = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in versions]
@@ -109,7 +111,7 @@ class LogRetention(_Provider):
 
 
 def _deny_writes(s3: Any, bucket: str) -> None:
-    """Nobody writes into a bucket that is being emptied, access logs included."""
+    """Nobody writes into a bucket that is being emptied."""
     found = _unless(lambda: s3.get_bucket_policy(Bucket=bucket), "NoSuchBucketPolicy")
     statements = json.loads(found["Policy"])["Statement"] if found else []
     objects = f"arn:aws:s3:::{bucket}/*"

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moto.awslambda.models import LambdaFunction
+from moto.backends import get_backend
 from moto.cloudtrail.responses import CloudTrailResponse
 from moto.cloudwatch.models import CloudWatchBackend
 from moto.cloudwatch.responses import CloudWatchResponse
@@ -295,22 +296,38 @@ def _get_permission(original: Any, self: Any, action: str, resource: str) -> Any
     return PermissionResult.NEUTRAL
 
 
+def stop_access_logs(account: str, bucket: str) -> None:
+    """Let no further access logs come into a bucket that is emptied to be deleted.
+
+    S3 delivers them hours later (S3 User Guide, "Logging requests with server access logging"), moto at once.
+    """
+    get_backend("s3")[account]["aws"].buckets[bucket].takes_logs = False
+
+
 @patch(S3Backend, "log_incoming_request")
 def _log_request(original: Any, self: Any, request: Any, bucket_name: str) -> None:
-    # A bucket policy that denies s3:PutObject to everybody stops access logs too. The CDK uses one to empty a bucket.
     bucket = self.buckets.get(bucket_name)
     target = self.buckets.get((bucket.logging or {}).get("TargetBucket")) if bucket else None
-    if target is None or not _denies_writes(target.policy):
+    if getattr(target, "takes_logs", True):
         original(self, request, bucket_name)
 
 
-def _denies_writes(policy: bytes | None) -> bool:
-    statements = json.loads(policy)["Statement"] if policy else []
-    wanted = {"Effect": "Deny", "Principal": "*"}
-    return any(
-        wanted.items() <= each.items() and "s3:PutObject" in each.get("Action", ()) and "Condition" not in each
-        for each in statements
-    )
+@patch(S3Response, "all_buckets")
+def _all_buckets(original: Any, self: Any) -> Any:
+    size = self._get_param("max-buckets")
+    if size is None:
+        return original(self)
+    # moto returns the first page and no token for the next
+    asked = {"prefix": self._get_param("prefix"), "bucket_region": self._get_param("bucket-region")}
+    found = sorted(self.backend.list_buckets(**asked, max_buckets=None), key=lambda bucket: str(bucket.name))
+    rest = [bucket for bucket in found if bucket.name > (self._get_param("continuation-token") or "")]
+    page = rest[: int(size)]
+    answer: dict[str, Any] = {
+        "Buckets": [{"Name": each.name, "CreationDate": each.creation_date_ISO8601} for each in page]
+    }
+    if len(rest) > len(page):
+        answer["ContinuationToken"] = page[-1].name
+    return self.serialized(ActionResult(answer))
 
 
 def _logging_allowed(target_bucket: Any, target_prefix: str | None) -> bool:  # noqa: ARG001
