@@ -46,7 +46,7 @@ synth: install ## Write the CloudFormation templates of ENV to cdk.out/ENV
 	cdk synth --quiet --no-notices -c env=$(ENV) --output $(OUT)
 
 ##@ Check it
-.PHONY: synth test simulator unit lint types lock-check schema-check cdk-corpus bench
+.PHONY: synth test simulator unit lint types lock-check schema-check soak cdk-corpus bench
 test: install ## Run every test
 	pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
@@ -67,6 +67,9 @@ lock-check: install ## Check that the lock files match pyproject.toml and packag
 
 schema-check: install ## Check that the committed JSON Schema matches the models
 	ultracluster schema | diff -u schema/environment.schema.json -
+
+soak: install ## Load the embedded AWS and print what it bears; takes minutes
+	python -m benchmarks.soak
 
 cdk-corpus: install ## Deploy public CDK snapshots from the folder DIR to the embedded AWS
 	python -m scripts.cdk_corpus $(DIR)

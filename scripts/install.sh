@@ -22,8 +22,8 @@ if [ ! -x .venv/bin/uv ]; then
     python=$(newest_python)
     echo "Creating .venv with $("$python" --version)"
     "$python" -m venv --clear .venv
-    .venv/bin/pip --disable-pip-version-check install --quiet --no-deps --require-hashes -r <(locked uv)
+    .venv/bin/pip --disable-pip-version-check install --quiet --no-deps --require-hashes --only-binary :all: -r <(locked uv)
 fi
 echo "Installing the packages of requirements.txt"
-scripts/uv.sh pip sync --quiet --require-hashes requirements.txt
+scripts/uv.sh pip sync --quiet --require-hashes --only-binary :all: requirements.txt
 scripts/uv.sh pip install --quiet --no-deps --no-build-isolation --editable . --editable localaws

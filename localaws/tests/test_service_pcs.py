@@ -540,12 +540,3 @@ def test_every_end_of_life_has_an_upgrade_path_and_dates_in_order() -> None:
     pcs_rules.check_new_version("25.05", datetime.date(2026, 11, 30))
     with pytest.raises(pcs_rules.Refusal, match="end of life"):
         pcs_rules.check_new_version("25.05", datetime.date(2026, 12, 1))
-
-
-def test_lists_come_in_pages(account: Account) -> None:
-    account.pcs.create_cluster(**cluster_request(account))
-    for name in ("gpu", "cpu", "login"):
-        account.pcs.create_compute_node_group(**group_request(account, computeNodeGroupName=name))
-    paginator = account.pcs.get_paginator("list_compute_node_groups")
-    pages = list(paginator.paginate(clusterIdentifier="train", PaginationConfig={"PageSize": 1}))
-    assert [group["name"] for page in pages for group in page["computeNodeGroups"]] == ["gpu", "cpu", "login"]
