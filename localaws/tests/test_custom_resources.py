@@ -15,6 +15,13 @@ from stack_parts import REGION, Stacks
 TRUST = {
     "Statement": [{"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}]
 }
+POLICY = {
+    "PolicyName": "parameters",
+    "PolicyDocument": {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "ssm:*Parameter", "Resource": "*"}],
+    },
+}
 IAM = {"Capabilities": ["CAPABILITY_IAM"]}
 CODE = """
 import boto3, cfnresponse, os
@@ -46,7 +53,10 @@ def resources(code: str = CODE, runtime: str = "python3.13", **properties: Any) 
         "Environment": {"Variables": {"WHO": "me"}},
     }
     return {
-        "Role": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}},
+        "Role": {
+            "Type": "AWS::IAM::Role",
+            "Properties": {"AssumeRolePolicyDocument": TRUST, "Policies": [POLICY]},
+        },
         "Function": {"Type": "AWS::Lambda::Function", "Properties": function},
         "Thing": {
             "Type": "Custom::Thing",

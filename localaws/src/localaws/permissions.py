@@ -41,6 +41,7 @@ class Request:
     resource_policy: Document | None = None
     endpoint: Document | None = None
     context: Mapping[str, str | list[str]] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()  # parts of condition keys, in lower case, that are not evaluated
 
     @property
     def account(self) -> str | None:
@@ -124,7 +125,7 @@ def _level(documents: Iterable[Document], request: Request, given: Mapping[str, 
     for document in documents:
         for statement in _list(document.get("Statement")):
             named = _named(statement, request)
-            if named and _covers(statement, request, given) and _conditions_hold(statement, given):
+            if named and _covers(statement, request, given) and _conditions_hold(statement, request, given):
                 found.add("deny" if statement["Effect"] == "Deny" else named)
     order: tuple[Level, ...] = ("deny", "principal", "account")
     return next((level for level in order if level in found), "none")
@@ -173,8 +174,11 @@ def _names(pattern: str, resource: str, given: Mapping[str, list[str]]) -> bool:
     return substituted is not None and (substituted == "*" or _arn_like(resource, substituted))
 
 
-def _conditions_hold(statement: Statement, given: Mapping[str, list[str]]) -> bool:
+def _conditions_hold(statement: Statement, request: Request, given: Mapping[str, list[str]]) -> bool:
     """Whether all condition keys of all operators hold."""
+    for key in (key for keys in statement.get("Condition", {}).values() for key in keys):
+        if any(part in key.lower() for part in request.unknown):
+            raise NotEvaluated(f"the condition key {key}")
     return all(
         _holds(operator, key, _list(wanted), given)
         for operator, keys in statement.get("Condition", {}).items()

@@ -206,16 +206,17 @@ _Validator: type[Draft7Validator] = validators.extend(  # type: ignore[no-untype
 
 
 @functools.cache
-def _folder() -> Path:
+def bundled() -> Path:
+    """The folder of cfn-lint's data."""
     found = find_spec("cfnlint")  # importing the package would take half a second
     if found is None or found.submodule_search_locations is None:
         raise ModuleNotFoundError("cfn-lint brings the registry schemas; install the extra `local`")
-    return Path(found.submodule_search_locations[0]) / "data" / "schemas"
+    return Path(found.submodule_search_locations[0]) / "data"
 
 
 @functools.cache
 def _index(region: str) -> dict[str, str]:
-    path = _folder() / "providers" / f"{region}.json"
+    path = bundled() / "schemas" / "providers" / f"{region}.json"
     known = path if path.is_file() else path.with_name(f"{DEFAULT_REGION}.json")
     index: dict[str, str] = json.loads(known.read_text())
     return index
@@ -223,5 +224,5 @@ def _index(region: str) -> dict[str, str]:
 
 @functools.cache
 def _load(name: str) -> Schema:
-    loaded: Schema = json.loads((_folder() / "resources" / f"{name}.json").read_text())
+    loaded: Schema = json.loads((bundled() / "schemas" / "resources" / f"{name}.json").read_text())
     return loaded

@@ -9,6 +9,8 @@ from localaws.resources import Context, HandlerError, Properties
 from localaws.rows.existing import existing
 from localaws.rows.handler import register
 from localaws.rows.row import Row, Setting
+from localaws.services.references import References
+from localaws.services.trust import allows_service
 
 
 def _packed(properties: Properties) -> Properties:
@@ -28,7 +30,10 @@ def _packed(properties: Properties) -> Properties:
 
 
 def _check_function(context: Context, _: Properties, new: Properties) -> None:
-    """Subnets and groups are in one VPC, and the code exists."""
+    """Lambda may assume the role, subnets and groups are in one VPC, and the code exists."""
+    role = References(context.account, context.region).role(new["Role"])
+    if role is None or not allows_service(role, "lambda.amazonaws.com"):
+        raise HandlerError("The role defined for the function cannot be assumed by Lambda.")
     network = new.get("VpcConfig") or {}
     subnet_ids, group_ids = network.get("SubnetIds") or [], network.get("SecurityGroupIds") or []
     if bool(subnet_ids) != bool(group_ids):

@@ -23,6 +23,7 @@ import boto3
 from localaws import accounts
 from localaws.outbound import RESPONSES, urlopen_in
 from localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, new_session
+from localaws.services.calls import Session
 
 LEAST_SECONDS = 10.0
 """Time that every function gets, because this machine may be slower than Lambda."""
@@ -175,6 +176,7 @@ def _environment(function: Any, answer: Answer, *, inline: bool) -> Iterator[Non
         "AWS_DEFAULT_REGION": function.region,
         "AWS_LAMBDA_FUNCTION_NAME": function.function_name,
         "AWS_ACCESS_KEY_ID": accounts.access_key(function.account_id),
+        "AWS_SESSION_TOKEN": Session(str(function.role), function.function_name).token,
         "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true",
     }
     # No patch.dict for sys.modules: it would also unload the services that moto imports while the function runs.

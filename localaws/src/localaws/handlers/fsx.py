@@ -69,6 +69,7 @@ register(
         service="fsx",
         read="DescribeDataRepositoryAssociations",
         update="UpdateDataRepositoryAssociation",
+        ready="AVAILABLE",
         by_member="S3",
         resets={
             "ImportedFileChunkSize": 1024,

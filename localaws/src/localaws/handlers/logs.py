@@ -6,14 +6,6 @@ from localaws.rows.handler import register
 from localaws.rows.row import Row, Setting
 
 
-def _check_group(context: Context, _: Properties, new: Properties) -> None:
-    """CloudWatch Logs User Guide, "Encrypt log data using KMS", "Set permissions on the KMS key"."""
-    if key := new.get("KmsKeyId"):
-        policy = context.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
-        if "logs." not in policy:
-            raise HandlerError(f"the policy of KMS key {key} does not allow CloudWatch Logs to use it")
-
-
 def _check_source(context: Context, _: Properties, new: Properties) -> None:
     if missing := {"ResourceArn", "LogType"} - new.keys():
         raise HandlerError(f"{', '.join(sorted(missing))} is missing")
@@ -60,7 +52,6 @@ register(
             ),
         ),
         must_exist={"KmsKeyId": "KMS key"},
-        check=_check_group,
     ),
     Row(
         type="AWS::Logs::ResourcePolicy",

@@ -45,7 +45,8 @@ def lookup(found: Mapping[str, Any], name: str, kind: str) -> Any:
 
 def reason(found: Mapping[str, Any]) -> Any:
     """Why a service says that a resource failed."""
-    return next((found[name] for name in ("health", "errorInfo", "statusReason") if found.get(name)), "")
+    named = ("health", "errorInfo", "statusReason", "FailureDetails")
+    return next((found[name] for name in named if found.get(name)), "")
 
 
 def at(found: Any, path: str, kind: str) -> Any:

@@ -30,6 +30,8 @@ from localaws.rows.supported import supported_properties
 
 WAIT_SECONDS = 60.0
 """Time in which a resource becomes ready."""
+FAILED = ("FAILED", "MISCONFIGURED")
+"""Ends of states that a resource does not leave by itself."""
 
 
 def register(*rows: Row) -> None:
@@ -228,10 +230,10 @@ class RowHandler(Handler):
             for action in (row.read or "").split():
                 address = self._address(context, shapes.input_of(row.service, action), properties)
                 found |= answers.payload(self._call(context, action, properties), address)
-            status = str(answers.lookup(found, "Status", self._kind))
+            status = str(answers.lookup(found, "Status", self._kind) or found.get("Lifecycle"))
             if row.ready in (None, status):
                 return found
-            if status.endswith("FAILED") or time.monotonic() > deadline:
+            if status.endswith(FAILED) or time.monotonic() > deadline:
                 raise HandlerError(f"{self.type} {properties['ref']} is {status}: {answers.reason(found)}")
             time.sleep(0.05)
 

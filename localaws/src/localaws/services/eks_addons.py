@@ -12,9 +12,8 @@ from localaws.services.eks_clusters import CLUSTER
 from localaws.services.eks_store import Cluster, in_use, invalid
 from localaws.services.kubernetes import ADD_ONS
 from localaws.services.store import Call, Item, Kind, Rule
-from localaws.services.trust import allows_service
+from localaws.services.trust import POD_ACTIONS, PODS, allows_service, pod_problem
 
-POD_ACTIONS = ("sts:AssumeRole", "sts:TagSession")
 ADD_ON_VERSION = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
 
 # add-ons
@@ -97,7 +96,7 @@ def _associations(call: Call) -> None:
     wanted, owned = call.request.get("podIdentityAssociations") or [], _owned(call)
     for asked in wanted:
         _check_free(call, _namespace(call), asked["serviceAccount"], owned)
-        _check_identity(call, asked)
+        _check_identity(call, asked, (_namespace(call), asked["serviceAccount"]))
     if len({asked["serviceAccount"] for asked in wanted}) < len(wanted):
         name = call.new["addonName"]
         raise invalid(f"Addon {name} has two pod identity associations for one service account.")
@@ -148,10 +147,16 @@ def _check_free(call: Call, namespace: str, account: str, replaced: list[Item]) 
             raise in_use(f"Association already exists: {item.id}.")
 
 
-def _check_identity(call: Call, asked: Mapping[str, Any]) -> None:
-    if not allows_service(_role(call, asked["roleArn"]), "pods.eks.amazonaws.com", *POD_ACTIONS):
-        words = f"does not let pods.eks.amazonaws.com do {' and '.join(POD_ACTIONS)}"
-        raise invalid(f"Trust policy of role {asked['roleArn']} {words}.")
+def _check_identity(call: Call, asked: Mapping[str, Any], place: tuple[str, str]) -> None:
+    """The role trusts EKS Pod Identity, also for the service account of `place`, which EKS itself does not check."""
+    role = _role(call, asked["roleArn"])
+    if not allows_service(role, PODS, *POD_ACTIONS):
+        raise invalid(f"Trust policy of role {role.arn} does not let {PODS} do {' and '.join(POD_ACTIONS)}.")
+    if problem := pod_problem(role, call.within.arn, *place):
+        raise invalid(
+            f"EKS would create this association, but pods of service account {'/'.join(place)} would get no "
+            f"credentials of role {role.arn}: its trust policy does not let {PODS} do {problem}."
+        )
     if asked.get("policy"):
         if not isinstance(_parsed(asked["policy"]), dict):
             raise invalid("policy is not a JSON document.")
@@ -220,7 +225,7 @@ RULES = (
     Rule("CreatePodIdentityAssociation", _free, "API Reference, CreatePodIdentityAssociation"),
     Rule(
         "CreatePodIdentityAssociation UpdatePodIdentityAssociation",
-        lambda call: _check_identity(call, call.new),
+        lambda call: _check_identity(call, call.new, (call.new["namespace"], call.new["serviceAccount"])),
         "User Guide, assign an IAM role to a Kubernetes service account",
     ),
     Rule("CreateCapability", _one_of_a_type, "API Reference, CreateCapability"),

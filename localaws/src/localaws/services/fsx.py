@@ -9,10 +9,13 @@ from moto.core.responses import ActionResult
 
 from localaws.services import fsx_openzfs as openzfs
 from localaws.services import fsx_rules as rules
+from localaws.services.access import objects_refusal, service_role
 from localaws.services.actions import Actions, add_service
 from localaws.services.fsx_updates import updated
 from localaws.services.store import Call, Item, Kind
 
+LINK_ACTIONS = ("s3:ListBucket", "s3:GetObject", "s3:PutObject")
+"""What the role of an association needs (User Guide, "Using service-linked roles for Amazon FSx")."""
 _LEGACY = ("ImportPath", "ExportPath", "ImportedFileChunkSize", "AutoImportPolicy")
 
 
@@ -90,6 +93,17 @@ def _matches(call: Call, item: Item) -> bool:
     return True
 
 
+def _reach(call: Call) -> None:
+    """An association whose bucket or key refuses FSx's role is MISCONFIGURED (User Guide, association lifecycle)."""
+    made, references = call.target, call.references
+    role = service_role(references, "AWSServiceRoleForFSxS3Access", f"_{made['FileSystemId']}")
+    path = made["DataRepositoryPath"].removeprefix("s3://").rstrip("/")
+    made.description.pop("FailureDetails", None)
+    if message := objects_refusal(references, role, f"{path}/object", LINK_ACTIONS):
+        made.description["FailureDetails"] = {"Message": f"Amazon FSx cannot access s3://{path}. {message}"}
+        made.status = "MISCONFIGURED"
+
+
 def _back_up(call: Call) -> None:
     source = call.store.get(FILE_SYSTEM, str(call.request.get("FileSystemId")))
     call.new |= {"FileSystem": source.view(), "OwnerId": call.store.account_id}
@@ -117,6 +131,8 @@ ASSOCIATION = Kind(
     full="A file system has at most {limit} data repository associations.",
     defaults={"FileSystemPath": "/", "BatchImportMetaDataOnCreate": False, "ImportedFileChunkSize": 1024, "S3": {}},
     merged="S3",
+    made=_reach,
+    changed=_reach,
     listed=_matches,
 )
 BACKUP = Kind(

@@ -4,18 +4,36 @@ import json
 from typing import Any
 
 from moto.core.responses import ActionResult, EmptyResult
-from moto.logs.exceptions import ConflictException, ResourceNotFoundException, ValidationException
+from moto.logs.exceptions import ConflictException, LogsClientError, ResourceNotFoundException, ValidationException
 from moto.logs.models import DeliverySource, LogGroup, LogsBackend
 from moto.logs.responses import LogsResponse
 
+from localaws.services.access import ENCRYPTION_CONTEXT, Caller, refusal
 from localaws.services.patching import add, patch
+from localaws.services.references import References
 
 # CloudWatch Logs API, PutDeliverySource; AWS PCS User Guide, "Scaling logs in AWS PCS" (2026).
 PCS_LOG_TYPES = ("PCS_SCHEDULER_LOGS", "PCS_SCHEDULER_AUDIT_LOGS", "PCS_JOBCOMP_LOGS", "PCS_SCALING_LOGS")
 
+KEY_ACTIONS = ("kms:GenerateDataKey", "kms:Encrypt", "kms:Decrypt")
+NOT_ALLOWED = "The specified KMS key does not exist or is not allowed to be used with Arn '{group}'"
+
+
+def _check_key(self: Any, name: str, key: str | None) -> None:
+    """The key's policy lets CloudWatch Logs use it for the group (User Guide, "Encrypt log data using AWS KMS")."""
+    place = References(self.current_account, self.region)
+    group = f"arn:{self.partition}:logs:{self.region}:{self.current_account}:log-group:{name}"
+    context = {f"{ENCRYPTION_CONTEXT}aws:logs:arn": group, "aws:SourceArn": group, "aws:SourceAccount": place.account}
+    logs = Caller(f"logs.{self.region}.amazonaws.com")
+    for action in KEY_ACTIONS if key else ():
+        found = place.key(str(key))
+        if found is None or refusal(place, logs, action, found.arn, context):
+            raise LogsClientError("AccessDeniedException", NOT_ALLOWED.format(group=group))
+
 
 @patch(LogsResponse, "create_log_group")
 def _create_log_group(original: Any, self: Any) -> Any:
+    _check_key(self, self._get_param("logGroupName"), self._get_param("kmsKeyId"))
     answer = original(self)
     group = self.logs_backend.groups[self._get_param("logGroupName")]
     group.log_group_class = self._get_param("logGroupClass")
@@ -51,6 +69,7 @@ def _put_metric_filter(
 
 @add(LogsResponse, "associate_kms_key")
 def _associate_kms_key(self: Any) -> ActionResult:
+    _check_key(self, _group(self).name, self._get_param("kmsKeyId"))
     _group(self).kms_key_id = self._get_param("kmsKeyId")
     return EmptyResult()
 
