@@ -51,7 +51,6 @@ register(
                 at_creation=False,
             ),
         ),
-        must_exist={"KmsKeyId": "KMS key"},
     ),
     Row(
         type="AWS::Logs::ResourcePolicy",
