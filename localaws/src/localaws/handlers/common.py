@@ -42,18 +42,6 @@ def tag_changes(old: Properties, new: Properties, name: str = "Tags") -> tuple[d
     return added, [key for key in before if key not in after]
 
 
-def retag(service: Any, arn: str, old: Properties, new: Properties) -> None:
-    """Change the tags of a resource of EKS, PCS, Amazon Managed Prometheus or Grafana, or CloudWatch Logs.
-
-    `service` is the client: the calls of these services have the same parameters.
-    """
-    added, removed = tag_changes(old, new)
-    if removed:
-        service.untag_resource(resourceArn=arn, tagKeys=removed)
-    if added:
-        service.tag_resource(resourceArn=arn, tags=added)
-
-
 def require_only(value: Properties, names: set[str], where: str) -> None:
     """Raise HandlerError when a nested object has members that the embedded AWS does not support."""
     if dropped := sorted(value.keys() - names):

@@ -197,11 +197,13 @@ class RowHandler(Handler):
         before, after = (setting.of(properties) for properties in (old, new))
         if before == after:
             return
-        if setting.kept and not after:
-            raise NotUpdatable(self.type, setting.names)
+        if setting.kept and (gone := before.keys() - after.keys()):
+            raise NotUpdatable(self.type, gone)
+        if self.row.ready:
+            self._found(context, new)
         removes = not after and setting.remove
         action = setting.remove if removes else (not before and setting.create) or setting.put
-        given = {} if removes else {**setting.reset, **after}
+        given = {} if removes else {**setting.reset, **after, **pick(new, *setting.also.split())}
         self._call(context, str(action), new, given, setting.fixed, setting.renames)
 
     def _set_entries(self, context: Context, old: Properties, new: Properties) -> None:

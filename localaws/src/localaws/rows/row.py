@@ -23,6 +23,7 @@ class Setting:
 
     `create` is called when there were none before, `put` otherwise. When they are gone, `remove` is called, or `put`
     with `reset`; with `kept`, the update is refused. With `spread`, the members of a structure are the call's own.
+    `also` are properties that the call takes too and that are no reason for it.
     """
 
     properties: str
@@ -36,6 +37,7 @@ class Setting:
     spread: bool = False
     at_creation: bool = True
     kept: bool = False
+    also: str = ""
 
     def of(self, properties: Properties) -> Properties:
         """The properties of this setting that have a value; with `spread`, the members of structures."""
