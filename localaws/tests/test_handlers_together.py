@@ -147,6 +147,9 @@ def resources() -> dict[str, Any]:
         ),
         "BucketPolicy": thing("S3::BucketPolicy", Bucket=ref("Bucket"), PolicyDocument={"Statement": []}),
         "Group": thing("EC2::PlacementGroup", Strategy="cluster"),
+        "Bastion": thing(
+            "EC2::Instance", ImageId="ami-12c6146b", SubnetId=ref("Nodes"), SecurityGroupIds=[att("Efa", "GroupId")]
+        ),
         "Template": thing(
             "EC2::LaunchTemplate",
             LaunchTemplateData={
@@ -181,6 +184,9 @@ def left() -> dict[str, int]:
         "addresses": len(ec2.describe_addresses()["Addresses"]),
         "endpoints": len(ec2.describe_vpc_endpoints()["VpcEndpoints"]),
         "interfaces": len(ec2.describe_network_interfaces()["NetworkInterfaces"]),
+        "instances": len(
+            [each for each in ec2.describe_instances()["Reservations"] if each["Instances"][0]["State"]["Code"] < 48]
+        ),
         "templates": len(ec2.describe_launch_templates()["LaunchTemplates"]),
         "placement groups": len(ec2.describe_placement_groups()["PlacementGroups"]),
         "flow logs": len(ec2.describe_flow_logs()["FlowLogs"]),

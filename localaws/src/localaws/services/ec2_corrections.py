@@ -11,6 +11,7 @@ from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBacken
 from moto.ec2.models.elastic_ip_addresses import ElasticAddressBackend
 from moto.ec2.models.flow_logs import FlowLogsBackend
 from moto.ec2.models.instance_types import INSTANCE_TYPES, InstanceType, InstanceTypeBackend
+from moto.ec2.models.instances import Instance
 from moto.ec2.models.internet_gateways import InternetGatewayBackend
 from moto.ec2.models.nat_gateways import NatGatewayBackend
 from moto.ec2.models.security_groups import SecurityGroup, SecurityGroupBackend, SecurityGroupRule
@@ -350,6 +351,17 @@ def _modify_instance_attribute(original: Any, self: Any) -> ActionResult:
     instance = self.ec2_backend.get_instance(self._get_param("InstanceId"))
     instance.instance_initiated_shutdown_behavior = behavior
     return EmptyResult()
+
+
+@patch(Instance, "prep_nics")
+def _prep_nics(original: Any, self: Any, nic_spec: list[dict[str, Any]], **given: Any) -> None:
+    """EC2 deletes the interfaces that it creates with an instance at its end, unless the request says otherwise."""
+    there = set(self.ec2_backend.enis)
+    original(self, nic_spec, **given)
+    kept = [int(spec["DeviceIndex"]) for spec in nic_spec if spec.get("DeleteOnTermination") is False]
+    for index, interface in self.nics.items():
+        if interface.id not in there and index not in kept:
+            interface.delete_on_termination = interface.attachment.delete_on_termination = True
 
 
 @add(Monitoring, "monitor_instances")
