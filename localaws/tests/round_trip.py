@@ -80,7 +80,7 @@ class World:
     """Resources that others refer to, each created when it is first needed."""
 
     def __init__(self, stack: Stack, parts: Mapping[str, Part]) -> None:
-        self._stack, self._parts = stack, parts
+        self.stack, self._parts = stack, parts
         self._made: dict[str, tuple[str, dict[str, Any]]] = {}
 
     def filled(self, value: Any) -> Any:
@@ -95,9 +95,9 @@ class World:
         if name not in self._made:
             part = self._parts.get(name) or self._parts[name.rstrip("0123456789")]
             if callable(part):
-                self._made[name] = part(self._stack), {}
+                self._made[name] = part(self.stack), {}
             else:
-                made = self._stack.create(part[0], **self.filled(part[1]))
+                made = self.stack.create(part[0], **self.filled(part[1]))
                 self._made[name] = made.physical_id, made.attributes
         ref, attributes = self._made[name]
         return str(attributes[attribute] if attribute else ref)
@@ -134,15 +134,15 @@ class Trip:
         self.row = handler.row if isinstance(handler, RowHandler) else None
         self.tag_property = schemas.tag_property(case.type, stack.region)
         world = World(stack, parts)
-        pairs = {name: self._pair(name) for name in case.names}
+        pairs = {name: pair(case, name) for name in case.names}
         self.first, self.second = ({name: world.filled(pair[n]) for name, pair in pairs.items()} for n in (0, 1))
         self.world, self.failures = world, dict[str, str]()
         self.ref, self.given, self.attributes = "", dict[str, Any](), dict[str, Any]()
 
     def run(self) -> dict[str, str]:
         """The failed steps, `Property step`, each with its reason."""
-        needed = {*self.schema.get("required", ()), *self.case.base.split()}
-        self._create({name: value for name, value in self.first.items() if name in needed})
+        needed = least(self.case).keys()
+        self._create({name: self.first[name] for name in self.first if name in needed})
         if self.row and self.row.name and self.row.name[0] in self.first.keys() - needed:
             assert "train-thing-" in str(self._read(self.row.name[0])).lower()
         defaults = {name: self._state(name) for name, _ in steps(self.case) if name.split(".")[0] not in needed}
@@ -308,16 +308,23 @@ class Trip:
 
         return re.sub(r"\{([\w.]+)([/:|]?)(\d*)\}", value, template)
 
-    def _pair(self, name: str) -> tuple[Any, Any]:
-        if name in self.case.values:
-            value = self.case.values[name]
-            return value if isinstance(value, tuple) else (value, value)
-        if name == self.tag_property:
-            before, after = {"team": "a", "old": "1"}, {"team": "b"}
-            return (tags(**before), tags(**after)) if _is_list(self.schema, name) else (before, after)
-        return generated(self.schema["properties"][name], self.schema, 0), generated(
-            self.schema["properties"][name], self.schema, 1
-        )
+
+def pair(case: Case, name: str) -> tuple[Any, Any]:
+    """The first and the second value of a property: the case's, tags, or what the schema allows."""
+    schema = schemas.schema(case.type, case.region)
+    if name in case.values:
+        value = case.values[name]
+        return value if isinstance(value, tuple) else (value, value)
+    if name == schemas.tag_property(case.type, case.region):
+        before, after = {"team": "a", "old": "1"}, {"team": "b"}
+        return (tags(**before), tags(**after)) if _is_list(schema, name) else (before, after)
+    return generated(schema["properties"][name], schema, 0), generated(schema["properties"][name], schema, 1)
+
+
+def least(case: Case) -> dict[str, Any]:
+    """The properties without which there is no such resource."""
+    needed = {*schemas.schema(case.type, case.region).get("required", ()), *case.base.split()}
+    return {name: pair(case, name)[0] for name in case.names if name in needed}
 
 
 def _unless_missing(call: Callable[[], Any]) -> Any:

@@ -34,6 +34,12 @@ class Loader(yaml.SafeLoader):
 
 Loader.add_constructor("!trust", lambda loader, node: trust(str(loader.construct_scalar(node))))
 Loader.add_constructor("!allow", lambda loader, node: policy(Action=loader.construct_scalar(node), Resource="*"))
+Loader.add_constructor(
+    "!settings",
+    lambda loader, node: [
+        {"parameterName": name, "parameterValue": value} for name, value in loader.construct_mapping(node).items()
+    ],
+)
 Loader.add_constructor("!json", lambda loader, node: json.dumps(loader.construct_mapping(node, deep=True)))
 
 
@@ -71,6 +77,39 @@ def attached_gateway(stack: Stack) -> str:
     gateway: str = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
     ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc["VpcId"])
     return gateway
+
+
+def subnet_with_table(stack: Stack) -> str:
+    """A subnet that has a route table."""
+    vpc = stack.make("AWS::EC2::VPC", CidrBlock="10.8.0.0/16")
+    subnet = stack.make("AWS::EC2::Subnet", VpcId=vpc, CidrBlock="10.8.0.0/24")
+    table = stack.make("AWS::EC2::RouteTable", VpcId=vpc)
+    stack.make("AWS::EC2::SubnetRouteTableAssociation", SubnetId=subnet, RouteTableId=table)
+    return subnet
+
+
+def address_of_a_gateway(stack: Stack) -> str:
+    """The allocation of an address that a NAT gateway has."""
+    subnet = subnet_with_table(stack)
+    address = str(stack.create("AWS::EC2::EIP", Domain="vpc").attributes["AllocationId"])
+    stack.make("AWS::EC2::NatGateway", SubnetId=subnet, AllocationId=address)
+    return address
+
+
+def second_version(stack: Stack) -> str:
+    """Another version of the launch template for EKS."""
+    ec2 = stack.client("ec2")
+    template = ec2.describe_launch_templates()["LaunchTemplates"][0]["LaunchTemplateId"]
+    data = {"InstanceType": "p5en.48xlarge"}
+    made = ec2.create_launch_template_version(LaunchTemplateId=template, SourceVersion="1", LaunchTemplateData=data)
+    return str(made["LaunchTemplateVersion"]["VersionNumber"])
+
+
+def cluster_logging(stack: Stack, cluster: str) -> Any:
+    """The enabled log types of a cluster, as templates have them."""
+    found = stack.client("eks").describe_cluster(name=cluster)["cluster"]["logging"]["clusterLogging"]
+    types = [{"Type": kind} for each in found if each["enabled"] for kind in each["types"]]
+    return {"ClusterLogging": {"EnabledTypes": types}} if types else None
 
 
 def prefix_list(stack: Stack) -> str:
@@ -293,5 +332,6 @@ def _part(given: Any) -> Any:
 PARTS = {name: _part(given) for name, given in load("parts").items()}
 AREAS = ("compute", "eks", "hpc", "identity", "messages", "monitoring", "servers", "storage")
 CASES = [_case(given) for name in AREAS for given in load(name)]
+REFUSALS = [(name, *refusal) for name, refusals in load("refusals").items() for refusal in refusals]
 UNTESTED: dict[str, dict[str, str]] = load("untested")
 """`Property step` of a type that the round trip cannot test, and why. A test fails if one of them can be tested."""

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from moto.backends import get_backend
 
-from handler_parts import Stack, tags
+from handler_parts import Stack
 from localaws.services import activate
 
 WORKSPACE = "AWS::APS::Workspace"
@@ -129,66 +129,11 @@ def test_query_logging_is_configured_separately(account: Account, workspace: dic
     refused("ResourceNotFoundException", "no queryLogging", amp.describe_query_logging_configuration, **workspace)
 
 
-def test_tags_stay_with_moto(account: Account, workspace: dict[str, str]) -> None:
-    arn = account.amp.describe_workspace(**workspace)["workspace"]["arn"]
-    account.amp.tag_resource(resourceArn=arn, tags={"a": "b"})
-    assert account.amp.list_tags_for_resource(resourceArn=arn)["tags"] == {"a": "b"}
-
-
 # CloudFormation
 
 
 def query_logging(arn: str) -> dict[str, Any]:
     return {"Destinations": [{"CloudWatchLogs": {"LogGroupArn": arn}, "Filters": {"QspThreshold": 7}}]}
-
-
-def test_the_resource_is_created_updated_and_deleted(account: Account) -> None:
-    amp = account.amp
-    old = {
-        "Alias": "train",
-        "KmsKeyArn": account.key,
-        "LoggingConfiguration": {"LogGroupArn": ERRORS},
-        "QueryLoggingConfiguration": query_logging(QUERIES),
-        "WorkspaceConfiguration": {
-            "RetentionPeriodInDays": 400,
-            "LimitsPerLabelSets": [
-                {"Limits": {"MaxSeries": 5}, "LabelSet": [{"Name": "team", "Value": "a"}]},
-            ],
-        },
-        "Tags": tags(team="a", old="1"),
-    }
-    made = account.stack.create(WORKSPACE, **old)
-    named = {"workspaceId": made.attributes["WorkspaceId"]}
-    found = amp.describe_workspace(**named)["workspace"]
-    assert made.physical_id == made.attributes["Arn"] == found["arn"]
-    assert made.attributes["PrometheusEndpoint"] == found["prometheusEndpoint"]
-    assert (found["alias"], found["kmsKeyArn"], found["tags"]["team"]) == ("train", account.key, "a")
-    assert amp.describe_logging_configuration(**named)["loggingConfiguration"]["logGroupArn"] == ERRORS
-    queries = amp.describe_query_logging_configuration(**named)["queryLoggingConfiguration"]
-    assert queries["destinations"] == destinations(QUERIES, 7)
-    configuration = amp.describe_workspace_configuration(**named)["workspaceConfiguration"]
-    assert configuration["retentionPeriodInDays"] == 400
-    assert configuration["limitsPerLabelSet"] == [{"limits": {"maxSeries": 5}, "labelSet": {"team": "a"}}]
-
-    new = {
-        "Alias": "other",
-        "KmsKeyArn": account.key,
-        "LoggingConfiguration": {"LogGroupArn": QUERIES},
-        "WorkspaceConfiguration": {"OutOfOrderTimeWindowInSeconds": 120},
-        "Tags": tags(team="b"),
-    }
-    account.stack.update(WORKSPACE, made.physical_id, old, new)
-    found = amp.describe_workspace(**named)["workspace"]
-    assert (found["alias"], found["tags"]["team"], "old" in found["tags"]) == ("other", "b", False)
-    assert amp.describe_logging_configuration(**named)["loggingConfiguration"]["logGroupArn"] == QUERIES
-    refused("ResourceNotFoundException", "no queryLogging", amp.describe_query_logging_configuration, **named)
-    configuration = amp.describe_workspace_configuration(**named)["workspaceConfiguration"]
-    assert (configuration["retentionPeriodInDays"], configuration["outOfOrderTimeWindowInSeconds"]) == (150, 120)
-
-    account.stack.update(WORKSPACE, made.physical_id, new, {"KmsKeyArn": account.key})
-    assert "alias" not in amp.describe_workspace(**named)["workspace"]
-    account.stack.delete(WORKSPACE, made.physical_id)
-    assert amp.list_workspaces()["workspaces"] == []
 
 
 def test_a_failed_resource_leaves_no_workspace(account: Account) -> None:

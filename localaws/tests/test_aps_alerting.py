@@ -35,28 +35,6 @@ def workspace(stack: Stack) -> str:
     return stack.make(WORKSPACE, Alias="train")
 
 
-def described(stack: Stack, arn: str) -> Any:
-    workspace_id, name = arn.split("/")[1:]
-    found = stack.client("amp").describe_rule_groups_namespace(workspaceId=workspace_id, name=name)
-    return found["ruleGroupsNamespace"]
-
-
-def test_a_rule_file_is_read_back_replaced_and_deleted(stack: Stack, workspace: str) -> None:
-    given = {"Name": "gpu", "Workspace": workspace, "Data": file()}
-    made = stack.make(RULES, **given)
-    assert described(stack, made)["data"].decode() == file()
-    stack.update(RULES, made, given, {**given, "Data": file(interval="30s")})
-    assert yaml.safe_load(described(stack, made)["data"])["groups"][0]["interval"] == "30s"
-    amp, workspace_id = stack.client("amp"), workspace.rsplit("/", 1)[1]
-    listed = amp.list_rule_groups_namespaces(workspaceId=workspace_id)["ruleGroupsNamespaces"]
-    assert [(one["name"], one["arn"]) for one in listed] == [("gpu", made)]
-    with pytest.raises(ClientError, match="exists already"):
-        stack.make(RULES, **given)
-    stack.delete(RULES, made, **given)
-    with pytest.raises(ClientError, match="was not found"):
-        described(stack, made)
-
-
 def test_the_workspace_refuses_a_wrong_rule_file(stack: Stack, workspace: str) -> None:
     with pytest.raises(ClientError, match="groups must be a list"):
         stack.make(RULES, Name="gpu", Workspace=workspace, Data="groups: []")
@@ -105,23 +83,6 @@ def test_brackets_in_strings_and_comments_do_not_count() -> None:
     assert balanced('count(up{job=~"a|(b"}) # (')
     assert not balanced("count(up))")
     assert not balanced('up{job="a}')
-
-
-def alert_manager(stack: Stack, workspace: str) -> str:
-    found = stack.client("amp").describe_alert_manager_definition(workspaceId=workspace.rsplit("/", 1)[1])
-    return str(found["alertManagerDefinition"]["data"].decode())
-
-
-def test_a_workspace_keeps_changes_and_loses_its_alert_manager(stack: Stack) -> None:
-    old = {"AlertManagerDefinition": definition()}
-    workspace = stack.make(WORKSPACE, **old)
-    assert alert_manager(stack, workspace) == definition()
-    new = {"AlertManagerDefinition": definition(inhibit_rules=[{"source_matchers": ["a=b"]}])}
-    stack.update(WORKSPACE, workspace, old, new)
-    assert "source_matchers" in alert_manager(stack, workspace)
-    stack.update(WORKSPACE, workspace, new, {})
-    with pytest.raises(ClientError, match="no alert manager definition"):
-        alert_manager(stack, workspace)
 
 
 def test_a_workspace_whose_alert_manager_is_refused_is_not_left_behind(stack: Stack) -> None:

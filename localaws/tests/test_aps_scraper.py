@@ -14,7 +14,7 @@ from moto.backends import get_backend
 from moto.ec2.models.subnets import Subnet
 
 from eks_parts import ACCOUNT, REGION, cluster_request, make_account
-from handler_parts import Stack, tags
+from handler_parts import Stack
 from localaws.resources import HandlerError
 from localaws.services import activate
 
@@ -215,30 +215,6 @@ def properties(place: Place, **changes: Any) -> dict[str, Any]:
         "ScrapeConfiguration": {"ConfigurationBlob": base64.b64encode(text.encode()).decode()},
         **changes,
     }
-
-
-def test_the_type_is_created_changed_in_place_and_deleted(place: Place) -> None:
-    stack = Stack(REGION)
-    logging = {
-        "LoggingDestination": {"CloudWatchLogs": {"LogGroupArn": LOGS}},
-        "ScraperComponents": [{"Type": "COLLECTOR"}],
-    }
-    first = properties(place, ScraperLoggingConfiguration=logging, Tags=tags(team="a"))
-    made = stack.create(SCRAPER, **first)
-    scraper = {"scraperId": made.attributes["ScraperId"]}
-    found = place.amp.describe_scraper_logging_configuration(**scraper)
-    assert found["loggingDestination"]["cloudWatchLogs"]["logGroupArn"] == LOGS
-    changed = {**CONFIGURATION, "global": {"scrape_interval": "1m"}}
-    text = base64.b64encode(yaml.safe_dump(changed).encode()).decode()
-    second = properties(place, ScrapeConfiguration={"ConfigurationBlob": text}, Tags=tags(team="b"))
-    assert stack.update(SCRAPER, made.physical_id, first, second).attributes == made.attributes
-    after = place.amp.describe_scraper(**scraper)["scraper"]
-    assert yaml.safe_load(after["scrapeConfiguration"]["configurationBlob"]) == changed
-    assert after["tags"]["team"] == "b"
-    assert after["roleConfiguration"] == roles(place)
-    refused("ResourceNotFoundException", "no logging", place.amp.describe_scraper_logging_configuration, **scraper)
-    stack.delete(SCRAPER, made.physical_id, **second)
-    assert not place.amp.list_scrapers()["scrapers"]
 
 
 def test_a_failed_creation_leaves_no_scraper(place: Place) -> None:

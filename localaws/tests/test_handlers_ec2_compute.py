@@ -1,6 +1,5 @@
 """Launch templates, placement groups and capacity reservations."""
 
-import base64
 from typing import Any
 
 import pytest
@@ -15,90 +14,12 @@ GROUP = "AWS::EC2::PlacementGroup"
 RESERVATION = "cr-0123456789abcdef0"
 TARGET = {"CapacityReservationTarget": {"CapacityReservationId": RESERVATION}}
 BLOCK = {"InstanceMarketOptions": {"MarketType": "capacity-block"}, "CapacityReservationSpecification": TARGET}
-TRUST = {"Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]}
 
 
 def data_of(stack: Stack, template: str, version: str) -> dict[str, Any]:
     ec2 = stack.client("ec2")
     found = ec2.describe_launch_template_versions(LaunchTemplateId=template, Versions=[version])
     return found["LaunchTemplateVersions"][0]["LaunchTemplateData"]
-
-
-def full_data(stack: Stack) -> dict[str, Any]:
-    """Every field that the project's templates use, with the 33 interfaces of a whole P5."""
-    vpc = stack.make("AWS::EC2::VPC", CidrBlock="10.0.0.0/16")
-    subnet = stack.make("AWS::EC2::Subnet", VpcId=vpc, CidrBlock="10.0.0.0/24", AvailabilityZone="us-east-1a")
-    group = stack.make("AWS::EC2::SecurityGroup", GroupDescription="nodes", VpcId=vpc)
-    role = stack.make("AWS::IAM::Role", AssumeRolePolicyDocument=TRUST)
-    profile = stack.create("AWS::IAM::InstanceProfile", Roles=[role]).attributes["Arn"]
-    key = stack.create("AWS::KMS::Key").attributes["Arn"]
-    stack.client("ec2").create_key_pair(KeyName="ops")
-    return {
-        "ImageId": "ami-0123456789abcdef0",
-        "InstanceType": "p5.48xlarge",
-        "KeyName": "ops",
-        "UserData": base64.b64encode(b"#!/bin/bash\n").decode(),
-        "EbsOptimized": True,
-        "Monitoring": {"Enabled": True},
-        "IamInstanceProfile": {"Arn": profile},
-        "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 2, "HttpEndpoint": "enabled"},
-        "Placement": {"GroupName": stack.make(GROUP, Strategy="cluster"), "Tenancy": "default"},
-        "CapacityReservationSpecification": {"CapacityReservationPreference": "open"},
-        "BlockDeviceMappings": [
-            {
-                "DeviceName": "/dev/xvda",
-                "Ebs": {
-                    "VolumeSize": 200,
-                    "VolumeType": "gp3",
-                    "Iops": 3000,
-                    "Throughput": 250,
-                    "Encrypted": True,
-                    "KmsKeyId": key,
-                    "DeleteOnTermination": True,
-                },
-            }
-        ],
-        "NetworkInterfaces": [
-            {
-                "NetworkCardIndex": card,
-                "DeviceIndex": device,
-                "InterfaceType": kind,
-                "Groups": [group],
-                "SubnetId": subnet,
-                "DeleteOnTermination": True,
-            }
-            for card, device, kind in [
-                (0, 0, "interface"),
-                (0, 1, "efa-only"),
-                *((n, 1, "efa-only") for n in range(1, 32)),
-            ]
-        ],
-        "TagSpecifications": [
-            {"ResourceType": "instance", "Tags": tags(Name="node")},
-            {"ResourceType": "volume", "Tags": tags(Name="disk")},
-        ],
-    }
-
-
-def test_all_template_data_is_read_back(stack):
-    data = full_data(stack)
-    own = [{"ResourceType": "launch-template", "Tags": tags(Name="nodes")}]
-    made = stack.create(
-        TEMPLATE,
-        LaunchTemplateName="nodes",
-        VersionDescription="first",
-        LaunchTemplateData=data,
-        TagSpecifications=own,
-    )
-    assert made.attributes == {
-        "LaunchTemplateId": made.physical_id,
-        "LatestVersionNumber": "1",
-        "DefaultVersionNumber": "1",
-    }
-    assert len(data["NetworkInterfaces"]) == 33
-    assert data_of(stack, made.physical_id, "$Latest") == data
-    found = stack.client("ec2").describe_launch_templates(LaunchTemplateIds=[made.physical_id])["LaunchTemplates"][0]
-    assert (found["LaunchTemplateName"], own_tags(found["Tags"])) == ("nodes", {"Name": "nodes"})
 
 
 def test_changed_template_gets_a_version_in_place(stack):
@@ -120,28 +41,6 @@ def test_changed_template_gets_a_version_in_place(stack):
     stack.delete(TEMPLATE, made)
     with pytest.raises(ClientError, match=r"InvalidLaunchTemplateId\.NotFound"):
         stack.client("ec2").describe_launch_templates(LaunchTemplateIds=[made])
-
-
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        ({"InstanceType": "p9.48xlarge"}, "no instance type p9.48xlarge"),
-        ({"KeyName": "nobody"}, "key pair nobody"),
-        ({"IamInstanceProfile": {"Name": "nobody"}}, "instance profile nobody"),
-        ({"SecurityGroupIds": ["sg-0123456789abcdef0"]}, "sg-0123456789abcdef0"),
-        ({"NetworkInterfaces": [{"DeviceIndex": 0, "Groups": ["sg-0123456789abcdef0"]}]}, "sg-0123456789abcdef0"),
-        ({"NetworkInterfaces": [{"SubnetId": "subnet-0123456789abcdef0"}]}, "subnet-0123456789abcdef0"),
-        ({"NetworkInterfaces": [{"DeviceIndex": 0}], "SecurityGroupIds": []}, "on each network interface"),
-        ({"Placement": {"GroupName": "nowhere"}}, "placement group nowhere"),
-        ({"BlockDeviceMappings": [{"Ebs": {"KmsKeyId": "alias/none"}}]}, "KMS key alias/none"),
-        ({"CapacityReservationSpecification": TARGET}, f"{RESERVATION} does not exist"),
-        ({"InstanceMarketOptions": {"MarketType": "capacity-block"}}, "needs a CapacityReservationTarget"),
-        ({**BLOCK, "Placement": {"GroupName": "any"}}, "placement group"),
-    ],
-)
-def test_template_refuses_missing_references(stack, data, reason):
-    with pytest.raises(HandlerError, match=reason):
-        stack.create(TEMPLATE, LaunchTemplateData=data)
 
 
 def test_template_refuses_names_that_ec2_does_not_know(stack):
@@ -192,50 +91,6 @@ def test_more_templates_than_a_page_of_moto_are_listed(stack):
     made = {stack.make(TEMPLATE, LaunchTemplateData={"InstanceType": "p5.48xlarge"}) for _ in range(20)}
     found = stack.client("ec2").describe_launch_templates()["LaunchTemplates"]
     assert {template["LaunchTemplateId"] for template in found} == made
-
-
-@pytest.mark.parametrize(
-    ("asked", "shown"),
-    [
-        ({"Strategy": "cluster"}, {"Strategy": "cluster"}),
-        ({"Strategy": "partition", "PartitionCount": 7}, {"Strategy": "partition", "PartitionCount": 7}),
-        ({"Strategy": "spread", "SpreadLevel": "rack"}, {"Strategy": "spread", "SpreadLevel": "rack"}),
-        ({}, {"Strategy": "cluster"}),
-    ],
-)
-def test_placement_group_is_read_back(stack, asked, shown):
-    made = stack.create(GROUP, **asked, Tags=tags(Name="nodes"))
-    ec2 = stack.client("ec2")
-    found = ec2.describe_placement_groups(GroupNames=[made.physical_id])["PlacementGroups"][0]
-    assert found == {
-        **shown,
-        "GroupName": made.physical_id,
-        "GroupId": made.attributes["GroupId"],
-        "GroupArn": f"arn:aws:ec2:us-east-1:123456789012:placement-group/{made.physical_id}",
-        "State": "available",
-        "Tags": found["Tags"],
-    }
-    assert own_tags(found["Tags"]) == {"Name": "nodes"}
-    assert made.physical_id.startswith("Train-Thing-")
-    stack.delete(GROUP, made.physical_id)
-    with pytest.raises(ClientError, match=r"InvalidPlacementGroup\.Unknown"):
-        ec2.describe_placement_groups(GroupNames=[made.physical_id])
-    with pytest.raises(ClientError, match=r"InvalidPlacementGroup\.Unknown"):
-        stack.delete(GROUP, made.physical_id)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"Strategy": "partition", "PartitionCount": 8},
-        {"Strategy": "cluster", "PartitionCount": 2},
-        {"Strategy": "cluster", "SpreadLevel": "rack"},
-        {"Strategy": "scatter"},
-    ],
-)
-def test_placement_group_refuses_settings_of_other_strategies(stack, wrong):
-    with pytest.raises(ClientError, match="InvalidParameter"):
-        stack.client("ec2").create_placement_group(GroupName="g", **wrong)
 
 
 def test_placement_groups_are_found_by_filter(stack):

@@ -7,11 +7,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from handler_parts import Stack, own_tags, tags
-from localaws.resources import HandlerError
 
 ENDPOINT = "AWS::EC2::VPCEndpoint"
 POLICY = {"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "*"}]}
-TRUST = {"Statement": [{"Effect": "Allow", "Principal": {"Service": "vpc-flow-logs.amazonaws.com"}, "Action": "a:b"}]}
 
 
 @pytest.fixture
@@ -99,86 +97,3 @@ def test_interface_endpoint_without_groups_has_the_default_group(stack, vpc, sub
     asked = {"VpcId": vpc, "ServiceName": "com.amazonaws.us-east-1.ssm", "VpcEndpointType": "Interface"}
     made = stack.make(ENDPOINT, **asked, SubnetIds=subnets)
     assert [group["GroupName"] for group in endpoint(stack, made)["Groups"]] == ["default"]
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "reason"),
-    [
-        ({"ServiceName": "com.amazonaws.us-east-1.lustre"}, ClientError, "InvalidServiceName"),
-        ({"ServiceName": "com.amazonaws.us-east-2.ssm"}, ClientError, "InvalidServiceName"),
-        ({"VpcEndpointType": "Gateway"}, ClientError, "InvalidServiceName"),
-        ({"SecurityGroupIds": ["sg-0123456789abcdef0"]}, HandlerError, "sg-0123456789abcdef0"),
-        ({"SubnetIds": ["subnet-0123456789abcdef0"]}, HandlerError, "subnet-0123456789abcdef0"),
-        ({"VpcId": "vpc-0123456789abcdef0"}, HandlerError, "VPC vpc-0123456789abcdef0 does not exist"),
-        ({"RouteTableIds": ["rtb-0123456789abcdef0"]}, HandlerError, "rtb-0123456789abcdef0"),
-    ],
-)
-def test_endpoint_refuses_missing_references(stack, vpc, change, error, reason):
-    asked = {"VpcId": vpc, "ServiceName": "com.amazonaws.us-east-1.ssm", "VpcEndpointType": "Interface"}
-    with pytest.raises(error, match=reason):
-        stack.create(ENDPOINT, **{**asked, **change})
-
-
-def test_private_dns_needs_the_dns_names_of_the_vpc(stack):
-    vpc = stack.make("AWS::EC2::VPC", CidrBlock="10.0.0.0/16")
-    asked = {"VpcId": vpc, "ServiceName": "com.amazonaws.us-east-1.ssm", "VpcEndpointType": "Interface"}
-    with pytest.raises(HandlerError, match="enableDnsHostnames"):
-        stack.create(ENDPOINT, **asked, PrivateDnsEnabled=True)
-
-
-def test_endpoint_refuses_a_group_of_another_vpc(stack, vpc):
-    group = stack.make("AWS::EC2::SecurityGroup", GroupDescription="g", VpcId=vpc)
-    other = stack.make("AWS::EC2::VPC", CidrBlock="10.1.0.0/16")
-    asked = {"VpcId": other, "ServiceName": "com.amazonaws.us-east-1.ssm", "VpcEndpointType": "Interface"}
-    with pytest.raises(HandlerError, match=f"{group} is not in VPC {other}"):
-        stack.create(ENDPOINT, **asked, SecurityGroupIds=[group])
-
-
-def test_flow_log_to_cloudwatch_is_read_back(stack, vpc):
-    group = stack.make("AWS::Logs::LogGroup", LogGroupName="/train/flows")
-    role = stack.create("AWS::IAM::Role", AssumeRolePolicyDocument=TRUST).attributes["Arn"]
-    asked = {
-        "ResourceId": vpc,
-        "ResourceType": "VPC",
-        "TrafficType": "REJECT",
-        "LogDestinationType": "cloud-watch-logs",
-        "LogGroupName": group,
-        "DeliverLogsPermissionArn": role,
-        "MaxAggregationInterval": 60,
-        "LogFormat": "${version} ${srcaddr}",
-        "Tags": tags(Name="flows"),
-    }
-    made = stack.create("AWS::EC2::FlowLog", **asked)
-    stack.update("AWS::EC2::FlowLog", made.physical_id, asked, {**asked, "Tags": tags(Name="all")})
-    found = stack.client("ec2").describe_flow_logs(FlowLogIds=[made.physical_id])["FlowLogs"][0]
-    assert {name: found[name] for name in asked.keys() & found.keys() - {"Tags"}} == {
-        name: value for name, value in asked.items() if name not in ("Tags", "ResourceType")
-    }
-    assert (found["DeliverLogsStatus"], own_tags(found["Tags"])) == ("SUCCESS", {"Name": "all"})
-    stack.delete("AWS::EC2::FlowLog", made.physical_id)
-    assert stack.client("ec2").describe_flow_logs()["FlowLogs"] == []
-
-
-def test_flow_log_to_a_bucket(stack, vpc):
-    bucket = stack.make("AWS::S3::Bucket")
-    asked = {"ResourceId": vpc, "ResourceType": "VPC", "TrafficType": "ALL", "LogDestinationType": "s3"}
-    made = stack.make("AWS::EC2::FlowLog", **asked, LogDestination=f"arn:aws:s3:::{bucket}/flows")
-    found = stack.client("ec2").describe_flow_logs(FlowLogIds=[made])["FlowLogs"][0]
-    assert found["LogDestination"] == f"arn:aws:s3:::{bucket}/flows"
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"LogGroupName": "/nowhere"}, "log group /nowhere does not exist"),
-        ({"DeliverLogsPermissionArn": "arn:aws:iam::123456789012:role/nobody"}, "nobody does not exist"),
-        ({"ResourceId": "vpc-0123456789abcdef0"}, "VPC vpc-0123456789abcdef0 does not exist"),
-        ({"LogDestinationType": "s3", "LogDestination": "arn:aws:s3:::nowhere"}, "bucket nowhere does not exist"),
-    ],
-)
-def test_flow_log_refuses_missing_references(stack, vpc, change, reason):
-    stack.make("AWS::Logs::LogGroup", LogGroupName="/train/flows")
-    role = stack.create("AWS::IAM::Role", AssumeRolePolicyDocument=TRUST).attributes["Arn"]
-    asked = {"ResourceId": vpc, "ResourceType": "VPC", "TrafficType": "ALL", "LogGroupName": "/train/flows"}
-    with pytest.raises(HandlerError, match=reason):
-        stack.create("AWS::EC2::FlowLog", **{**asked, "DeliverLogsPermissionArn": role, **change})

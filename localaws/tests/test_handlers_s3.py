@@ -11,12 +11,6 @@ from localaws.handlers.s3_lifecycle import lifecycle_rules
 from localaws.resources import HandlerError
 
 BUCKET = "AWS::S3::Bucket"
-BLOCKED = dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True)
-
-
-def encrypted(algorithm: str, **more: Any) -> dict[str, Any]:
-    rule = {"ServerSideEncryptionByDefault": {"SSEAlgorithm": algorithm, **more}, "BucketKeyEnabled": bool(more)}
-    return {"ServerSideEncryptionConfiguration": [rule]}
 
 
 def settings(stack: Stack, bucket: str) -> dict[str, Any]:
@@ -38,67 +32,6 @@ def settings(stack: Stack, bucket: str) -> dict[str, Any]:
         except ClientError:
             found[member] = None
     return found
-
-
-def test_bucket_is_read_back_and_changed_in_place(stack):
-    key = stack.create("AWS::KMS::Key").attributes["Arn"]
-    logs = stack.make(BUCKET, BucketName="train-logs")
-    old = {
-        "BucketName": "train-data",
-        "BucketEncryption": encrypted("aws:kms", KMSMasterKeyID=key),
-        "VersioningConfiguration": {"Status": "Enabled"},
-        "PublicAccessBlockConfiguration": BLOCKED,
-        "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
-        "LifecycleConfiguration": {
-            "Rules": [
-                {"Id": "abort", "Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}}
-            ]
-        },
-        "LoggingConfiguration": {
-            "DestinationBucketName": logs,
-            "LogFilePrefix": "data/",
-            "TargetObjectKeyFormat": {"PartitionedPrefix": {"PartitionDateSource": "EventTime"}},
-        },
-        "Tags": tags(team="a"),
-    }
-    made = stack.create(BUCKET, **old)
-    assert made.physical_id == "train-data"
-    assert made.attributes["Arn"] == "arn:aws:s3:::train-data"
-    assert made.attributes["RegionalDomainName"] == "train-data.s3.us-east-1.amazonaws.com"
-    default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
-    assert settings(stack, "train-data") == {
-        "ServerSideEncryptionConfiguration": {
-            "Rules": [{"ApplyServerSideEncryptionByDefault": default, "BucketKeyEnabled": True}]
-        },
-        "Status": "Enabled",
-        "PublicAccessBlockConfiguration": BLOCKED,
-        "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
-        "Rules": [
-            {
-                "ID": "abort",
-                "Status": "Enabled",
-                "Filter": {"Prefix": ""},
-                "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
-            }
-        ],
-        "LoggingEnabled": {
-            "TargetBucket": logs,
-            "TargetPrefix": "data/",
-            "TargetObjectKeyFormat": {"PartitionedPrefix": {"PartitionDateSource": "EventTime"}},
-        },
-        "TagSet": tags(team="a"),
-    }
-
-    new = {"BucketName": "train-data", "PublicAccessBlockConfiguration": {"BlockPublicAcls": True}}
-    stack.update(BUCKET, "train-data", old, new)
-    found = settings(stack, "train-data")
-    assert found.pop("PublicAccessBlockConfiguration") == {**dict.fromkeys(BLOCKED, False), "BlockPublicAcls": True}
-    assert found.pop("Status") == "Suspended"
-    assert found.pop("ServerSideEncryptionConfiguration") in (None, AES256)
-    assert found == dict.fromkeys(("OwnershipControls", "Rules", "LoggingEnabled", "TagSet"))
-    stack.delete(BUCKET, "train-data")
-    with pytest.raises(ClientError, match="404"):
-        stack.client("s3").head_bucket(Bucket="train-data")
 
 
 AES256 = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}, "BucketKeyEnabled": False}]}
@@ -153,33 +86,10 @@ def test_lifecycle_rule_is_read_back(stack, rule, shown):
     assert settings(stack, bucket)["Rules"] == [whole] == lifecycle_rules(rules)
 
 
-def test_bucket_is_named_by_cloudformation_without_a_name(stack):
-    assert stack.make(BUCKET).startswith("train-thing-")
-
-
 def test_bucket_outside_us_east_1(stack):
     there = Stack("eu-north-1")
     bucket = there.make(BUCKET)
     assert there.client("s3").get_bucket_location(Bucket=bucket)["LocationConstraint"] == "eu-north-1"
-
-
-def test_bucket_of_a_taken_name_is_refused(stack):
-    stack.make(BUCKET, BucketName="taken")
-    with pytest.raises(HandlerError, match="taken already exists"):
-        stack.create(BUCKET, BucketName="taken")
-
-
-@pytest.mark.parametrize(
-    ("asked", "reason"),
-    [
-        ({"BucketEncryption": encrypted("aws:kms", KMSMasterKeyID="nokey")}, "KMS key nokey does not exist"),
-        ({"LoggingConfiguration": {"DestinationBucketName": "nowhere"}}, "bucket nowhere does not exist"),
-    ],
-)
-def test_bucket_with_missing_references_leaves_nothing(stack, asked, reason):
-    with pytest.raises(HandlerError, match=reason):
-        stack.create(BUCKET, BucketName="half", **asked)
-    assert stack.client("s3").list_buckets()["Buckets"] == []
 
 
 def test_bucket_with_a_version_is_not_deleted(stack):
@@ -189,12 +99,6 @@ def test_bucket_with_a_version_is_not_deleted(stack):
     s3.delete_object(Bucket=bucket, Key="a")
     with pytest.raises(ClientError, match="BucketNotEmpty"):
         stack.delete(BUCKET, bucket)
-
-
-def test_access_list_other_than_private_is_refused(stack):
-    stack.make(BUCKET, AccessControl="Private")
-    with pytest.raises(HandlerError, match="AccessControl LogDeliveryWrite"):
-        stack.create(BUCKET, AccessControl="LogDeliveryWrite")
 
 
 def test_bucket_policy_is_read_back_and_not_evaluated(stack):
@@ -223,8 +127,3 @@ def test_bucket_policy_is_read_back_and_not_evaluated(stack):
     stack.delete("AWS::S3::BucketPolicy", bucket)
     with pytest.raises(ClientError, match="NoSuchBucketPolicy"):
         s3.get_bucket_policy(Bucket=bucket)
-
-
-def test_policy_needs_a_bucket_that_exists(stack):
-    with pytest.raises(HandlerError, match="bucket nowhere does not exist"):
-        stack.create("AWS::S3::BucketPolicy", Bucket="nowhere", PolicyDocument={"Statement": []})

@@ -52,27 +52,6 @@ def describe(account: Account) -> dict[str, Any]:
     return dict(account.eks.describe_cluster(name="train")["cluster"])
 
 
-def test_all_members_of_a_cluster_are_read_back(account: Account) -> None:
-    asked = {
-        "kubeSchedulerConfig": {"nodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}},
-        "controlPlaneScalingConfig": {"tier": "tier-xl"},
-        "upgradePolicy": {"supportType": "STANDARD"},
-        "zonalShiftConfig": {"enabled": True},
-        "deletionProtection": True,
-    }
-    vpc = {"endpointPublicAccess": False, "endpointPrivateAccess": True, "securityGroupIds": [account.group]}
-    made = create(account, **asked, resourcesVpcConfig=vpc, tags={"team": "a"})
-    found = describe(account)
-    assert made == found
-    assert {name: found[name] for name in asked} == asked
-    assert found["resourcesVpcConfig"].items() >= {**vpc, "vpcId": account.vpc, "subnetIds": account.subnets}.items()
-    assert (found["status"], found["tags"]) == ("ACTIVE", {"team": "a"})
-    assert found["arn"] == f"arn:aws:eks:{REGION}:123456789012:cluster/train"
-    assert found["endpoint"].startswith("https://")
-    assert found["identity"]["oidc"]["issuer"].startswith(f"https://oidc.eks.{REGION}.amazonaws.com/id/")
-    assert account.eks.list_clusters()["clusters"] == ["train"]
-
-
 def test_omitted_members_have_the_defaults_of_aws(account: Account) -> None:
     request = cluster_request(account)
     del request["version"], request["accessConfig"]
@@ -108,76 +87,10 @@ def test_subnets_with_control_plane_interfaces_are_not_deleted(account: Account)
     account.ec2.delete_subnet(SubnetId=own)
 
 
-@pytest.mark.parametrize("version", ["1.20", "2.0"])
-def test_only_supported_versions_are_accepted(account: Account, version: str) -> None:
-    words = f"unsupported Kubernetes version {version}"
-    refused(INVALID, words, account.eks.create_cluster, **cluster_request(account, version=version))
-
-
 def test_a_version_is_supported_until_its_extended_support_ends() -> None:
     eks_clusters.check_version("1.31", datetime.date(2026, 11, 25))
     with pytest.raises(Refusal, match=r"version 1\.31; supported: 1\.32, 1\.33"):
         eks_clusters.check_version("1.31", datetime.date(2026, 11, 26))
-
-
-def test_subnets_are_in_two_zones_of_one_vpc(account: Account) -> None:
-    ec2, call = account.ec2, account.eks.create_cluster
-    other_vpc = ec2.create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"]
-    stranger = make_subnet(ec2, other_vpc, "10.1.0.0/24", "us-east-2b")
-    same_zone = make_subnet(ec2, account.vpc, "10.0.9.0/24", "us-east-2a")
-    for subnets, words in (
-        ([account.subnets[0], same_zone], "in at least two different AZs"),
-        (account.subnets[:1], "in at least two different AZs"),
-        ([account.subnets[0], stranger], "must belong to the same VPC"),
-        (["subnet-0123456789abcdef0"], "'subnet-0123456789abcdef0' does not exist"),
-    ):
-        refused(INVALID, words, call, **cluster_request(account, resourcesVpcConfig={"subnetIds": subnets}))
-
-
-def test_the_role_must_trust_eks_and_groups_and_keys_exist(account: Account) -> None:
-    call = account.eks.create_cluster
-    refused(INVALID, "could not be assumed", call, **cluster_request(account, roleArn=account.node_role))
-    missing = "arn:aws:iam::123456789012:role/nobody"
-    refused(INVALID, "could not be assumed", call, **cluster_request(account, roleArn=missing))
-    groups = {"securityGroupIds": ["sg-0123456789abcdef0"]}
-    refused(INVALID, "does not exist in VPC", call, **cluster_request(account, resourcesVpcConfig=groups))
-    key = f"arn:aws:kms:{REGION}:123456789012:key/11111111-2222-3333-4444-555555555555"
-    encryption = [{"resources": ["secrets"], "provider": {"keyArn": key}}]
-    refused(INVALID, "does not exist", call, **cluster_request(account, encryptionConfig=encryption))
-
-
-def test_the_endpoint_is_public_private_or_both(account: Account) -> None:
-    vpc = {"endpointPublicAccess": False, "endpointPrivateAccess": False}
-    refused(INVALID, "cannot be", account.eks.create_cluster, **cluster_request(account, resourcesVpcConfig=vpc))
-
-
-@pytest.mark.parametrize(
-    ("cidr", "words"),
-    [
-        ("10.0.128.0/20", "overlaps with a CIDR block of VPC"),
-        ("100.64.0.0/16", "must be within"),
-        ("172.16.0.0/25", "between /24 and /12"),
-        ("172.16.0.1/16", "is no CIDR block"),
-    ],
-)
-def test_the_block_of_services_is_private_and_outside_the_vpc(account: Account, cidr: str, words: str) -> None:
-    request = cluster_request(account, kubernetesNetworkConfig={"serviceIpv4Cidr": cidr})
-    refused(INVALID, words, account.eks.create_cluster, **request)
-
-
-def test_settings_of_auto_mode_are_all_on_or_all_off(account: Account) -> None:
-    half = cluster_request(account, computeConfig={"enabled": True})
-    refused(INVALID, "all enabled or all disabled", account.eks.create_cluster, **half)
-
-
-def test_enumerations_of_the_model_are_checked(account: Account) -> None:
-    request = cluster_request(account, controlPlaneScalingConfig={"tier": "tier-ultra"})
-    refused(INVALID, "enum value set", account.eks.create_cluster, **request)
-
-
-def test_a_second_cluster_of_a_name_is_refused(account: Account) -> None:
-    create(account)
-    refused(BUSY, "already exists with name", account.eks.create_cluster, **cluster_request(account))
 
 
 def groups() -> dict[str, Any]:

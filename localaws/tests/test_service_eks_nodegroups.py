@@ -16,7 +16,6 @@ from eks_parts import (
     cluster_request,
     group_request,
     make_account,
-    make_subnet,
     make_template,
     refused,
 )
@@ -59,34 +58,6 @@ def refuses(account: Account, words: str, template: str | None = None, **changes
     launch = {"launchTemplate": {"id": template, "version": "1"}} if template else {}
     refused(INVALID, words, account.eks.create_nodegroup, **group_request(account, **launch, **changes))
     assert account.eks.list_nodegroups(clusterName="train")["nodegroups"] == []
-
-
-def test_all_members_of_a_group_are_read_back(account: Account) -> None:
-    override = {"nodeMonitoringCondition": "AcceleratedHardwareReady", "nodeUnhealthyReason": "NvidiaXID64Error"}
-    override |= {"minRepairWaitTimeMins": 5, "repairAction": "Replace"}
-    asked = {
-        "scalingConfig": SCALING,
-        "updateConfig": {"maxUnavailable": 2, "updateStrategy": "MINIMAL"},
-        "nodeRepairConfig": {
-            "enabled": True,
-            "maxUnhealthyNodeThresholdPercentage": 20,
-            "nodeRepairConfigOverrides": [override],
-        },
-        "taints": [{"key": "nvidia.com/gpu", "value": "true", "effect": "NO_SCHEDULE"}],
-        "labels": {"ultracluster/node-group": "gpu"},
-        "capacityType": "ON_DEMAND",
-        "releaseVersion": RELEASE,
-    }
-    template = make_template(account)
-    made = create(account, template, **asked)
-    found = describe(account)
-    assert made == found
-    assert {name: found[name] for name in asked} == asked
-    assert found["launchTemplate"]["id"] == template
-    assert found["launchTemplate"]["version"] == "1"
-    assert (found["version"], found["status"]) == (VERSION, "ACTIVE")
-    assert not found.keys() & {"instanceTypes", "diskSize"}  # the template has them
-    assert account.eks.list_nodegroups(clusterName="train")["nodegroups"] == ["gpu"]
 
 
 def test_omitted_members_have_the_defaults_of_aws(account: Account) -> None:
@@ -215,53 +186,6 @@ def test_the_image_must_have_the_types_architecture(
         assert create(account, template, amiType=ami_type)["amiType"] == ami_type
     else:
         refuses(account, instance_type, template, amiType=ami_type)
-
-
-def test_the_node_role_must_trust_ec2_and_subnets_be_in_the_vpc(account: Account) -> None:
-    refuses(account, "does not trust ec2.amazonaws.com", nodeRole=account.pod_role)
-    other = account.ec2.create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"]
-    stranger = make_subnet(account.ec2, other, "10.1.0.0/24", "us-east-2a")
-    refuses(account, "is not in VPC", subnets=[stranger])
-    refuses(account, "does not exist", subnets=["subnet-0123456789abcdef0"])
-
-
-def test_versions_must_be_the_clusters(account: Account) -> None:
-    refuses(account, "must equal that of the cluster", version="1.34")
-    refuses(account, "is not valid for kubernetes version", releaseVersion="1.34.9-20260714")
-    refuses(account, "is not valid for kubernetes version", releaseVersion="latest")
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"scalingConfig": {"minSize": 2, "desiredSize": 1, "maxSize": 3}}, "greater than desired size"),
-        ({"scalingConfig": {"minSize": 1, "desiredSize": 4, "maxSize": 3}}, "greater than max size"),
-        ({"scalingConfig": {"minSize": 4, "desiredSize": 4, "maxSize": 3}}, "greater than maximum size"),
-        ({"scalingConfig": {"minSize": 1, "maxSize": 3}}, "or none of them"),
-        ({"updateConfig": {"updateStrategy": "MINIMAL"}}, "one of maxUnavailable"),
-        ({"updateConfig": {"maxUnavailable": 1, "maxUnavailablePercentage": 10}}, "one of maxUnavailable"),
-        ({"labels": {"node-role.kubernetes.io/gpu": "true"}}, "reserved prefixes"),
-        (
-            {
-                "taints": [
-                    {"key": "a", "value": "1", "effect": "NO_SCHEDULE"},
-                    {"key": "a", "value": "2", "effect": "NO_SCHEDULE"},
-                ]
-            },
-            "Duplicate taint",
-        ),
-        (
-            {"nodeRepairConfig": {"maxUnhealthyNodeThresholdCount": 1, "maxUnhealthyNodeThresholdPercentage": 1}},
-            "only one of maxUnhealthyNodeThresholdCount",
-        ),
-        (
-            {"nodeRepairConfig": {"nodeRepairConfigOverrides": [{"repairAction": "Replace"}]}},
-            "lacks nodeMonitoringCondition, nodeUnhealthyReason, minRepairWaitTimeMins",
-        ),
-    ],
-)
-def test_settings_that_eks_refuses(account: Account, changes: dict[str, Any], words: str) -> None:
-    refuses(account, words, instanceTypes=["p5.48xlarge"], **changes)
 
 
 def test_the_launch_template_has_all_settings_of_a_capacity_block(account: Account) -> None:

@@ -159,87 +159,6 @@ def test_pages_have_the_requested_size(account: Account) -> None:
 TIERED = {"Top": {"StorageType": "INTELLIGENT_TIERING"}, "PerUnitStorageThroughput": None}
 
 
-@pytest.mark.parametrize(
-    ("changes", "code", "text"),
-    [
-        ({"DeploymentType": "PERSISTENT_3"}, "BadRequest", "enum value set"),
-        ({"PerUnitStorageThroughput": 300}, "InvalidPerUnitStorageThroughput", "300 is not valid.*125, 250, 500, 1000"),
-        ({"PerUnitStorageThroughput": None}, "InvalidPerUnitStorageThroughput", "None is not valid"),
-        (
-            {"DeploymentType": "SCRATCH_2", "MetadataConfiguration": None},
-            "InvalidPerUnitStorageThroughput",
-            "must be left out",
-        ),
-        ({"Top": {"StorageType": "HDD"}}, "BadRequest", "HDD is not available for PERSISTENT_2"),
-        ({"Top": {"StorageCapacity": 1000}}, "BadRequest", "1000 GiB is not valid: it must be 1200, 2400"),
-        ({"Top": {"StorageCapacity": 3600}}, "BadRequest", "multiple of 2400"),
-        ({"Top": {"StorageCapacity": None}}, "BadRequest", "StorageCapacity is required"),
-        ({"efa": True, "Top": {"StorageCapacity": 2400}}, "BadRequest", "multiple of 4800 GiB with EFA at 1000"),
-        ({"efa": True, "PerUnitStorageThroughput": 250}, "BadRequest", "multiple of 19200 GiB with EFA at 250"),
-        ({"efa": True, "MetadataConfiguration": None}, "BadRequest", "EfaEnabled needs PERSISTENT_2 with a Metadata"),
-        (
-            {
-                "efa": True,
-                "DeploymentType": "SCRATCH_2",
-                "PerUnitStorageThroughput": None,
-                "MetadataConfiguration": None,
-            },
-            "BadRequest",
-            "EfaEnabled needs PERSISTENT_2",
-        ),
-        ({"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 2000}}, "BadRequest", "2000 is not valid"),
-        ({"MetadataConfiguration": {"Mode": "USER_PROVISIONED"}}, "BadRequest", "None is not valid"),
-        ({"MetadataConfiguration": {"Mode": "AUTOMATIC", "Iops": 6000}}, "BadRequest", "sets Iops itself"),
-        ({"DeploymentType": "PERSISTENT_1", "PerUnitStorageThroughput": 200}, "BadRequest", "is for PERSISTENT_2"),
-        ({"ThroughputCapacity": 4000}, "BadRequest", "INTELLIGENT_TIERING storage only"),
-        ({**TIERED}, "BadRequest", "leave StorageCapacity out"),
-        ({"Top": {"FileSystemTypeVersion": "2.12"}}, "BadRequest", "must be 2.15"),
-        ({"MetadataConfiguration": None, "Top": {"FileSystemTypeVersion": "2.10"}}, "BadRequest", "2.12 or 2.15"),
-        ({"DriveCacheType": "READ"}, "BadRequest", "DriveCacheType"),
-        ({"ImportPath": "s3://datasets"}, "BadRequest", "data repository associations"),
-        ({"DataCompressionType": "ZSTD"}, "BadRequest", "enum value set"),
-        ({"WeeklyMaintenanceStartTime": "8:05:00"}, "BadRequest", "regular expression"),
-        ({"Top": {"KmsKeyId": "alias/none"}}, "BadRequest", "KMS key alias/none does not exist"),
-        ({"Top": {"SubnetIds": ["subnet-0123456789"]}}, "InvalidNetworkSettings", "subnet-0123456789 does not exist"),
-        ({"Top": {"SecurityGroupIds": ["sg-0123456789"]}}, "InvalidNetworkSettings", "sg-0123456789 does not exist"),
-        (
-            {
-                "DeploymentType": "SCRATCH_2",
-                "PerUnitStorageThroughput": None,
-                "MetadataConfiguration": None,
-                "Top": {"KmsKeyId": "x"},
-            },
-            "BadRequest",
-            "use the service's key",
-        ),
-    ],
-)
-def test_a_wrong_file_system_is_refused(account: Account, changes: dict[str, Any], code: str, text: str) -> None:
-    request = persistent(account, **{**changes, "Top": dict(changes.get("Top", {}))})
-    refused(code, text, account.fsx.create_file_system, **request)
-    assert account.fsx.describe_file_systems()["FileSystems"] == []
-
-
-def test_intelligent_tiering_has_its_own_rules(account: Account) -> None:
-    cache = {"SizingMode": "NO_CACHE"}
-    base = {**TIERED, "ThroughputCapacity": 4000, "DataReadCacheConfiguration": cache, "MetadataConfiguration": None}
-    for changes, text in (
-        ({"ThroughputCapacity": 6000}, "multiple of 4000"),
-        ({"DataReadCacheConfiguration": None}, "needs a DataReadCacheConfiguration"),
-        ({"DataReadCacheConfiguration": {"SizingMode": "USER_PROVISIONED", "SizeGiB": 8}}, "between 32 and 131072"),
-        ({"DataReadCacheConfiguration": {"SizingMode": "NO_CACHE", "SizeGiB": 64}}, "USER_PROVISIONED only"),
-        ({"MetadataConfiguration": {"Mode": "AUTOMATIC"}}, "USER_PROVISIONED only"),
-        ({"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 1500}}, "6000, 12000"),
-    ):
-        request = persistent(account, None, **{**base, **changes, "Top": dict(TIERED["Top"] or {})})
-        refused("BadRequest", text, account.fsx.create_file_system, **request)
-
-
-def test_lustre_has_one_subnet(account: Account) -> None:
-    request = persistent(account, Top={"SubnetIds": [account.subnet, account.subnet]})
-    refused("InvalidNetworkSettings", "exactly one subnet, not 2", account.fsx.create_file_system, **request)
-
-
 def test_security_groups_must_allow_lnet_and_efa(account: Account) -> None:
     vpc = account.ec2.describe_subnets(SubnetIds=[account.subnet])["Subnets"][0]["VpcId"]
     closed = account.ec2.create_security_group(GroupName="closed", Description="closed", VpcId=vpc)["GroupId"]
@@ -311,87 +230,8 @@ def squash(nid: str) -> dict[str, Any]:
     return {"RootSquash": "65534:65534", "NoSquashNids": [nid]}
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"LustreConfiguration": {"PerUnitStorageThroughput": 300}}, "300 is not valid"),
-        ({"LustreConfiguration": {"MetadataConfiguration": {"Iops": 1500, "Mode": "USER_PROVISIONED"}}}, "only grow"),
-        ({"LustreConfiguration": {"ThroughputCapacity": 8000}}, "INTELLIGENT_TIERING storage only"),
-        ({"LustreConfiguration": {"AutoImportPolicy": "NEW"}}, "created with an ImportPath"),
-        ({"LustreConfiguration": {"RootSquashConfiguration": {"RootSquash": "nobody"}}}, "regular expression"),
-        ({"LustreConfiguration": {"RootSquashConfiguration": {"RootSquash": "0:65534"}}}, "two non-zero ids"),
-        ({"LustreConfiguration": {"RootSquashConfiguration": {"RootSquash": "1:4294967295"}}}, "two non-zero ids"),
-        ({"LustreConfiguration": {"RootSquashConfiguration": {"NoSquashNids": ["10.0.0.1@tcp"]}}}, "requires RootSq"),
-        ({"LustreConfiguration": {"RootSquashConfiguration": squash("10.0.0.1@efa")}}, "regular expression"),
-        ({"LustreConfiguration": {"RootSquashConfiguration": squash("10.0.0.256@tcp")}}, "not an IPv4 address or"),
-        ({"LustreConfiguration": {"RootSquashConfiguration": squash("10.0.[9-2].1@tcp")}}, "not an IPv4 address or"),
-        ({"LustreConfiguration": {"RootSquashConfiguration": squash("10.0..1@tcp")}}, "not an IPv4 address or"),
-        ({"FileSystemTypeVersion": "2.12"}, "must be newer than 2.15"),
-        ({"StorageType": "SSD", "StorageCapacity": 7200}, "cannot change"),
-        ({}, "changes nothing"),
-    ],
-)
-def test_a_wrong_update_changes_nothing(account: Account, change: dict[str, Any], text: str) -> None:
-    made = make(account)
-    with pytest.raises(ClientError, match=text):
-        account.fsx.update_file_system(FileSystemId=made["FileSystemId"], **change)
-    assert account.fsx.describe_file_systems()["FileSystems"] == [made]
-
-
-def test_metadata_cannot_be_added_later(account: Account) -> None:
-    made = make(account, MetadataConfiguration=None)
-    change = {"MetadataConfiguration": {"Mode": "AUTOMATIC"}}
-    update = account.fsx.update_file_system
-    refused("BadRequest", "cannot be added", update, FileSystemId=made["FileSystemId"], LustreConfiguration=change)
-    refused("FileSystemNotFound", "does not exist", update, FileSystemId="fs-0123456789abcdef0", StorageCapacity=7200)
-
-
 def link(file_system: str, path: str = "/datasets", target: str = "s3://datasets", **changes: Any) -> dict[str, Any]:
     return {"FileSystemId": file_system, "FileSystemPath": path, "DataRepositoryPath": target, **changes}
-
-
-def test_an_association_is_read_back_updated_and_deleted(account: Account) -> None:
-    home = make(account)["FileSystemId"]
-    policies = {"AutoImportPolicy": {"Events": ["NEW", "CHANGED", "DELETED"]}}
-    tags = [{"Key": "a", "Value": "b"}]
-    request = link(home, S3=policies, BatchImportMetaDataOnCreate=True, Tags=tags)
-    made = account.fsx.create_data_repository_association(**request)["Association"]
-    describe = account.fsx.describe_data_repository_associations
-    found = describe(AssociationIds=[made["AssociationId"]])["Associations"][0]
-    assert found == made
-    assert {name: found[name] for name in request} == request
-    assert (found["Lifecycle"], found["ImportedFileChunkSize"]) == ("AVAILABLE", 1024)
-    account.fsx.update_data_repository_association(
-        AssociationId=made["AssociationId"],
-        ImportedFileChunkSize=2048,
-        S3={"AutoImportPolicy": {"Events": []}, "AutoExportPolicy": {"Events": ["NEW"]}},
-    )
-    found = describe(Filters=[{"Name": "file-system-id", "Values": [home]}])["Associations"][0]
-    assert found["S3"] == {"AutoImportPolicy": {"Events": []}, "AutoExportPolicy": {"Events": ["NEW"]}}
-    assert found["ImportedFileChunkSize"] == 2048
-    account.fsx.delete_data_repository_association(AssociationId=made["AssociationId"])
-    refused("DataRepositoryAssociationNotFound", "does not exist", describe, AssociationIds=[made["AssociationId"]])
-
-
-@pytest.mark.parametrize(
-    ("path", "target", "text"),
-    [
-        ("/datasets/more", "s3://datasets/other", "FileSystemPath /datasets/more overlaps /datasets"),
-        ("/", "s3://datasets/other", "FileSystemPath / overlaps /datasets"),
-        ("/other", "s3://datasets/train/deep/", "DataRepositoryPath s3://datasets/train/deep/ overlaps"),
-        ("/other", "s3://datasets", "DataRepositoryPath s3://datasets overlaps"),
-        ("other", "s3://datasets/other", "must start with a slash"),
-        ("/other", "https://datasets/other", "must be s3://bucket"),
-        ("/other", "s3://", "must be s3://bucket"),
-        ("/other", "s3://no-such-bucket", "Bucket no-such-bucket does not exist"),
-    ],
-)
-def test_wrong_associations_are_refused(account: Account, path: str, target: str, text: str) -> None:
-    home = make(account)["FileSystemId"]
-    create = account.fsx.create_data_repository_association
-    create(**link(home, "/datasets", "s3://datasets/train"))
-    refused("BadRequest", text, create, **link(home, path, target))
-    create(**link(home, "/datasets-2", "s3://datasets/train-2"))
 
 
 def test_the_root_excludes_other_paths_and_eight_is_the_limit(account: Account) -> None:
@@ -401,7 +241,7 @@ def test_the_root_excludes_other_paths_and_eight_is_the_limit(account: Account) 
     refused("BadRequest", "overlaps / of", create, **link(root, "/more", "s3://far-away"))
     home = make(account)["FileSystemId"]
     for number in range(8):
-        create(**link(home, f"/{number}", f"s3://datasets/{number}/"))
+        create(**link(home, f"/d{number or ''}", f"s3://datasets/d{number or ''}"))
     refused("ServiceLimitExceeded", "at most 8", create, **link(home, "/nine", "s3://datasets/nine"))
     account.fsx.delete_file_system(FileSystemId=home)
     assert len(account.fsx.describe_data_repository_associations()["Associations"]) == 1

@@ -22,7 +22,6 @@ from pcs_parts import (
     setting,
 )
 
-GPUS = {"Name": "gpu", "Type": "h100", "File": "/dev/nvidia[0-7]", "Count": "8"}
 RESERVATION = "cr-0123456789abcdef0"
 BLOCK = {"InstanceMarketOptions": {"MarketType": "capacity-block"}, "InstanceType": "p5.48xlarge"}
 TARGET = {"CapacityReservationSpecification": {"CapacityReservationTarget": {"CapacityReservationId": RESERVATION}}}
@@ -105,71 +104,6 @@ def test_tags_change(account: Account, cluster: str) -> None:
     refused("ResourceNotFoundException", "gone", account.pcs.tag_resource, resourceArn=arn[:-10] + "gone", tags={})
 
 
-@pytest.mark.parametrize(
-    ("change", "code", "text"),
-    [
-        ({"clusterName": "pcs_x"}, "ValidationException", "clusterName.*regular expression"),
-        ({"clusterName": "1train"}, "ValidationException", "clusterName.*regular expression"),
-        ({"clusterName": "x" * 41}, "ValidationException", "clusterName.*less than or equal to 40"),
-        ({"size": "HUGE"}, "ValidationException", r"size.*enum value set: \[SMALL, MEDIUM, LARGE\]"),
-        ({"scheduler": {"type": "SLURM", "version": "19.05"}}, "ValidationException", "19.05 is not supported"),
-        ({"scheduler": {"type": "SLURM", "version": "24.11"}}, "ValidationException", "end of life on 2026-05-31"),
-        (
-            {"networking": {"subnetIds": ["subnet-0123456789"]}},
-            "ValidationException",
-            "subnet-0123456789 does not exist",
-        ),
-        ({"networking": {}}, "ValidationException", "exactly one subnet"),
-    ],
-)
-def test_a_malformed_cluster_is_refused(account: Account, change: dict[str, Any], code: str, text: str) -> None:
-    refused(code, text, account.pcs.create_cluster, **cluster_request(account, **change))
-
-
-@pytest.mark.parametrize(
-    ("configuration", "text"),
-    [
-        ({"slurmCustomSettings": []}, "slurmCustomSettings: the list is empty"),
-        ({"cgroupCustomSettings": []}, "cgroupCustomSettings: the list is empty"),
-        ({"slurmCustomSettings": [setting("TopologyPlugin", "topology/tree")]}, "TopologyPlugin is not a custom"),
-        ({"slurmdbdCustomSettings": [setting("Prolog", "/x")]}, "Prolog is not a custom setting.*slurmdbd"),
-        ({"cgroupCustomSettings": [setting("Prolog", "/x")]}, "Prolog is not a custom setting.*cgroup"),
-        ({"slurmCustomSettings": [setting("MinJobAge", "4")]}, "MinJobAge must be at least 5"),
-        ({"slurmCustomSettings": [setting("AccountingStorageEnforce", "limits,wckeys")]}, "does not allow wckeys"),
-        ({"accounting": {"mode": "STANDARD", "defaultPurgeTimeInDays": 0}}, "0 is not valid"),
-        ({"accounting": {"mode": "SOME"}}, "enum value set"),
-    ],
-)
-def test_cluster_settings_off_the_list_are_refused(account: Account, configuration: dict[str, Any], text: str) -> None:
-    request = cluster_request(account, slurmConfiguration=configuration)
-    refused("ValidationException", text, account.pcs.create_cluster, **request)
-
-
-def test_settings_that_need_a_newer_version_are_refused(account: Account) -> None:
-    sockets = {"slurmCustomSettings": [setting("SelectTypeParameters", "CR_Socket_Memory")]}
-    old = cluster_request(account, scheduler={"type": "SLURM", "version": "25.05"}, slurmConfiguration=sockets)
-    refused("ValidationException", "CR_Socket_Memory needs Slurm 25.11", account.pcs.create_cluster, **old)
-    for name, value in (("MetricsType", "metrics/openmetrics"), ("HealthCheckNodeState", "REBOOT_ONLY")):
-        wanted = {"slurmCustomSettings": [setting(name, value)]}
-        old = cluster_request(account, scheduler={"type": "SLURM", "version": "25.05"}, slurmConfiguration=wanted)
-        refused("ValidationException", f"{name}.* needs Slurm 2[56]", account.pcs.create_cluster, **old)
-    cache = {"slurmCustomSettings": [setting("SchedulerParameters", "enable_job_state_cache")]}
-    new = cluster_request(account, scheduler={"type": "SLURM", "version": "26.05"}, slurmConfiguration=cache)
-    refused("ValidationException", "removed in Slurm 26.05", account.pcs.create_cluster, **new)
-
-
-def test_a_cluster_has_one_subnet_and_groups_of_its_vpc(account: Account) -> None:
-    other = account.ec2.create_subnet(VpcId=account.vpc, CidrBlock="10.0.1.0/24")["Subnet"]["SubnetId"]
-    two = cluster_request(account, networking={"subnetIds": [account.subnet, other]})
-    refused("ValidationException", "exactly one subnet", account.pcs.create_cluster, **two)
-    vpc = account.ec2.create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"]
-    group = account.ec2.create_security_group(GroupName="far", Description="far", VpcId=vpc)["GroupId"]
-    for group_id, text in ((group, f"is not in VPC {account.vpc}"), ("sg-0123456789", "does not exist")):
-        networking = {"subnetIds": [account.subnet], "securityGroupIds": [group_id]}
-        request = cluster_request(account, networking=networking)
-        refused("ValidationException", text, account.pcs.create_cluster, **request)
-
-
 def test_only_one_cluster_may_be_creating(account: Account) -> None:
     state_manager.set_transition("pcs::cluster", {"progression": "manual", "times": 3})
     try:
@@ -191,22 +125,6 @@ def test_names_are_unique_and_five_clusters_is_the_limit(account: Account, clust
     sixth = cluster_request(account, clusterName="sixth")
     answer = refused("ServiceQuotaExceededException", "5 is the limit", account.pcs.create_cluster, **sixth)
     assert answer["serviceCode"] == "pcs"
-
-
-def test_a_cluster_is_updated_in_place(account: Account, cluster: str) -> None:
-    account.pcs.update_cluster(
-        clusterIdentifier=cluster,
-        scheduler={"version": "26.05"},
-        slurmConfiguration={"accounting": {"mode": "STANDARD"}, "slurmCustomSettings": [setting("Prolog", "/p")]},
-    )
-    found = account.pcs.get_cluster(clusterIdentifier=cluster)["cluster"]
-    assert (found["scheduler"]["version"], found["status"]) == ("26.05", "ACTIVE")
-    assert found["slurmConfiguration"]["accounting"] == {"mode": "STANDARD", "defaultPurgeTimeInDays": -1}
-    assert found["slurmConfiguration"]["slurmCustomSettings"] == [setting("Prolog", "/p")]
-    assert [end["type"] for end in found["endpoints"]] == ["SLURMCTLD", "SLURMDBD"]
-    account.pcs.update_cluster(clusterIdentifier=cluster, slurmConfiguration={"slurmCustomSettings": []})
-    cleared = account.pcs.get_cluster(clusterIdentifier=cluster)["cluster"]["slurmConfiguration"]
-    assert "slurmCustomSettings" not in cleared
 
 
 def test_slurm_can_only_be_upgraded(account: Account, cluster: str) -> None:
@@ -261,42 +179,6 @@ def test_lists_come_in_pages(account: Account, cluster: str) -> None:
     assert [[queue["name"] for queue in page["queues"]] for page in pages] == [["aaa", "bbb"], ["ccc"]]
 
 
-def test_a_compute_node_group_is_read_back_and_updated(account: Account, cluster: str) -> None:
-    script = {"name": "mount", "scriptSource": {"scriptLocation": "s3://bucket/mount.sh"}, "arguments": ["/fsx"]}
-    request = group_request(
-        account,
-        amiId="ami-0abc",
-        purchaseOption="SPOT",
-        spotOptions={"allocationStrategy": "lowest-price"},
-        nodeLifecycleActions={"stages": {"nodeReady": [script]}, "scriptCachingPolicy": "CACHE_ONCE"},
-        slurmConfiguration={
-            "scaleDownIdleTimeInSeconds": 60,
-            "slurmCustomSettings": [setting("Weight", "5"), setting("Gres", "gpu:8")],
-            "gresCustomSettings": [{"Name": "gpu", "Count": "8", "AutoDetect": "nvml"}],
-        },
-        tags={"a": "b"},
-    )
-    made = account.pcs.create_compute_node_group(**request)["computeNodeGroup"]
-    named = {"clusterIdentifier": cluster, "computeNodeGroupIdentifier": "gpu"}
-    found = account.pcs.get_compute_node_group(**named)["computeNodeGroup"]
-    assert made == found
-    for name in request.keys() - {"clusterIdentifier", "computeNodeGroupName", "tags"}:
-        assert found[name] == request[name], name
-    assert found["arn"].endswith(f":cluster/{cluster}/computenodegroup/{found['id']}")
-    account.pcs.update_compute_node_group(
-        **named,
-        amiId="",
-        purchaseOption="ONDEMAND",
-        nodeLifecycleActions={"stages": {}},
-        scalingConfiguration={"minInstanceCount": 2, "maxInstanceCount": 32},
-        slurmConfiguration={"scaleDownIdleTimeInSeconds": -1, "gresCustomSettings": [], "slurmCustomSettings": []},
-    )
-    found = account.pcs.get_compute_node_group(**named)["computeNodeGroup"]
-    assert found["scalingConfiguration"] == {"minInstanceCount": 2, "maxInstanceCount": 32}
-    assert found["purchaseOption"] == "ONDEMAND"
-    assert not found.keys() & {"amiId", "spotOptions", "nodeLifecycleActions", "slurmConfiguration"}
-
-
 def test_the_groups_of_a_cluster_fit_its_size(account: Account, cluster: str) -> None:
     def scaled(name: str, most: int) -> dict[str, Any]:
         scaling = {"minInstanceCount": 0, "maxInstanceCount": most}
@@ -337,67 +219,6 @@ def test_ten_groups_and_ten_queues_a_cluster(account: Account, cluster: str) -> 
     )
     taken = group_request(account, computeNodeGroupName="name-1", scalingConfiguration=one)
     refused("ConflictException", "named name-1 already exists", account.pcs.create_compute_node_group, **taken)
-
-
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"computeNodeGroupName": "pcs_a"}, "computeNodeGroupName.*regular expression"),
-        ({"computeNodeGroupName": "x" * 26}, "less than or equal to 25"),
-        ({"purchaseOption": "FREE"}, "enum value set"),
-        (
-            {"scalingConfiguration": {"minInstanceCount": 9, "maxInstanceCount": 8}},
-            "9 is greater than maxInstanceCount 8",
-        ),
-        ({"subnetIds": []}, "at least one subnet"),
-        ({"subnetIds": ["subnet-0123456789"]}, "subnet-0123456789 does not exist"),
-        ({"instanceConfigs": []}, "at least one instance type"),
-        ({"customLaunchTemplate": None}, "CUSTOM, the default, needs a launch template"),
-        ({"customLaunchTemplate": {"id": "lt-0", "version": "1"}}, "launch template lt-0 does not exist"),
-        (
-            {"iamInstanceProfileArn": "arn:aws:iam::123456789012:instance-profile/no"},
-            "instance-profile/no does not exist",
-        ),
-        ({"securityGroupIds": ["sg-0123456789"]}, "sg-0123456789 does not exist"),
-        ({"launchTemplateMode": "MANAGED"}, "MANAGED needs amiId and securityGroupIds"),
-        ({"spotOptions": {"allocationStrategy": "lowest-price"}}, "only for purchaseOption SPOT"),
-        ({"slurmConfiguration": {"slurmCustomSettings": []}}, "the list is empty"),
-        ({"slurmConfiguration": {"gresCustomSettings": []}}, "the list is empty"),
-        ({"slurmConfiguration": {"slurmCustomSettings": [setting("Prolog", "x")]}}, "Prolog is not a custom setting"),
-        ({"slurmConfiguration": {"gresCustomSettings": [{"Nmae": "gpu"}]}}, "Nmae is not a custom setting"),
-        ({"slurmConfiguration": {"gresCustomSettings": [{"AutoDetect": "nvml"}, GPUS]}}, "at most one record"),
-        ({"slurmConfiguration": {"gresCustomSettings": [{"Type": "h100"}]}}, "needs Name or an active AutoDetect"),
-        ({"slurmConfiguration": {"gresCustomSettings": [{"Name": "gpu"}]}}, "needs File or MultipleFiles"),
-        (
-            {"slurmConfiguration": {"slurmCustomSettings": [setting("Gres", "gpu:8")]}},
-            "Gres gpu:8 has no matching gres record",
-        ),
-        (
-            {
-                "slurmConfiguration": {
-                    "slurmCustomSettings": [setting("Gres", "gpu:8,efa:4")],
-                    "gresCustomSettings": [GPUS],
-                }
-            },
-            "Gres efa:4 has no matching gres record",
-        ),
-        (
-            {
-                "slurmConfiguration": {
-                    "slurmCustomSettings": [setting("Gres", "gpu:h100:8")],
-                    "gresCustomSettings": [{**GPUS, "Type": "h100", "Count": "4"}],
-                }
-            },
-            "Gres gpu:h100:8 has no matching gres record",
-        ),
-    ],
-)
-def test_a_wrong_compute_node_group_is_refused(
-    account: Account, cluster: str, change: dict[str, Any], text: str
-) -> None:
-    create = account.pcs.create_compute_node_group
-    refused("ValidationException", text, create, **group_request(account, **change))
-    assert account.pcs.list_compute_node_groups(clusterIdentifier=cluster)["computeNodeGroups"] == []
 
 
 def test_the_node_role_needs_its_path_or_name(account: Account, cluster: str) -> None:
@@ -497,24 +318,6 @@ def test_idle_time_and_sockets_need_25_11(account: Account) -> None:
     ):
         request = group_request(account, slurmConfiguration=configuration)
         refused("ValidationException", text, account.pcs.create_compute_node_group, **request)
-
-
-def test_a_queue_is_read_back_updated_and_deleted(account: Account, cluster: str) -> None:
-    group = account.pcs.create_compute_node_group(**group_request(account))["computeNodeGroup"]["id"]
-    uses, settings = [{"computeNodeGroupId": group}], {"slurmCustomSettings": [setting("Default", "YES")]}
-    made = account.pcs.create_queue(
-        clusterIdentifier="train", queueName="all", computeNodeGroupConfigurations=uses, slurmConfiguration=settings
-    )["queue"]
-    assert made["arn"].endswith(f":cluster/{cluster}/queue/{made['id']}")
-    named = {"clusterIdentifier": cluster, "queueIdentifier": "all"}
-    found = account.pcs.get_queue(**named)["queue"]
-    assert (found["computeNodeGroupConfigurations"], found["slurmConfiguration"]) == (uses, settings)
-    account.pcs.update_queue(**named, computeNodeGroupConfigurations=[], slurmConfiguration={"slurmCustomSettings": []})
-    found = account.pcs.get_queue(**named)["queue"]
-    assert found["computeNodeGroupConfigurations"] == []
-    assert not found.get("slurmConfiguration")
-    account.pcs.delete_queue(**named)
-    refused("ResourceNotFoundException", "AWS::PCS::Queue all", account.pcs.get_queue, **named)
 
 
 def test_wrong_queues_are_refused(account: Account, cluster: str) -> None:

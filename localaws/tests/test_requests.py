@@ -1,0 +1,66 @@
+"""Requests that the embedded services refuse as AWS does, from a table."""
+
+import copy
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from botocore import xform_name
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from handler_parts import Stack
+from localaws.services import activate
+from round_trip import World
+from row_data import PARTS, load
+
+REQUESTS = [
+    pytest.param(table, *refusal, id=f"{table['call']} {refusal[0]}"[:80])
+    for table in load("requests")
+    for refusal in table["refused"]
+]
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    """An account in which each part is created once: what is refused changes nothing."""
+    activate()
+    with mock_aws():
+        yield World(Stack(), PARTS)
+
+
+def changed(request: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """The request with other members; `a.b` is a member of a member, None removes one."""
+    request = copy.deepcopy(request)
+    for path, value in changes.items():
+        *steps, last = path.split(".") if "/" not in path else [path]
+        place = request
+        for step in steps:
+            place = place.setdefault(step, {})
+        place[last] = value
+        if value is None:
+            del place[last]
+    return request
+
+
+def described(world: World, table: dict[str, Any], request: dict[str, Any]) -> Any:
+    """What the table's other call returns, for the place that the request names."""
+    client = world.stack.client(table["service"])
+    shape = client.meta.service_model.operation_model(table["unchanged"]).input_shape
+    place = {name: request[name] for name in ("clusterName", "clusterIdentifier") if name in shape.members}
+    answer = getattr(client, xform_name(table["unchanged"]))(**place)
+    return {name: value for name, value in answer.items() if name != "ResponseMetadata"}
+
+
+@pytest.mark.parametrize(("table", "changes", "code", "words"), REQUESTS)
+def test_a_request_is_refused(
+    world: World, table: dict[str, Any], changes: dict[str, Any], code: str, words: str
+) -> None:
+    request = world.filled(changed(table["with"], changes))
+    before = described(world, table, request)
+    with pytest.raises(ClientError) as caught:
+        getattr(world.stack.client(table["service"]), xform_name(table["call"]))(**request)
+    assert described(world, table, request) == before
+    error = caught.value.response["Error"]
+    assert (error["Code"], bool(re.search(words, error["Message"]))) == (code, True), error
