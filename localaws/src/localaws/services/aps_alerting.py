@@ -62,7 +62,7 @@ def rule_problems(text: str) -> Iterator[str]:
         names.add(name)
         if unknown := group.keys() - _GROUP:
             yield f"group {name}: field {sorted(unknown)[0]} not found."
-        interval = _duration(group.get("interval", "60s"))
+        interval = duration(group.get("interval", "60s"))
         if interval is None or interval < MIN_INTERVAL_SECONDS:
             yield f"group {name}: interval must be at least {MIN_INTERVAL_SECONDS}s."
         for number, rule in enumerate(group.get("rules") or ()):
@@ -88,7 +88,7 @@ def _rule_problems(rule: Any) -> Iterator[str]:
             if name in rule:
                 yield f"invalid field '{name}' in recording rule."
     for name in ("for", "keep_firing_for"):
-        if name in rule and _duration(rule[name]) is None:
+        if name in rule and duration(rule[name]) is None:
             yield f"not a valid duration string: {rule[name]!r}."
     for name in (*(rule.get("labels") or {}), *(rule.get("annotations") or {})):
         if not _LABEL.fullmatch(str(name)) or name == "__name__":
@@ -128,7 +128,7 @@ def definition_problems(text: str) -> Iterator[str]:
         if each.get("receiver") and each["receiver"] not in names:
             yield f'undefined receiver "{each["receiver"]}" used in route.'
         for key in ("group_wait", "group_interval", "repeat_interval"):
-            if key in each and _duration(each[key]) is None:
+            if key in each and duration(each[key]) is None:
                 yield f"not a valid duration string: {each[key]!r}."
     if len(routes) > MAX_ROUTES:
         yield f"at most {MAX_ROUTES} routes are allowed, not {len(routes)}."
@@ -193,7 +193,7 @@ def balanced(expression: str) -> bool:
     return not opened and not re.search(r"[\"'`]", plain.replace('""', ""))
 
 
-def _duration(text: Any) -> float | None:
+def duration(text: Any) -> float | None:
     """Seconds of a Prometheus duration such as 1h30m; None for anything else."""
     found = _DURATION.fullmatch(str(text)) if str(text) else None
     if found is None:

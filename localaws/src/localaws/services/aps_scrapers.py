@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from localaws.documents import load_yaml
+from localaws.services.aps_alerting import duration
 from localaws.services.eks_access import add_entry, policies_of
 from localaws.services.eks_store import Cluster
 from localaws.services.service import Refusal, invalid
@@ -38,7 +39,6 @@ JOB = {
 
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 - a path
 ADDRESS = re.compile(r"\d{1,3}(\.\d{1,3}){3}(:\d{1,5})?")
-DURATION = re.compile(r"((?P<h>\d+)h)?((?P<m>\d+)m)?((?P<s>\d+)s)?((?P<ms>\d+)ms)?")
 ACCESS_POLICY = "AmazonPrometheusScraperPolicy"
 
 
@@ -178,8 +178,7 @@ def _problems(content: dict[str, Any]) -> Iterator[str]:
     if unknown := sorted(content.keys() - {"global", "scrape_configs"}):
         yield f"section {unknown[0]} is not supported."
     overall = content.get("global") or {}
-    yield from _options("global", overall, GLOBAL)
-    yield from _interval("global", overall)
+    yield from _section("global", overall, GLOBAL)
     jobs = content.get("scrape_configs") or []
     if not jobs:
         yield "scrape_configs is empty."
@@ -193,8 +192,7 @@ def _problems(content: dict[str, Any]) -> Iterator[str]:
 
 def _job_problems(job: dict[str, Any]) -> Iterator[str]:
     where = f"job {job.get('job_name')}"
-    yield from _options(where, job, JOB)
-    yield from _interval(where, job)
+    yield from _section(where, job, JOB)
     for discovery in job.get("kubernetes_sd_configs") or ():
         if "api_server" in discovery or "kubeconfig_file" in discovery:
             yield f"{where}: kubernetes_sd_configs cannot name an API server."
@@ -204,11 +202,8 @@ def _job_problems(job: dict[str, Any]) -> Iterator[str]:
         for target in static.get("targets") or ():
             if not ADDRESS.fullmatch(str(target)):
                 yield f"{where}: target {target} is not an IP address."
-    authorization = job.get("authorization")
-    if authorization and (authorization.get("type", "Bearer"), authorization.get("credentials_file")) != (
-        "Bearer",
-        TOKEN,
-    ):
+    given = job.get("authorization")
+    if given and (given.get("type", "Bearer"), given.get("credentials_file")) != ("Bearer", TOKEN):
         yield f"{where}: authorization must be Bearer with {TOKEN}."
     for kind in ("relabel_configs", "metric_relabel_configs"):
         for rule in job.get(kind) or ():
@@ -218,17 +213,10 @@ def _job_problems(job: dict[str, Any]) -> Iterator[str]:
                 yield f"{where}: {kind} has an invalid regex: {error}."
 
 
-def _options(where: str, section: dict[str, Any], allowed: set[str]) -> Iterator[str]:
+def _section(where: str, section: dict[str, Any], allowed: set[str]) -> Iterator[str]:
+    """Options that are not allowed, and an interval that is too short."""
     for name in sorted(section.keys() - allowed):
         yield f"{where}: option {name} is not supported."
-
-
-def _interval(where: str, section: dict[str, Any]) -> Iterator[str]:
-    if "scrape_interval" not in section:
-        return
-    found = DURATION.fullmatch(str(section["scrape_interval"]))
-    parts = {unit: int(number or 0) for unit, number in (found.groupdict() if found else {}).items()}
-    seconds = parts.get("h", 0) * 3600 + parts.get("m", 0) * 60 + parts.get("s", 0) + parts.get("ms", 0) / 1000
-    if seconds < SHORTEST_INTERVAL_SECONDS:
-        shown = section["scrape_interval"]
+    shown = section.get("scrape_interval", "1m")
+    if (duration(shown) or 0) < SHORTEST_INTERVAL_SECONDS:
         yield f"{where}: scrape_interval {shown} is shorter than {SHORTEST_INTERVAL_SECONDS} seconds."

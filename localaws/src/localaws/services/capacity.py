@@ -6,9 +6,11 @@ reservations are created in the embedded AWS under the id that an environment co
 
 import re
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from moto.core.responses import ActionResult
+from moto.core.utils import get_service_model
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
@@ -82,14 +84,24 @@ def reservations_of(backend: Any) -> dict[str, Reservation]:
     return found
 
 
-_FILTERS = {
-    "instance-type": "InstanceType",
-    "availability-zone": "AvailabilityZone",
-    "state": "State",
-    "tenancy": "Tenancy",
-    "owner-id": "OwnerId",
-    "instance-match-criteria": "InstanceMatchCriteria",
-}
+def matching(shape: str, items: list[dict[str, Any]], filters: dict[str, list[str]]) -> list[dict[str, Any]]:
+    """The descriptions of a shape that EC2's filters name: by a member (instance-type), a tag (tag:KEY) or tag-key."""
+    known = get_service_model("ec2").shape_for(shape).members
+    for name, values in filters.items():
+        member = "".join(word.capitalize() for word in name.split("-"))
+        if name != "tag-key" and not name.startswith("tag:") and member not in known:
+            raise EC2ClientError("InvalidParameterValue", f"The filter '{name}' is invalid")
+        items = [item for item in items if any(fnmatchcase(has, each) for has in _has(item, name) for each in values)]
+    return items
+
+
+def _has(item: dict[str, Any], name: str) -> list[str]:
+    tags = {tag["Key"]: tag["Value"] for tag in item["Tags"]}
+    if name == "tag-key":
+        return list(tags)
+    if name.startswith("tag:"):
+        return [tags.get(name.removeprefix("tag:"), "")]
+    return [str(item.get("".join(word.capitalize() for word in name.split("-")), ""))]
 
 
 @add(EC2Response, "describe_capacity_reservations")
@@ -100,8 +112,6 @@ def _describe(self: Any) -> ActionResult:
         code, words = "InvalidCapacityReservationId.NotFound", f"The capacity reservation '{unknown}' does not exist"
         raise EC2ClientError(code, words)
     found = [there[reservation_id] for reservation_id in ids or there]
-    for name, values in self._filters_from_querystring().items():
-        if name not in _FILTERS:
-            raise EC2ClientError("InvalidParameterValue", f"The filter '{name}' is invalid")
-        found = [reservation for reservation in found if reservation[_FILTERS[name]] in values]
-    return ActionResult({"CapacityReservations": found})
+    return ActionResult(
+        {"CapacityReservations": matching("CapacityReservation", found, self._filters_from_querystring())}
+    )

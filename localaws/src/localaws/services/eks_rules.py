@@ -24,38 +24,19 @@ OF_EKS_IMAGES = ("amiType", "version", "releaseVersion")
 
 
 def check_request(group: Parameters) -> None:
-    """Rules for the parameters alone."""
-    check_scaling(group.get("scalingConfig") or {})
-    check_update(group.get("updateConfig") or {})
-    check_repair(group.get("nodeRepairConfig") or {})
-    check_labels(group.get("labels") or {})
-    check_taints(group.get("taints") or [])
-
-
-def check_scaling(scaling: Parameters) -> None:
-    """All three sizes or none, and min <= desired <= max."""
+    """Rules for the parameters alone: sizes, updates, repair, labels and taints."""
+    scaling, update, repair = (group.get(name) or {} for name in ("scalingConfig", "updateConfig", "nodeRepairConfig"))
     if scaling and scaling.keys() < {"minSize", "maxSize", "desiredSize"}:
         raise invalid("scalingConfig needs minSize, maxSize and desiredSize, or none of them.")
-    if not scaling:
-        return
-    least, wanted, most = (scaling[name] for name in ("minSize", "desiredSize", "maxSize"))
+    least, wanted, most = (scaling.get(name, 0) for name in ("minSize", "desiredSize", "maxSize"))
     if least > most:
         raise invalid(f"Minimum capacity {least} can't be greater than maximum size {most}.")
     if wanted < least:
         raise invalid(f"Minimum capacity {least} can't be greater than desired size {wanted}.")
     if wanted > most:
         raise invalid(f"desired capacity {wanted} can't be greater than max size {most}.")
-
-
-def check_update(update: Parameters) -> None:
-    """MaxUnavailable is a number or a percentage."""
-    counts = update.keys() & {"maxUnavailable", "maxUnavailablePercentage"}
-    if update and len(counts) != 1:
+    if update and len(update.keys() & {"maxUnavailable", "maxUnavailablePercentage"}) != 1:
         raise invalid("updateConfig needs one of maxUnavailable and maxUnavailablePercentage.")
-
-
-def check_repair(repair: Parameters) -> None:
-    """Thresholds are numbers or percentages, and an override has all four members."""
     for name in ("maxUnhealthyNodeThreshold", "maxParallelNodesRepaired"):
         if {f"{name}Count", f"{name}Percentage"} <= repair.keys():
             raise invalid(f"nodeRepairConfig can have only one of {name}Count and {name}Percentage.")
@@ -63,18 +44,10 @@ def check_repair(repair: Parameters) -> None:
         if missing := [name for name in OVERRIDE if override.get(name) is None]:
             where = f"nodeRepairConfigOverrides[{number}]"
             raise invalid(f"{where} lacks {', '.join(missing)}; all four values must be specified.")
-
-
-def check_labels(labels: Mapping[str, str]) -> None:
-    """Labels are not in the domains that Kubernetes and EKS reserve."""
-    for key in labels:
+    for key in group.get("labels") or ():
         if any(prefix in key for prefix in RESERVED_LABELS):
             raise invalid(f"Label cannot contain reserved prefixes [{', '.join(RESERVED_LABELS)}]: {key}.")
-
-
-def check_taints(taints: list[Parameters]) -> None:
-    """Each key and effect appears in one taint."""
-    pairs = [(taint.get("key"), taint.get("effect")) for taint in taints]
+    pairs = [(taint.get("key"), taint.get("effect")) for taint in group.get("taints") or ()]
     for key, effect in pairs:
         if not key or not effect:
             raise invalid("A taint needs a key and an effect.")

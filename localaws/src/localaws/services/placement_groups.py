@@ -6,8 +6,9 @@ from typing import Any
 from moto.core.responses import ActionResult, EmptyResult
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses import EC2Response
-from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX, is_filter_matching
+from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX
 
+from localaws.services.capacity import matching
 from localaws.services.patching import add
 
 MAX_PARTITIONS = 7  # per zone; EC2 User Guide, "Placement strategies" (2026)
@@ -68,9 +69,7 @@ def _describe(self: Any) -> ActionResult:
         raise _unknown(unknown)
     found = [group for name, group in there.items() if (not names or name in names)]
     found = [_with_tags(self.ec2_backend, group) for group in found if not ids or group["GroupId"] in ids]
-    for name, values in self._filters_from_querystring().items():
-        found = [group for group in found if is_filter_matching(_Filtered(group), name, values)]
-    return ActionResult({"PlacementGroups": found})
+    return ActionResult({"PlacementGroups": matching("PlacementGroup", found, self._filters_from_querystring())})
 
 
 @add(EC2Response, "delete_placement_group")
@@ -90,21 +89,3 @@ def _with_tags(backend: Any, group: Group) -> Group:
 def _unknown(name: str) -> Exception:
     error: Exception = EC2ClientError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
     return error
-
-
-class _Filtered:
-    """A group in the form that moto's filters take."""
-
-    def __init__(self, group: Group) -> None:
-        self.group = group
-
-    def get_filter_value(self, name: str) -> Any:
-        tags = {tag["Key"]: tag["Value"] for tag in self.group["Tags"]}
-        words = {"group-name": "GroupName", "group-arn": "GroupArn", "state": "State", "strategy": "Strategy"}
-        if name.startswith("tag:"):
-            return tags.get(name.removeprefix("tag:"))
-        if name == "tag-key":
-            return list(tags)
-        if name not in words:
-            raise EC2ClientError("InvalidParameterValue", f"The filter '{name}' is invalid")
-        return self.group[words[name]]
