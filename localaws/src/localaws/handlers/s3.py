@@ -2,7 +2,7 @@
 
 from botocore.exceptions import ClientError
 
-from localaws.handlers.s3_lifecycle import lifecycle_rules
+from localaws.handlers.s3_lifecycle import RENAMES, lifecycle_rule
 from localaws.resources import Context, HandlerError, Properties, pick
 from localaws.rows.existing import existing
 from localaws.rows.handler import register
@@ -16,7 +16,7 @@ def _prepared(properties: Properties) -> Properties:
     """Lifecycle rules, access logs and public access as S3 takes them. Logs go to the bucket itself by default."""
     given = dict(properties)
     if lifecycle := given.get("LifecycleConfiguration"):
-        given["LifecycleConfiguration"] = {**lifecycle, "Rules": lifecycle_rules(lifecycle["Rules"])}
+        given["LifecycleConfiguration"] = {**lifecycle, "Rules": [lifecycle_rule(rule) for rule in lifecycle["Rules"]]}
     if (logging := given.get("LoggingConfiguration")) is not None:
         target = logging.get("DestinationBucketName") or given.get("ref") or given["BucketName"]
         more = pick(logging, "TargetObjectKeyFormat")
@@ -71,6 +71,7 @@ register(
         "LifecycleConfiguration.TransitionDefaultMinimumObjectSize",
         ref="{BucketName}",
         renames={
+            **RENAMES,
             "BucketEncryption": "ServerSideEncryptionConfiguration",
             "BucketName": "Bucket",
             "Location": "CreateBucketConfiguration.LocationConstraint",

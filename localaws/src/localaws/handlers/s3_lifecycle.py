@@ -1,53 +1,37 @@
 """A bucket's lifecycle rules: CloudFormation's form of them as S3's API takes it."""
 
-from typing import Any
-
-from localaws.handlers.common import require_only
 from localaws.resources import Properties, pick
 
-_RULE = frozenset(
-    {"Id", "Status", "Prefix", "TagFilters", "ObjectSizeGreaterThan", "ObjectSizeLessThan"}
-    | {"ExpirationInDays", "ExpirationDate", "ExpiredObjectDeleteMarker", "AbortIncompleteMultipartUpload"}
-    | {"NoncurrentVersionExpiration", "NoncurrentVersionExpirationInDays"}
-    | {"Transition", "Transitions", "NoncurrentVersionTransition", "NoncurrentVersionTransitions"}
-)
+_RULE = "LifecycleConfiguration.Rules"
+RENAMES = {
+    f"{_RULE}.{name}": member
+    for name, member in {
+        "ExpirationDate": "Expiration.Date",
+        "ExpirationInDays": "Expiration.Days",
+        "ExpiredObjectDeleteMarker": "Expiration.ExpiredObjectDeleteMarker",
+        "NoncurrentVersionExpirationInDays": "NoncurrentVersionExpiration.NoncurrentDays",
+        "NoncurrentVersionTransitions.TransitionInDays": "NoncurrentDays",
+        "Transitions.TransitionDate": "Date",
+        "Transitions.TransitionInDays": "Days",
+    }.items()
+}
+"""Members of rules under their names in the API."""
+
+_CONDITIONS = ("Prefix", "ObjectSizeGreaterThan", "ObjectSizeLessThan")
 
 
-def lifecycle_rules(rules: list[Properties]) -> list[dict[str, Any]]:
-    """The rules as PutBucketLifecycleConfiguration takes them."""
-    return [_rule(rule) for rule in rules]
+def lifecycle_rule(rule: Properties) -> Properties:
+    """A rule with its conditions in Filter, and the transitions that stand alone with the others.
 
-
-def _rule(rule: Properties) -> dict[str, Any]:
-    require_only(rule, set(_RULE), "a life cycle rule")
-    asked: dict[str, Any] = {"Status": rule["Status"], "Filter": _filter(rule)}
-    if "Id" in rule:
-        asked["ID"] = rule["Id"]
-    names = {"ExpirationInDays": "Days", "ExpirationDate": "Date"}
-    names["ExpiredObjectDeleteMarker"] = "ExpiredObjectDeleteMarker"
-    if expiration := {to: rule[name] for name, to in names.items() if name in rule}:
-        asked["Expiration"] = expiration
-    if transitions := [*rule.get("Transitions", ()), *pick(rule, "Transition").values()]:
-        asked["Transitions"] = [_transition(found, "Days") for found in transitions]
-    older = [*rule.get("NoncurrentVersionTransitions", ()), *pick(rule, "NoncurrentVersionTransition").values()]
-    if older:
-        asked["NoncurrentVersionTransitions"] = [_transition(found, "NoncurrentDays") for found in older]
-    if "NoncurrentVersionExpirationInDays" in rule:
-        asked["NoncurrentVersionExpiration"] = {"NoncurrentDays": rule["NoncurrentVersionExpirationInDays"]}
-    return asked | pick(rule, "NoncurrentVersionExpiration", "AbortIncompleteMultipartUpload")
-
-
-def _filter(rule: Properties) -> dict[str, Any]:
-    """One condition stands alone; several are in And. The empty prefix, without conditions, matches all objects."""
-    sizes = {name: int(value) for name, value in pick(rule, "ObjectSizeGreaterThan", "ObjectSizeLessThan").items()}
-    tags = rule.get("TagFilters", [])
-    conditions = {**pick(rule, "Prefix"), **sizes}
+    One condition stands alone; several are in And. The empty prefix, without conditions, matches all objects.
+    """
+    conditions, tags = pick(rule, *_CONDITIONS), rule.get("TagFilters", [])
+    given = {name: value for name, value in rule.items() if name not in (*_CONDITIONS, "TagFilters")}
     if len(conditions) + len(tags) > 1:
-        return {"And": {**conditions, **({"Tags": tags} if tags else {})}}
-    return {"Tag": tags[0]} if tags else conditions or {"Prefix": ""}
-
-
-def _transition(found: Properties, days: str) -> dict[str, Any]:
-    names = {"TransitionInDays": days, "TransitionDate": "Date"}
-    when = {to: found[name] for name, to in names.items() if name in found}
-    return {**when, **pick(found, "StorageClass", "NewerNoncurrentVersions")}
+        given["Filter"] = {"And": {**conditions, **({"Tags": tags} if tags else {})}}
+    else:
+        given["Filter"] = {"Tag": tags[0]} if tags else conditions or {"Prefix": ""}
+    for name in ("Transition", "NoncurrentVersionTransition"):
+        if name in given:
+            given[f"{name}s"] = [*given.get(f"{name}s", ()), given.pop(name)]
+    return given
