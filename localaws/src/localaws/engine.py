@@ -64,6 +64,7 @@ class Operation:
         self._before = stack.status
         self._clashes: dict[str, str] = {}
         self._phase = 0
+        self._found: set[tuple[str, str]] = set()
         self._done = StackOperation(stack.account, stack.region, stack.name)
         self._note_references()
         backend.operations.append(self._done)
@@ -125,6 +126,7 @@ class Operation:
         """
         stack = self._stack
         self._phase += 1
+        self._found = set()
         region = RegionLookup(self._backend)
         try:
             scope = scope_of(stack, version, region)
@@ -364,7 +366,7 @@ class Operation:
 
     def _context(self, logical_id: str, type_name: str) -> Context:
         stack = self._stack
-        return Context(stack.account, stack.region, stack.name, stack.id, logical_id, type_name)
+        return Context(stack.account, stack.region, stack.name, stack.id, logical_id, type_name, found=self._found)
 
     def _note(self, verb: StepVerb, what: Declaration | Record, properties: Properties) -> None:
         """Record a step for the estimate of the operation's time."""

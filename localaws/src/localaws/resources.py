@@ -5,7 +5,7 @@ import secrets
 import string
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import boto3
@@ -38,7 +38,11 @@ class NotUpdatable(Untouched):
 
 @dataclass(frozen=True)
 class Context:
-    """The account, Region and stack of a resource."""
+    """The account, Region and stack of a resource.
+
+    `found` holds kind and id of other resources that were looked up and exist. The resources of one deployment share
+    it: CloudFormation deletes nothing before all of them are created or updated.
+    """
 
     account: str
     region: str
@@ -47,6 +51,7 @@ class Context:
     logical_id: str
     type: str
     partition: str = "aws"
+    found: set[tuple[str, str]] = field(default_factory=set, compare=False)
 
     @property
     def tags(self) -> dict[str, str]:
@@ -164,7 +169,7 @@ _making_clients = threading.Lock()  # threads may share clients, but not the ses
 @functools.cache
 def _client(service: str, region: str, account: str) -> Any:
     # No retries: waiting does not change a response of the embedded AWS.
-    config = Config(retries={"total_max_attempts": 1}, ignore_configured_endpoint_urls=True)
+    config = Config(retries={"total_max_attempts": 1}, ignore_configured_endpoint_urls=True, user_agent="localaws")
     return _session(account).client(service, region_name=region, config=config)
 
 

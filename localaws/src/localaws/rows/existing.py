@@ -95,5 +95,6 @@ def check_references(context: Context, must_exist: Mapping[str, str], old: Prope
     for path, kind in must_exist.items():
         before, after = (answers.every(properties, path) for properties in (old, new))
         for value in dict.fromkeys(after):
-            if value not in before:
+            if value not in before and (kind, value) not in context.found:
                 existing(context, kind, value)
+                context.found.add((kind, value))

@@ -119,6 +119,7 @@ def tags(given: Mapping[str, str] | list[str], shape: Shape) -> Any:
     return [{key: name, value: each} for name, each in given.items()]
 
 
+@functools.cache
 def plain(name: str) -> str:
     """A name without case and punctuation."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
