@@ -154,6 +154,13 @@ def test_a_number_is_not_given_twice() -> None:
     assert listed[0]["expiresAt"] - listed[0]["createdAt"] == datetime.timedelta(seconds=60)
 
 
+def test_messages_contain_names_as_they_are() -> None:
+    made = boto3.client("amp", REGION).create_workspace()["workspaceId"]
+    (item,) = BACKENDS["amp"]["123456789012"][REGION].items
+    assert str(item.store.refusal(item.kind, "ConflictException", "no {cluster}", made).message) == "no {cluster}"
+    assert item.store.missing(item.kind, "{x}").message == "Workspace {x} was not found."
+
+
 def test_stores_are_apart_by_region() -> None:
     boto3.client("amp", REGION).create_workspace()
     assert boto3.client("amp", "eu-west-1").list_workspaces()["workspaces"] == []

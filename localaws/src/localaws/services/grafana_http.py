@@ -8,6 +8,7 @@ import datetime
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
@@ -84,14 +85,14 @@ class _Workspace:
             r"POST /api/plugins/([^/]+)/install": self._install,
             "POST /api/datasources": self._add_source,
             r"PUT /api/datasources/uid/([^/]+)": self._put_source,
-            r"GET /api/datasources/uid/([^/]+)": self._get_source,
-            r"DELETE /api/datasources/uid/([^/]+)": self._delete_source,
+            r"GET /api/datasources/uid/([^/]+)": partial(self._one, "Data source", self._sources),
+            r"DELETE /api/datasources/uid/([^/]+)": partial(self._delete, "Data source", self._sources),
             "POST /api/folders": self._add_folder,
-            r"GET /api/folders/([^/]+)": self._get_folder,
+            r"GET /api/folders/([^/]+)": partial(self._one, "folder", self._folders),
             r"DELETE /api/folders/([^/]+)": self._delete_folder,
             "POST /api/dashboards/db": self._put_dashboard,
             r"GET /api/dashboards/uid/([^/]+)": self._get_dashboard,
-            r"DELETE /api/dashboards/uid/([^/]+)": self._delete_dashboard,
+            r"DELETE /api/dashboards/uid/([^/]+)": partial(self._delete, "Dashboard", self._dashboards),
         }
         for pattern, call in calls.items():
             if found := re.fullmatch(pattern, f"{method} {address.path}"):
@@ -146,14 +147,6 @@ class _Workspace:
             if source["name"] == body["name"] and uid != own:
                 raise _Refused(409, "data source with the same name already exists")
 
-    def _get_source(self, uid: str, **_: Any) -> Any:
-        return self._one(self._sources, uid, "Data source not found")
-
-    def _delete_source(self, uid: str, **_: Any) -> Any:
-        self._get_source(uid)
-        del self._sources[uid]
-        return {"message": "Data source deleted"}
-
     # folders
 
     def _add_folder(self, *, body: dict[str, Any], **_: Any) -> Any:
@@ -164,11 +157,8 @@ class _Workspace:
         self._folders[body["uid"]] = {"uid": body["uid"], "title": body["title"]}
         return self._folders[body["uid"]]
 
-    def _get_folder(self, uid: str, **_: Any) -> Any:
-        return self._one(self._folders, uid, "folder not found")
-
     def _delete_folder(self, uid: str, **_: Any) -> Any:
-        self._get_folder(uid)
+        self._one("folder", self._folders, uid)
         if any(rule["folderUid"] == uid for rule in self._rules.values()):
             raise _Refused(400, "Folder cannot be deleted: folder is not empty")
         del self._folders[uid]
@@ -196,13 +186,8 @@ class _Workspace:
         return {"uid": uid, "version": version, "status": "success", "url": f"/d/{uid}"}
 
     def _get_dashboard(self, uid: str, **_: Any) -> Any:
-        found = self._one(self._dashboards, uid, "Dashboard not found")
+        found = self._one("Dashboard", self._dashboards, uid)
         return {"dashboard": found["dashboard"], "meta": {"folderUid": found["folderUid"]}}
-
-    def _delete_dashboard(self, uid: str, **_: Any) -> Any:
-        self._get_dashboard(uid)
-        del self._dashboards[uid]
-        return {"message": "Dashboard deleted"}
 
     def _search(self, *, query: dict[str, list[str]], **_: Any) -> Any:
         """Dashboards and folders. Folders are left out where the query names a folder, as they are on the top level."""
@@ -218,10 +203,15 @@ class _Workspace:
             ]
         return found[: int(query.get("limit", ["1000"])[0])]
 
-    def _one(self, kept: dict[Any, Any], uid: str, message: str) -> Any:
+    def _one(self, what: str, kept: dict[Any, Any], uid: str, **_: Any) -> Any:
         if uid not in kept:
-            raise _Refused(404, message)
+            raise _Refused(404, f"{what} not found")
         return kept[uid]
+
+    def _delete(self, what: str, kept: dict[Any, Any], uid: str, **_: Any) -> Any:
+        self._one(what, kept, uid)
+        del kept[uid]
+        return {"message": f"{what} deleted"}
 
 
 def _need(body: dict[str, Any], *names: str) -> None:

@@ -218,9 +218,10 @@ class Store(BaseBackend):  # type: ignore[misc]
     def refusal(
         self, kind: Kind, code: str, message: str, resource_id: str, *, parent: Item | None = None, **words: Any
     ) -> Refusal:
-        """An error about a resource of a kind, with the members of the error in the model."""
+        """An error about a resource of a kind. With `words` the message is a template for them."""
         name, above = kind.type or f"AWS::{self.label}::{kind.noun}", parent.id if parent else ""
-        text = message.format(type=name, noun=kind.noun, word=kind.word, parent=above, **words)
+        known = {"type": name, "noun": kind.noun, "word": kind.word, "parent": above, **words}
+        text = message.format_map(known) if words else message
         quota = models.plural(kind.noun).lower()
         return Refusal(code, text, resourceId=resource_id, resourceType=name, quotaCode=quota)
 
