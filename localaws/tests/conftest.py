@@ -1,5 +1,6 @@
 """Fixtures of the embedded AWS's tests."""
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,8 @@ from localaws import local_aws
 from localaws.resources import HANDLERS
 from localaws.services import activate
 from stack_parts import QUEUE, TOPIC, Fake, FakeQueue, FakeTopic, Stacks
+
+gc.freeze()  # what is imported stays: collections need not look at it again
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ class Case:
         return [*(name for name in self.values if name in chosen), *sorted(chosen - self.values.keys())]
 
 
-Part = tuple[str, dict[str, Any]] | Callable[[Stack], str]
+Part = Any  # a type with its properties, or a function that makes it and returns its Ref
 
 
 class World:
@@ -90,6 +90,11 @@ class World:
         if isinstance(value, list):
             return [self.filled(inner) for inner in value]
         return _REFERENCE.sub(lambda found: self._part(*found.groups()), value) if isinstance(value, str) else value
+
+    def delete(self, name: str) -> None:
+        """Delete a part that is a resource type with its properties."""
+        type_name, properties = self._parts.get(name) or self._parts[name.rstrip("0123456789")]
+        self.stack.delete(type_name, self._made[name][0], **self.filled(properties))
 
     def _part(self, name: str, attribute: str | None) -> str:
         if name not in self._made:

@@ -14,7 +14,7 @@ from localaws.resources import HANDLERS, HandlerError
 from localaws.rows.handler import RowHandler
 from localaws.services import activate
 from round_trip import Case, Trip, World, least, steps
-from row_data import CASES, PARTS, REFUSALS, UNTESTED
+from row_data import CASES, PARTS, REFUSALS, UNTESTED, load
 
 ROWS = sorted(name for name, handler in HANDLERS.items() if isinstance(handler, RowHandler))
 
@@ -37,6 +37,11 @@ def test_each_supported_property_takes_part(type_name: str) -> None:
         assert changes & tried, name
         replaced = change == "replace" or (name, "replace") in tried
         assert replaced or name in required or (name, "remove") in tried
+
+
+@pytest.mark.parametrize(("type_name", "names"), load("supported").items())
+def test_no_property_loses_its_support(type_name: str, names: str) -> None:
+    assert set(names.split()) <= HANDLERS[type_name].supported_properties
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +76,14 @@ def test_a_creation_is_refused(world: World, type_name: str, changes: dict[str, 
     with pytest.raises((HandlerError, ClientError), match=re.escape(words)):
         world.stack.create(type_name, **{name: value for name, value in properties.items() if value is not None})
     assert listed(world, type_name) == before
+
+
+@pytest.mark.parametrize(("name", "user", "words"), load("in_use"))
+def test_what_is_in_use_is_not_deleted(stack: Stack, name: str, user: str, words: str) -> None:
+    world = World(stack, PARTS)
+    for part in (name, user):
+        world.filled(f"$({part})")
+    with pytest.raises(ClientError, match=words):
+        world.delete(name)
+    world.delete(user)
+    world.delete(name)
