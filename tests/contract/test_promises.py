@@ -16,7 +16,7 @@ from constructs import Construct
 
 import ultracluster
 from tests.snapshots.readable import KeyALine, readable
-from tests.synthesis import FILES, STATEFUL, flags, templates
+from tests.synthesis import FILES, ROOT, STATEFUL, flags, templates
 
 SHIPPED = ("dev", "staging", "prod", "b300")
 
@@ -89,3 +89,11 @@ def test_every_feature_flag_of_the_cdk_is_set():
         recommended = archive.extractfile("package/recommended-feature-flags.json")
         assert recommended
         assert set(json.load(recommended)) <= set(flags())
+
+
+def test_locked_packages_are_installed_as_wheels_only():
+    """A source distribution would run its build scripts on the user's machine."""
+    script = (ROOT / "scripts" / "install.sh").read_text()
+    locked = [line for line in script.splitlines() if "--require-hashes" in line]
+    assert len(locked) == 2
+    assert all("--only-binary :all:" in line for line in locked)
