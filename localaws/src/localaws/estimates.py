@@ -66,6 +66,17 @@ class Cause(NamedTuple):
     seconds: float
 
 
+class ResourceTime(NamedTuple):
+    """A resource on the simulated clock, in seconds after the deployment began."""
+
+    stack: str
+    logical_id: str
+    type: str
+    verb: str
+    start: float
+    end: float
+
+
 class StackTime(NamedTuple):
     """A stack on the simulated clock, in seconds after the deployment began."""
 
@@ -84,6 +95,7 @@ class Estimate:
     concurrency: int  # stacks that the CDK CLI deploys at a time
     stacks: tuple[StackTime, ...]
     held_up_by: tuple[Cause, ...]  # longest first
+    resources: tuple[ResourceTime, ...]  # by start
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> "Estimate":
@@ -91,6 +103,7 @@ class Estimate:
         lists = {
             "stacks": tuple(StackTime(*row) for row in answer["stacks"]),
             "held_up_by": tuple(Cause(*row) for row in answer["held_up_by"]),
+            "resources": tuple(ResourceTime(*row) for row in answer["resources"]),
         }
         return cls(**{**answer, **lists})
 
@@ -153,15 +166,24 @@ def estimate(operations: Sequence[StackOperation], concurrency: int = 1) -> Esti
     changed = [operation for operation in operations if any(step.verb != "NONE" for step in operation.steps)]
     ends = [_stack_times(changed, concurrency, level) for level in (LEAST, LIKELY, MOST)]
     likely = ends[LIKELY]
+    timed = [schedule(operation.steps) for operation in changed]
     causes = [
         Cause(changed[position].stack, step.logical_id, step.type, step.verb, end - start)
         for position in _last_chain(changed, likely)
-        for step, start, end, _ in critical_path(schedule(changed[position].steps))
+        for step, start, end, _ in critical_path(timed[position])
+        if step.verb != "NONE"
+    ]
+    resources = [
+        ResourceTime(time.stack, step.logical_id, step.type, step.verb, begin + start, begin + end)
+        for time, steps in zip(likely, timed, strict=True)
+        for begin in [time.end - max(end for _, _, end, _ in steps)]  # after the stack's own time
+        for step, start, end, _ in steps
         if step.verb != "NONE"
     ]
     least, usual, most = (max((end for _, _, end in times), default=0.0) for times in ends)
     longest = sorted(causes, key=lambda cause: -cause.seconds)[:MOST_NAMED]
-    return Estimate(least, usual, most, concurrency, tuple(likely), tuple(longest))
+    in_order = sorted(resources, key=lambda found: found.start)
+    return Estimate(least, usual, most, concurrency, tuple(likely), tuple(longest), tuple(in_order))
 
 
 def _stack_times(operations: Sequence[StackOperation], concurrency: int, level: int) -> list[StackTime]:
