@@ -128,3 +128,15 @@ def test_a_managed_policy_has_at_most_five_versions(stack: Stack) -> None:
         old = new
     assert len(stack.client("iam").list_policy_versions(PolicyArn=arn)["Versions"]) == 5
     stack.delete("AWS::IAM::ManagedPolicy", arn, **old)
+
+
+def test_an_instance_profile_whose_role_was_removed_gets_another(stack: Stack) -> None:
+    iam, trust = stack.client("iam"), policy(Principal={"Service": "ec2.amazonaws.com"}, Action="sts:AssumeRole")
+    first, second = (stack.make("AWS::IAM::Role", AssumeRolePolicyDocument=trust) for _ in range(2))
+    made = stack.make("AWS::IAM::InstanceProfile", Roles=[first])
+    iam.remove_role_from_instance_profile(InstanceProfileName=made, RoleName=first)
+    with pytest.raises(ClientError, match="NoSuchEntity"):
+        iam.remove_role_from_instance_profile(InstanceProfileName=made, RoleName=first)
+    stack.update("AWS::IAM::InstanceProfile", made, {"Roles": [first]}, {"Roles": [second]})
+    found = iam.get_instance_profile(InstanceProfileName=made)["InstanceProfile"]["Roles"]
+    assert [role["RoleName"] for role in found] == [second]
