@@ -8,7 +8,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, require
+from localaws.handlers.common import function_failed
+from localaws.resources import Context, Handler, Properties, Resource, handler
+from localaws.rows.existing import existing
 from localaws.services.corrections import stop_access_logs
 
 AUTO_DELETE = {"Key": "aws-cdk:auto-delete-objects", "Value": "true"}
@@ -21,8 +23,7 @@ class _Provider(Handler):
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Act on Create."""
-        function = properties["ServiceToken"]
-        require(lambda: context.client("lambda").get_function(FunctionName=function), f"{function} does not exist")
+        existing(context, "function", properties["ServiceToken"])
         self._apply(context, {}, properties)
         return Resource(self._id(context, properties), {})
 
@@ -137,6 +138,4 @@ def _unless(call: Any, *codes: str) -> Any:
     except ClientError as error:
         if error.response["Error"]["Code"] in codes:
             return None
-        raise HandlerError(
-            f"Received response status [FAILED] from custom resource. Message returned: {error}"
-        ) from error
+        raise function_failed(error) from error

@@ -30,6 +30,11 @@ def suppress_gone() -> Iterator[None]:
             raise
 
 
+def function_failed(reason: object) -> HandlerError:
+    """The error of a custom resource whose function responds that it failed, in CloudFormation's words."""
+    return HandlerError(f"Received response status [FAILED] from custom resource. Message returned: {reason}")
+
+
 def json_text(document: Any) -> str:
     """A policy document as text, as AWS's APIs take it. Templates contain an object or text."""
     return document if isinstance(document, str) else json.dumps(document)

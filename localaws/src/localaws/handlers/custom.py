@@ -21,6 +21,7 @@ from unittest.mock import patch
 import boto3
 
 from localaws import accounts
+from localaws.handlers.common import function_failed
 from localaws.outbound import RESPONSES, urlopen_in
 from localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, new_session
 from localaws.services.calls import Session
@@ -82,7 +83,7 @@ def _send(context: Context, request: str, properties: Properties, **more: Any) -
     seconds = min(float(properties.get("ServiceTimeout", function.timeout)), function.timeout)
     answer = _run(function, event, max(seconds, LEAST_SECONDS))
     if answer.status != "SUCCESS":
-        raise HandlerError(f"Received response status [FAILED] from custom resource. Message returned: {answer.reason}")
+        raise function_failed(answer.reason)
     physical_id = answer.physical_id or more.get("PhysicalResourceId") or f"{context.logical_id}-{uuid.uuid4()}"
     return Resource(physical_id, answer.data)
 

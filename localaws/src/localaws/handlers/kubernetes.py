@@ -18,6 +18,7 @@ from botocore.exceptions import ClientError
 from moto.backends import get_backend
 from moto.core.exceptions import ServiceException
 
+from localaws.handlers.common import function_failed
 from localaws.handlers.layered import call
 from localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler
 from localaws.rows.existing import existing
@@ -61,7 +62,7 @@ class _KubectlHandler(Handler):
         try:
             data: Properties = call(function, {"ResourceType": self.type, "ResourceProperties": new}, answer)
         except Rejected as error:
-            raise _failed(str(error)) from error
+            raise function_failed(str(error)) from error
         return data
 
     def _record(self, context: Context, kubernetes: Kubernetes, old: Properties, new: Properties) -> Properties | None:
@@ -166,7 +167,7 @@ def _cluster(context: Context, properties: Properties) -> tuple[Cluster, bool, d
         cluster = eks.cluster(properties["ClusterName"])
         check_endpoint_access(eks.references, cluster, function.get("VpcConfig") or {})
     except ServiceException as error:
-        raise _failed(error.message) from error
+        raise function_failed(error.message) from error
     return cluster, is_cluster_admin(eks.find(ENTRY, function["Role"], cluster)), function
 
 
@@ -243,7 +244,3 @@ def _seconds(duration: str) -> int:
     if (total := (hours * 60 + minutes) * 60 + seconds) > MAX_TIMEOUT_SECONDS:
         raise Rejected(f"Timeout {duration} is longer than the function's timeout of {MAX_TIMEOUT_SECONDS} seconds")
     return total
-
-
-def _failed(reason: str) -> HandlerError:
-    return HandlerError(f"Received response status [FAILED] from custom resource. Message returned: {reason}")
