@@ -2,9 +2,10 @@
 
 import pytest
 
+from handler_parts import Stack
 from localaws import handlers, schemas
 from localaws.properties import ANY
-from localaws.resources import HANDLERS
+from localaws.resources import HANDLERS, NotUpdatable
 
 REGION = "us-east-2"
 CUSTOM = [name for name in HANDLERS if name.startswith("Custom::")]
@@ -34,3 +35,9 @@ def test_taggable_types_support_their_tag_property(type_name: str) -> None:
 @pytest.mark.parametrize("type_name", TYPES)
 def test_required_properties_are_supported(type_name: str) -> None:
     assert set(schemas.schema(type_name, REGION).get("required", ())) <= HANDLERS[type_name].supported_properties
+
+
+@pytest.mark.parametrize(("type_name", "name"), [("AWS::EC2::Subnet", "CidrBlock"), ("AWS::IAM::Role", "Path")])
+def test_an_update_in_place_of_a_create_only_property_is_refused(stack: Stack, type_name: str, name: str) -> None:
+    with pytest.raises(NotUpdatable, match=name):
+        HANDLERS[type_name].update(stack.context(type_name), "id", {name: "old"}, {name: "new"})

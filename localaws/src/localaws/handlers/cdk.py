@@ -1,18 +1,23 @@
-"""AWS::CDK::Metadata, the CDK's usage report. It creates nothing, as in AWS, and keeps its id when it changes."""
+"""AWS::CDK::Metadata, the CDK's usage report. It creates nothing, as in AWS."""
 
-from localaws.rows.handler import register
-from localaws.rows.row import Row
+from localaws.resources import Context, Handler, Properties, Resource, handler
 
-register(
-    Row(
-        type="AWS::CDK::Metadata",
-        service="",
-        properties="Analytics Modules",
-        name=("Id", 64),
-        create=None,
-        delete=None,
-        ref="{Id}",
-        tags=None,
-        by_hand="Analytics Modules",
-    )
-)
+
+@handler
+class Metadata(Handler):
+    """The versions of the constructs in a template."""
+
+    type = "AWS::CDK::Metadata"
+    supported_properties = frozenset({"Analytics", "Modules"})
+
+    def create(self, context: Context, properties: Properties) -> Resource:
+        """Return a new id."""
+        name = context.physical_name()
+        return Resource(name, {"Id": name})
+
+    def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
+        """Keep the id."""
+        return Resource(physical_id, {"Id": physical_id})
+
+    def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
+        """Do nothing."""
