@@ -129,6 +129,13 @@ def s3_prefix_list(stack: Stack) -> str:
     return next(str(found["PrefixListId"]) for found in lists if found["PrefixListName"].endswith(".s3"))
 
 
+def lustre_with_import(stack: Stack, file_system: str) -> dict[str, Any]:
+    """The configuration of a file system, with that of its data repository."""
+    found = stack.client("fsx").describe_file_systems(FileSystemIds=[file_system])["FileSystems"][0]
+    lustre: dict[str, Any] = found["LustreConfiguration"]
+    return {**lustre, **lustre.get("DataRepositoryConfiguration", {})}
+
+
 def interface_groups(stack: Stack, file_system: str) -> list[str]:
     """The security groups of a file system's network interface."""
     found = stack.client("fsx").describe_file_systems(FileSystemIds=[file_system])["FileSystems"][0]

@@ -96,14 +96,6 @@ def test_the_controllers_interface_exists_until_the_cluster_is_deleted(account: 
     refused("ResourceNotFoundException", cluster, account.pcs.get_cluster, clusterIdentifier=cluster)
 
 
-def test_tags_change(account: Account, cluster: str) -> None:
-    arn = account.pcs.get_cluster(clusterIdentifier=cluster)["cluster"]["arn"]
-    account.pcs.tag_resource(resourceArn=arn, tags={"a": "1", "b": "2"})
-    account.pcs.untag_resource(resourceArn=arn, tagKeys=["a"])
-    assert account.pcs.list_tags_for_resource(resourceArn=arn)["tags"] == {"b": "2"}
-    refused("ResourceNotFoundException", "gone", account.pcs.tag_resource, resourceArn=arn[:-10] + "gone", tags={})
-
-
 def test_only_one_cluster_may_be_creating(account: Account) -> None:
     state_manager.set_transition("pcs::cluster", {"progression": "manual", "times": 3})
     try:
@@ -125,18 +117,6 @@ def test_names_are_unique_and_five_clusters_is_the_limit(account: Account, clust
     sixth = cluster_request(account, clusterName="sixth")
     answer = refused("ServiceQuotaExceededException", "5 is the limit", account.pcs.create_cluster, **sixth)
     assert answer["serviceCode"] == "pcs"
-
-
-def test_slurm_can_only_be_upgraded(account: Account, cluster: str) -> None:
-    for version in ("25.05", "27.05"):
-        text = f"cannot move to {version}. Reachable: 26.05"
-        refused(
-            "ValidationException",
-            text,
-            account.pcs.update_cluster,
-            clusterIdentifier=cluster,
-            scheduler={"version": version},
-        )
 
 
 def test_a_cluster_with_groups_or_queues_is_not_deleted(account: Account, cluster: str) -> None:
@@ -307,34 +287,6 @@ def test_a_capacity_block_must_have_the_groups_size_and_zone(account: Account, c
     refused("ValidationException", "maxInstanceCount 8 is more than the 7", create, **request)
     seed_reservation(RESERVATION, "p5.48xlarge", zone, 8)
     create(**request)
-
-
-def test_idle_time_and_sockets_need_25_11(account: Account) -> None:
-    account.pcs.create_cluster(**cluster_request(account, scheduler={"type": "SLURM", "version": "25.05"}))
-    for configuration, text in (
-        ({"scaleDownIdleTimeInSeconds": 60}, "needs Slurm 25.11"),
-        ({"slurmCustomSettings": [setting("Sockets", "2")]}, "Sockets needs Slurm 25.11"),
-        ({"gresCustomSettings": [{"AutoDetect": "nvml"}]}, "AutoDetect needs Slurm 25.11"),
-    ):
-        request = group_request(account, slurmConfiguration=configuration)
-        refused("ValidationException", text, account.pcs.create_compute_node_group, **request)
-
-
-def test_wrong_queues_are_refused(account: Account, cluster: str) -> None:
-    create = account.pcs.create_queue
-    unknown = [{"computeNodeGroupId": "pcs_none"}]
-    named = {"clusterIdentifier": cluster, "queueName": "all"}
-    refused(
-        "ResourceNotFoundException", "pcs_none was not found", create, **named, computeNodeGroupConfigurations=unknown
-    )
-    refused("ResourceNotFoundException", "AWS::PCS::Cluster other", create, clusterIdentifier="other", queueName="all")
-    refused("ValidationException", "queueName", create, clusterIdentifier=cluster, queueName="a b")
-    for settings, text in (
-        ([setting("MaxNodes", "4")], "MaxNodes is not a custom setting"),
-        ([setting("Exclusive", "USER")], "Exclusive needs Slurm 26.05"),
-        ([], "the list is empty"),
-    ):
-        refused("ValidationException", text, create, **named, slurmConfiguration={"slurmCustomSettings": settings})
 
 
 def test_every_end_of_life_has_an_upgrade_path_and_dates_in_order() -> None:

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto.moto_api import state_manager
 
-from handler_parts import Stack, tags
+from handler_parts import ACCOUNT, Stack, tags
 from localaws.properties import replacement
 from localaws.resources import HandlerError
 from localaws.services.logs import PCS_LOG_TYPES
@@ -140,3 +140,14 @@ def test_an_instance_profile_whose_role_was_removed_gets_another(stack: Stack) -
     stack.update("AWS::IAM::InstanceProfile", made, {"Roles": [first]}, {"Roles": [second]})
     found = iam.get_instance_profile(InstanceProfileName=made)["InstanceProfile"]["Roles"]
     assert [role["RoleName"] for role in found] == [second]
+
+
+def test_a_topic_whose_policy_is_deleted_may_be_used_by_the_account(stack: Stack) -> None:
+    world = World(stack, PARTS)
+    topic, sns = world.filled("$(topic)"), stack.client("sns")
+    document = policy(Principal={"Service": "aps.amazonaws.com"}, Action="sns:Publish", Resource=topic)
+    made = stack.make("AWS::SNS::TopicPolicy", Topics=[topic], PolicyDocument=document)
+    stack.delete("AWS::SNS::TopicPolicy", made, Topics=[topic], PolicyDocument=document)
+    (statement,) = json.loads(sns.get_topic_attributes(TopicArn=topic)["Attributes"]["Policy"])["Statement"]
+    assert {"SNS:Publish", "SNS:Subscribe"} <= set(statement["Action"])
+    assert (statement["Resource"], statement["Condition"]) == (topic, {"StringEquals": {"AWS:SourceOwner": ACCOUNT}})
