@@ -30,7 +30,8 @@ def _model(path: str) -> Any:
     return _read(JSONFileLoader(), path)
 
 
-JSONFileLoader.load_file = lambda self, path: _model(path)
+# S3's clients change their model while they use it, and moto would read what they left
+JSONFileLoader.load_file = lambda self, path: _read(self, path) if "/data/s3/" in path else _model(path)
 
 # moto makes an RSA key for each KMS key, symmetric ones too: make one of each size a process
 rsa.generate_private_key = cache(rsa.generate_private_key)
