@@ -1,30 +1,11 @@
-"""What EFS refuses of file systems, mount targets and access points, and the defaults that it chooses."""
-
-from typing import Any
+"""What EFS refuses of mount targets, and the defaults that it chooses."""
 
 import pytest
 from botocore.exceptions import ClientError
 
 from handler_parts import Stack
-from localaws.resources import HandlerError
 
-FILE_SYSTEM, TARGET, POINT = (f"AWS::EFS::{name}" for name in ("FileSystem", "MountTarget", "AccessPoint"))
-
-
-@pytest.mark.parametrize(
-    ("properties", "said"),
-    [
-        ({"ThroughputMode": "provisioned"}, "ProvisionedThroughputInMibps is required"),
-        ({"ThroughputMode": "elastic", "ProvisionedThroughputInMibps": 9}, "only with it"),
-        ({"ThroughputMode": "elastic", "PerformanceMode": "maxIO"}, "generalPurpose"),
-        ({"AvailabilityZoneName": "us-east-1a", "PerformanceMode": "maxIO"}, "One Zone"),
-        ({"Encrypted": True, "KmsKeyId": "alias/none"}, "KMS key alias/none does not exist"),
-    ],
-)
-def test_a_file_system_that_efs_refuses(stack: Stack, properties: dict[str, Any], said: str) -> None:
-    with pytest.raises((ClientError, HandlerError), match=said):
-        stack.create(FILE_SYSTEM, **properties)
-    assert stack.client("efs").describe_file_systems()["FileSystems"] == []
+FILE_SYSTEM, TARGET = "AWS::EFS::FileSystem", "AWS::EFS::MountTarget"
 
 
 def test_an_encrypted_file_system_has_the_key_of_efs(stack: Stack) -> None:
@@ -51,8 +32,3 @@ def test_mount_targets_are_in_one_vpc_and_hold_the_file_system(stack: Stack) -> 
         stack.create(TARGET, **place, SecurityGroups=groups)
     with pytest.raises(ClientError, match="delete all mount targets"):
         stack.delete(FILE_SYSTEM, home)
-
-
-def test_an_access_point_needs_its_file_system(stack: Stack) -> None:
-    with pytest.raises(ClientError, match="FileSystemNotFound"):
-        stack.create(POINT, FileSystemId="fs-0123456789")

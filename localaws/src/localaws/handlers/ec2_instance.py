@@ -55,6 +55,9 @@ register(
         properties="AvailabilityZone BlockDeviceMappings DisableApiTermination EbsOptimized IamInstanceProfile ImageId "
         "InstanceInitiatedShutdownBehavior InstanceType KeyName LaunchTemplate MetadataOptions Monitoring "
         "NetworkInterfaces PrivateIpAddress SecurityGroupIds SourceDestCheck SubnetId Tags UserData",
+        ignored="BlockDeviceMappings.Ebs.Iops NetworkInterfaces.AssociateCarrierIpAddress "
+        "NetworkInterfaces.EnaSrdSpecification NetworkInterfaces.Ipv6AddressCount NetworkInterfaces.Ipv6Addresses "
+        "NetworkInterfaces.PrivateIpAddresses NetworkInterfaces.SecondaryPrivateIpAddressCount",
         create="RunInstances",
         read="DescribeInstances",
         delete="TerminateInstances",

@@ -341,7 +341,7 @@ class RowHandler(Handler):
     def _prepared(self, properties: Properties) -> Properties:
         """The properties as the row's `prepare` returns them. HandlerError for members that are not supported."""
         for path in self.row.ignored.split():
-            if "." in path and answers.at(properties, path, "") is not None:
+            if "." in path and any(value is not None for value in answers.every(properties, path)):
                 within, _, name = path.rpartition(".")
                 raise HandlerError(f"the embedded AWS does not support {name} of {within} of {self.type}")
         return self.row.prepare(properties) if self.row.prepare else properties
