@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from localaws.handlers.ec2_network import ec2
-from localaws.resources import Context, HandlerError, Properties, pick, require
+from localaws.resources import Context, HandlerError, Properties, pick
 from localaws.rows.existing import existing
 from localaws.rows.handler import register
 
@@ -14,6 +14,7 @@ _REFERENCES = {
     "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId": "capacity reservation",
     "IamInstanceProfile.Arn": "instance profile",
     "IamInstanceProfile.Name": "instance profile",
+    "InstanceType": "instance type",
     "KeyName": "key pair",
     "NetworkInterfaces.Groups": "security group",
     "NetworkInterfaces.SubnetId": "subnet",
@@ -35,9 +36,6 @@ def _check_template(context: Context, old: Properties, new: Properties) -> None:
         return
     if data.get("NetworkInterfaces") and data.keys() & {"SecurityGroupIds", "SecurityGroups"}:
         raise HandlerError("security groups belong on each network interface, not beside them")
-    if kind := data.get("InstanceType"):
-        ec2 = context.client("ec2")
-        require(lambda: ec2.describe_instance_types(InstanceTypes=[kind]), f"there is no instance type {kind}")
     _check_capacity(context, data)
 
 
