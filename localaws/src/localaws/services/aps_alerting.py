@@ -1,6 +1,7 @@
 """AMP: rule groups namespaces and the alert manager definition, with what the service refuses in their files."""
 
 import base64
+import functools
 import re
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any
@@ -201,6 +202,7 @@ def duration(text: Any) -> float | None:
     return sum(int(number) * size for number, size in zip(found.groups(), _SECONDS, strict=True) if number)
 
 
+@functools.lru_cache(maxsize=256)  # each new file of a workspace is counted together with all others
 def _rules_in(text: str) -> int:
     return sum(len(group.get("rules") or ()) for group in load_yaml(text)["groups"])
 
