@@ -58,6 +58,7 @@ def client(folder: Path, service: str) -> Any:
 def test_a_cdk_app_without_an_ultracluster_is_deployed_and_destroyed(folder: Path) -> None:
     assert "python -m localaws up" in localaws(folder, "status", status=1)
     assert "12 digits" in localaws(folder, "up", "--account", "12", status=1)
+    assert server.status(folder / "aws") is None
     assert "run: . aws/env" in localaws(folder, "up", "--region", REGION)
     cdk(folder, "bootstrap")
     cdk(folder, "deploy", "--all", "--require-approval", "never")

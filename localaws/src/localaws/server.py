@@ -154,8 +154,9 @@ def kubernetes(url: str, secret: str, cluster_arn: str) -> dict[str, Any]:
 def serve(region: str, account: str = accounts.DEFAULT, folder: Path = FOLDER) -> Server:
     """Start the server of `folder` unless it runs, and write `env` for this Region and account.
 
-    Raises ServerError when it does not start.
+    Raises ServerError when it does not start, and ValueError for an account that is none.
     """
+    accounts.access_key(account)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _make_private(folder)
