@@ -30,14 +30,13 @@ def _decoded(properties: Properties) -> Properties:
 def _set_profile_and_monitoring(context: Context, old: Properties, new: Properties) -> None:
     """An instance has at most one instance profile."""
     ec2, instance = context.client("ec2"), new["ref"]
-    if old.get("Monitoring", False) != new.get("Monitoring", False):
+    if old.get("Monitoring") != new.get("Monitoring"):
         (ec2.monitor_instances if new.get("Monitoring") else ec2.unmonitor_instances)(InstanceIds=[instance])
     if old.get("IamInstanceProfile") == new.get("IamInstanceProfile"):
         return
-    if "IamInstanceProfile" in old:
-        given = [{"Name": "instance-id", "Values": [instance]}]
-        for found in ec2.describe_iam_instance_profile_associations(Filters=given)["IamInstanceProfileAssociations"]:
-            ec2.disassociate_iam_instance_profile(AssociationId=found["AssociationId"])
+    given = [{"Name": "instance-id", "Values": [instance]}]
+    for found in ec2.describe_iam_instance_profile_associations(Filters=given)["IamInstanceProfileAssociations"]:
+        ec2.disassociate_iam_instance_profile(AssociationId=found["AssociationId"])
     if profile := new.get("IamInstanceProfile"):
         ec2.associate_iam_instance_profile(InstanceId=instance, IamInstanceProfile={"Name": profile})
 

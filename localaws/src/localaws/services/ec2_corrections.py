@@ -353,6 +353,26 @@ def _modify_instance_attribute(original: Any, self: Any) -> ActionResult:
     return EmptyResult()
 
 
+OF_TEMPLATE = (
+    "EbsOptimized",
+    "IamInstanceProfile",
+    "InstanceInitiatedShutdownBehavior",
+    "MetadataOptions",
+    "Monitoring",
+)
+"""Members of a launch template that an instance takes, besides those that moto gives it."""
+
+
+@patch(InstanceResponse, "run_instances")
+def _run_instances(original: Any, self: Any) -> ActionResult:
+    if template := self._get_param("LaunchTemplate"):
+        data = self.ec2_backend._get_template_from_args(template).data
+        names = OF_TEMPLATE if self._get_param("SubnetId") else (*OF_TEMPLATE, "NetworkInterfaces")
+        self.params |= {**pick(data, *names), **self.params}
+    answer: ActionResult = original(self)
+    return answer
+
+
 @patch(Instance, "prep_nics")
 def _prep_nics(original: Any, self: Any, nic_spec: list[dict[str, Any]], **given: Any) -> None:
     """EC2 deletes the interfaces that it creates with an instance at its end, unless the request says otherwise."""
