@@ -191,8 +191,8 @@ class _Models(JSONFileLoader):  # type: ignore[misc]  # botocore has no types
     """The files of botocore's models."""
 
     def load_file(self, file_path: str) -> Any:
-        """The content of a file, read once."""
-        return _model(file_path)
+        """The content of a file, read once. S3's clients change their model, so each has its own."""
+        return super().load_file(file_path) if "/data/s3/" in file_path else _model(file_path)
 
 
 @functools.cache
