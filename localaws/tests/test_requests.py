@@ -1,4 +1,4 @@
-"""Requests that the embedded services refuse as AWS does, from a table."""
+"""Requests that the embedded services refuse as AWS does, and creations that types refuse, from tables."""
 
 import copy
 import re
@@ -11,9 +11,10 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from handler_parts import Stack
+from localaws.resources import HandlerError
 from localaws.services import activate
-from round_trip import World
-from row_data import PARTS, load
+from round_trip import World, least
+from row_data import CASES, PARTS, REFUSALS, load
 
 REQUESTS = [
     pytest.param(table, *refusal, id=f"{table['call']} {refusal[0]}"[:80])
@@ -64,3 +65,29 @@ def test_a_request_is_refused(
     assert described(world, table, request) == before
     error = caught.value.response["Error"]
     assert (error["Code"], bool(re.search(words, error["Message"]))) == (code, True), error
+
+
+LISTS = {
+    "AWS::EC2::SecurityGroup": ("ec2", "describe_security_groups", "SecurityGroups"),
+    "AWS::Events::Rule": ("events", "list_rules", "Rules"),
+    "AWS::FSx::FileSystem": ("fsx", "describe_file_systems", "FileSystems"),
+    "AWS::IAM::Role": ("iam", "list_roles", "Roles"),
+    "AWS::S3::Bucket": ("s3", "list_buckets", "Buckets"),
+    "AWS::Scheduler::Schedule": ("scheduler", "list_schedules", "Schedules"),
+}
+"""Calls that list the types of which a creation can fail after its first call."""
+
+
+def listed(world: World, type_name: str) -> int:
+    service, call, member = LISTS.get(type_name, ("ec2", "describe_vpcs", "Vpcs"))
+    return len(getattr(world.stack.client(service), call)()[member])
+
+
+@pytest.mark.parametrize(("type_name", "changes", "words"), REFUSALS)
+def test_a_creation_is_refused(world: World, type_name: str, changes: dict[str, Any], words: str) -> None:
+    case = next(case for case in CASES if case.type == type_name)
+    properties = world.filled({**least(case), **changes})
+    before = listed(world, type_name)
+    with pytest.raises((HandlerError, ClientError), match=re.escape(words)):
+        world.stack.create(type_name, **{name: value for name, value in properties.items() if value is not None})
+    assert listed(world, type_name) == before
