@@ -8,13 +8,15 @@ gc.disable()  # importing the CDK's modules triggers many collections, and synth
 
 import aws_cdk as cdk
 
-from ultracluster import UltraclusterError, build_app, environment_file, load, survey
+from ultracluster import RefusedEnvironment, UltraclusterError, build_app, environment_file, survey
 
 app = cdk.App(analytics_reporting=False)
 name = app.node.try_get_context("env") or "dev"
 try:
-    file = environment_file(Path(__file__).parent / "environments", name)
-    build_app(load(file), app=app, warnings=survey(file).warnings)
+    reading = survey(environment_file(Path(__file__).parent / "environments", name))
+    if reading.environment is None:
+        raise RefusedEnvironment(reading)
+    build_app(reading.environment, app=app, warnings=reading.warnings)
 except UltraclusterError as error:
     sys.exit(str(error))
 app.synth()

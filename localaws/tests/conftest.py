@@ -26,6 +26,14 @@ def stacks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stacks]:
         yield Stacks()
 
 
+@pytest.fixture(scope="module")
+def aws() -> Iterator[None]:
+    """moto with the services of the embedded AWS: one state for the tests of a module."""
+    activate()
+    with mock_aws():
+        yield
+
+
 @pytest.fixture
 def stack() -> Iterator[Stack]:
     """A stack of an empty account, whose handlers run in this process."""

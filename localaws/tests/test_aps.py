@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 from moto.backends import get_backend
 
 from handler_parts import Stack
-from localaws.services import activate
 
 WORKSPACE = "AWS::APS::Workspace"
 ERRORS, QUERIES, NONE = (
@@ -25,14 +23,12 @@ class Account(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def one_account() -> Iterator[Account]:
-    activate()
-    with mock_aws():
-        logs = boto3.client("logs", "us-east-1")
-        for name in ("/amp/errors", "/amp/queries"):
-            logs.create_log_group(logGroupName=name)
-        key = boto3.client("kms", "us-east-1").create_key()["KeyMetadata"]["Arn"]
-        yield Account(Stack(), boto3.client("amp", "us-east-1"), key)
+def one_account(aws: None) -> Account:
+    logs = boto3.client("logs", "us-east-1")
+    for name in ("/amp/errors", "/amp/queries"):
+        logs.create_log_group(logGroupName=name)
+    key = boto3.client("kms", "us-east-1").create_key()["KeyMetadata"]["Arn"]
+    return Account(Stack(), boto3.client("amp", "us-east-1"), key)
 
 
 @pytest.fixture

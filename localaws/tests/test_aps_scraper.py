@@ -9,14 +9,12 @@ import boto3
 import pytest
 import yaml
 from botocore.exceptions import ClientError
-from moto import mock_aws
 from moto.backends import get_backend
 from moto.ec2.models.subnets import Subnet
 
 from eks_parts import ACCOUNT, REGION, cluster_request, make_account
 from handler_parts import Stack
 from localaws.resources import HandlerError
-from localaws.services import activate
 
 SCRAPER = "AWS::APS::Scraper"
 LOGS = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/amp/scraper:*"
@@ -40,19 +38,17 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def one_place() -> Iterator[Place]:
-    activate()
-    with mock_aws():
-        account = make_account()
-        private = {"endpointPrivateAccess": True}
-        cluster = account.eks.create_cluster(**cluster_request(account, resourcesVpcConfig=private))["cluster"]["arn"]
-        boto3.client("logs", REGION).create_log_group(logGroupName="/amp/scraper")
-        amp = boto3.client("amp", REGION)
-        key = boto3.client("kms", REGION).create_key()["KeyMetadata"]["Arn"]
-        source = role(account.iam, "source", {"Service": "scraper.aps.amazonaws.com"})
-        target = role(account.iam, "target", {"AWS": source})
-        places = [amp.create_workspace()["arn"], amp.create_workspace(kmsKeyArn=key)["arn"]]
-        yield Place(amp, account.eks, account.iam, account.ec2, account, cluster, *places, source, target)
+def one_place(aws: None) -> Place:
+    account = make_account()
+    private = {"endpointPrivateAccess": True}
+    cluster = account.eks.create_cluster(**cluster_request(account, resourcesVpcConfig=private))["cluster"]["arn"]
+    boto3.client("logs", REGION).create_log_group(logGroupName="/amp/scraper")
+    amp = boto3.client("amp", REGION)
+    key = boto3.client("kms", REGION).create_key()["KeyMetadata"]["Arn"]
+    source = role(account.iam, "source", {"Service": "scraper.aps.amazonaws.com"})
+    target = role(account.iam, "target", {"AWS": source})
+    places = [amp.create_workspace()["arn"], amp.create_workspace(kmsKeyArn=key)["arn"]]
+    return Place(amp, account.eks, account.iam, account.ec2, account, cluster, *places, source, target)
 
 
 @pytest.fixture

@@ -7,12 +7,10 @@ from typing import Any, NamedTuple
 import boto3
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
-from moto import mock_aws
 from moto.backends import get_backend
 
 from handler_parts import Stack
 from localaws.resources import NotUpdatable
-from localaws.services import activate
 
 WORKSPACE = "AWS::Grafana::Workspace"
 SAML = {
@@ -33,19 +31,17 @@ class Account(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def one_account() -> Iterator[Account]:
-    activate()
-    with mock_aws():
-        ec2, iam = boto3.client("ec2", "us-east-1"), boto3.client("iam", "us-east-1")
-        role = iam.create_role(RoleName="grafana", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
-        vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-        subnets = [ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{n}.0/24")["Subnet"]["SubnetId"] for n in (0, 1)]
-        group = ec2.create_security_group(GroupName="g", Description="g", VpcId=vpc)["GroupId"]
-        name = "com.amazonaws.us-east-1.s3"
-        endpoint = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName=name)["VpcEndpoint"]["VpcEndpointId"]
-        listed = ec2.create_managed_prefix_list(PrefixListName="p", MaxEntries=1, AddressFamily="IPv4")["PrefixList"]
-        grafana = boto3.client("grafana", "us-east-1")
-        yield Account(Stack(), grafana, role, subnets, group, endpoint, listed["PrefixListId"])
+def one_account(aws: None) -> Account:
+    ec2, iam = boto3.client("ec2", "us-east-1"), boto3.client("iam", "us-east-1")
+    role = iam.create_role(RoleName="grafana", AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    subnets = [ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.0.{n}.0/24")["Subnet"]["SubnetId"] for n in (0, 1)]
+    group = ec2.create_security_group(GroupName="g", Description="g", VpcId=vpc)["GroupId"]
+    name = "com.amazonaws.us-east-1.s3"
+    endpoint = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName=name)["VpcEndpoint"]["VpcEndpointId"]
+    listed = ec2.create_managed_prefix_list(PrefixListName="p", MaxEntries=1, AddressFamily="IPv4")["PrefixList"]
+    grafana = boto3.client("grafana", "us-east-1")
+    return Account(Stack(), grafana, role, subnets, group, endpoint, listed["PrefixListId"])
 
 
 @pytest.fixture

@@ -2,17 +2,14 @@
 
 import copy
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from botocore import xform_name
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from handler_parts import Stack
 from localaws.resources import HandlerError
-from localaws.services import activate
 from round_trip import World, least
 from row_data import CASES, PARTS, REFUSALS, load
 
@@ -24,11 +21,9 @@ REQUESTS = [
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[World]:
+def world(aws: None) -> World:
     """An account in which each part is created once: what is refused changes nothing."""
-    activate()
-    with mock_aws():
-        yield World(Stack(), PARTS)
+    return World(Stack(), PARTS)
 
 
 def changed(request: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

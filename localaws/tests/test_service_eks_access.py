@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from moto import mock_aws
 
 from eks_parts import (
     ADMIN,
@@ -17,7 +16,6 @@ from eks_parts import (
     make_role,
     refused,
 )
-from localaws.services import activate
 from localaws.services.kubernetes import contents
 
 INVALID, WRONG, BUSY, GONE = (
@@ -31,13 +29,11 @@ CLUSTER_WIDE = {"type": "cluster"}
 
 
 @pytest.fixture(scope="module")
-def one_account() -> Iterator[Account]:
-    activate()
-    with mock_aws():
-        account = make_account()
-        make_role(account.iam, "half", "pods.eks.amazonaws.com")
-        make_role(account.iam, "capability", "capabilities.eks.amazonaws.com", *POD_ACTIONS)
-        yield account
+def one_account(aws: None) -> Account:
+    account = make_account()
+    make_role(account.iam, "half", "pods.eks.amazonaws.com")
+    make_role(account.iam, "capability", "capabilities.eks.amazonaws.com", *POD_ACTIONS)
+    return account
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from typing import Any
 
 import boto3
 import pytest
-from moto import mock_aws
 from moto.backends import get_backend
 from moto.moto_api import state_manager
 
@@ -24,7 +23,7 @@ from eks_parts import (
     make_subnet,
     refused,
 )
-from localaws.services import activate, eks_clusters
+from localaws.services import eks_clusters
 from localaws.services.eks_store import DEFAULT_VERSION, IMAGE_RELEASES
 from localaws.services.service import Refusal
 
@@ -32,10 +31,8 @@ INVALID, WRONG, BUSY = "InvalidParameterException", "InvalidRequestException", "
 
 
 @pytest.fixture(scope="module")
-def one_account() -> Iterator[Account]:
-    activate()
-    with mock_aws():
-        yield make_account()
+def one_account(aws: None) -> Account:
+    return make_account()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from eks_parts import (
     NEXT,
@@ -19,7 +18,6 @@ from eks_parts import (
     make_template,
     refused,
 )
-from localaws.services import activate
 from localaws.services.capacity import seed_reservation
 from localaws.services.eks_store import IMAGE_RELEASES
 
@@ -32,10 +30,8 @@ SCALING = {"minSize": 0, "desiredSize": 4, "maxSize": 8}
 
 
 @pytest.fixture(scope="module")
-def one_account() -> Iterator[Account]:
-    activate()
-    with mock_aws():
-        yield make_account()
+def one_account(aws: None) -> Account:
+    return make_account()
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 from moto.backends import get_backend
 
-from localaws.services import activate, fsx_rules, fsx_updates
+from localaws.services import fsx_rules, fsx_updates
 
 REGION = "us-east-1"
 
@@ -25,29 +24,27 @@ class Account(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def one_account() -> Iterator[Account]:
-    activate()
-    with mock_aws():
-        ec2 = boto3.client("ec2", REGION)
-        vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-        subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")["Subnet"]["SubnetId"]
-        group, efa = (
-            ec2.create_security_group(GroupName=name, Description=name, VpcId=vpc)["GroupId"] for name in ("tcp", "efa")
-        )
-        lnet = {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 988, "IpRanges": [{"CidrIp": "10.0.0.0/16"}]}
-        ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[lnet])
-        itself = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": efa}]}
-        ec2.authorize_security_group_ingress(GroupId=efa, IpPermissions=[itself])
-        ec2.authorize_security_group_egress(GroupId=efa, IpPermissions=[itself])
-        key = boto3.client("kms", REGION).create_key()["KeyMetadata"]["Arn"]
-        boto3.client("s3", REGION).create_bucket(Bucket="datasets")
-        boto3.client("s3", "us-west-2").create_bucket(
-            Bucket="far-away", CreateBucketConfiguration={"LocationConstraint": "us-west-2"}
-        )
-        logs = boto3.client("logs", REGION)
-        for name in ("/aws/fsx/lustre", "/other"):
-            logs.create_log_group(logGroupName=name)
-        yield Account(boto3.client("fsx", REGION), ec2, subnet, group, efa, key)
+def one_account(aws: None) -> Account:
+    ec2 = boto3.client("ec2", REGION)
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")["Subnet"]["SubnetId"]
+    group, efa = (
+        ec2.create_security_group(GroupName=name, Description=name, VpcId=vpc)["GroupId"] for name in ("tcp", "efa")
+    )
+    lnet = {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 988, "IpRanges": [{"CidrIp": "10.0.0.0/16"}]}
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[lnet])
+    itself = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": efa}]}
+    ec2.authorize_security_group_ingress(GroupId=efa, IpPermissions=[itself])
+    ec2.authorize_security_group_egress(GroupId=efa, IpPermissions=[itself])
+    key = boto3.client("kms", REGION).create_key()["KeyMetadata"]["Arn"]
+    boto3.client("s3", REGION).create_bucket(Bucket="datasets")
+    boto3.client("s3", "us-west-2").create_bucket(
+        Bucket="far-away", CreateBucketConfiguration={"LocationConstraint": "us-west-2"}
+    )
+    logs = boto3.client("logs", REGION)
+    for name in ("/aws/fsx/lustre", "/other"):
+        logs.create_log_group(logGroupName=name)
+    return Account(boto3.client("fsx", REGION), ec2, subnet, group, efa, key)
 
 
 @pytest.fixture

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 from moto.backends import get_backend
 from moto.moto_api import state_manager
 
-from localaws.services import activate, pcs_rules
+from localaws.services import pcs_rules
 from localaws.services.capacity import seed_reservation
 from pcs_parts import (
     Account,
@@ -28,10 +27,8 @@ TARGET = {"CapacityReservationSpecification": {"CapacityReservationTarget": {"Ca
 
 
 @pytest.fixture(scope="module")
-def one_account() -> Iterator[Account]:
-    activate()
-    with mock_aws():
-        yield make_account()
+def one_account(aws: None) -> Account:
+    return make_account()
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from localaws.server import Server
 
 REGION = "us-east-1"
-BOOTSTRAP_STACK = "CDKToolkit"
 SIDE_BY_SIDE = 20
 """Stacks that the CDK CLI deploys at a time, as docs/operations-kubernetes.md proposes."""
 PACKAGES = ("localaws", "cfnlint", "flask", "jsonschema", "moto", "regex")  # of the extra `local`
@@ -89,7 +88,7 @@ def down(
     if running is None:
         typer.echo("The embedded AWS does not run")
         return
-    stacks = [name for name in running.stacks() if name != BOOTSTRAP_STACK]
+    stacks = running.stacks()
     if stacks and not force:
         typer.echo(f"The embedded AWS keeps running, because these stacks are deployed: {', '.join(stacks)}")
         typer.echo("Destroy them with make down ENV=NAME, or lose them with ultracluster local down --force")

@@ -9,8 +9,6 @@ from typing import Any
 
 from localaws import accounts, server
 
-BOOTSTRAP_STACK = "CDKToolkit"
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
@@ -69,7 +67,7 @@ def _status(options: argparse.Namespace) -> int:
 
 def _down(options: argparse.Namespace) -> int:
     running = server.status(options.folder)
-    deployed = [name for name in running.stacks() if name != BOOTSTRAP_STACK] if running else []
+    deployed = running.stacks() if running else []
     if deployed and not options.force:
         print(f"The embedded AWS keeps running, because these stacks are deployed: {', '.join(deployed)}")
         return 1

@@ -28,6 +28,7 @@ from localaws.estimates import Estimate
 FOLDER = Path(".localaws")
 HOST = "127.0.0.1"  # never another
 HOST_IPV6 = "::1"
+BOOTSTRAP_STACK = "CDKToolkit"
 SECRET_HEADER = "X-Localaws-Secret"  # noqa: S105 - the header's name
 SECRET_LENGTH = 40  # as AWS's secret access keys
 LOCAL_NAMES = f"localhost,.localhost,{HOST}"
@@ -74,8 +75,9 @@ class Server:
         return [Deployment(account, region, tuple(stacks)) for account, region, stacks in listed]
 
     def stacks(self) -> list[str]:
-        """The names of all existing stacks."""
-        return [name for deployment in self.deployments() for name in deployment.stacks]
+        """The names of all existing stacks, without that of the CDK's bootstrap."""
+        found = [name for deployment in self.deployments() for name in deployment.stacks]
+        return [name for name in found if name != BOOTSTRAP_STACK]
 
     def seed(self, reservation: Mapping[str, Any], account: str) -> None:
         """Create a capacity reservation; the keys are the arguments of `services.capacity.seed_reservation`."""
