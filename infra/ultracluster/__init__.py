@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ultracluster.catalog.instance_types import UnknownInstanceType as UnknownInstanceType
     from ultracluster.config.backups import Backups as Backups
+    from ultracluster.config.buckets import Bucket as Bucket
+    from ultracluster.config.buckets import Lifecycle as Lifecycle
     from ultracluster.config.eks import DeviceStacks as DeviceStacks
     from ultracluster.config.eks import Eks as Eks
     from ultracluster.config.eks import EksControlPlane as EksControlPlane
@@ -45,8 +47,6 @@ if TYPE_CHECKING:
     from ultracluster.config.purchase import Purchase as Purchase
     from ultracluster.config.siblings import UnknownEnvironment as UnknownEnvironment
     from ultracluster.config.siblings import environment_file as environment_file
-    from ultracluster.config.storage import Bucket as Bucket
-    from ultracluster.config.storage import Lifecycle as Lifecycle
     from ultracluster.config.storage import Lustre as Lustre
     from ultracluster.config.storage import S3Link as S3Link
     from ultracluster.config.storage import Storage as Storage
@@ -116,6 +116,7 @@ _MODULES = {
     "errors": ("InvalidArgument", "MissingExtra", "UltraclusterError"),
     "catalog.instance_types": ("UnknownInstanceType",),
     "config.backups": ("Backups",),
+    "config.buckets": ("Bucket", "Lifecycle"),
     "config.eks": ("DeviceStacks", "Eks", "EksControlPlane", "Team"),
     "config.eks_nodes": ("CpuNodes", "NodeRepair", "SystemNodes"),
     "config.environment": ("Environment",),
@@ -128,7 +129,7 @@ _MODULES = {
     "config.pcs": ("Login", "Pcs", "PcsControlPlane", "Queue"),
     "config.problems": ("InvalidSettings", "Problem"),
     "config.purchase": ("ExistingPlacementGroup", "Purchase"),
-    "config.storage": ("Bucket", "Lifecycle", "Lustre", "S3Link", "Storage"),
+    "config.storage": ("Lustre", "S3Link", "Storage"),
     "kubernetes.environment": ("NotEks",),
     "kubernetes.jobs": ("JobRefused", "example_job"),
     "nodes.steps": ("Step",),

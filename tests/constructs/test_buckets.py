@@ -7,7 +7,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Match, Template
 
-from ultracluster.config.storage import Bucket, Lifecycle
+from ultracluster.config.buckets import Bucket, Lifecycle
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.pcs_role import PcsNodeRole

@@ -12,11 +12,12 @@ from aws_cdk.assertions import Template
 
 from tests.constructs.conftest import US_EAST_2
 from tests.synthesis import FILES, templates
+from ultracluster.config.buckets import Bucket
 from ultracluster.config.eks import EksControlPlane
 from ultracluster.config.loader import load
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.observability import Observability
-from ultracluster.config.storage import Bucket, Lustre
+from ultracluster.config.storage import Lustre
 from ultracluster.constructs.bucket_access import BucketAccess
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.eks_cluster import EksCluster

@@ -8,10 +8,11 @@ import pytest
 
 from tests.bad_files import FOLDER, reading_time
 from tests.synthesis import synthesise
+from ultracluster.config.buckets import MAXIMUM_BUCKETS
 from ultracluster.config.environment import Environment
 from ultracluster.config.loader import load
 from ultracluster.config.problems import InvalidSettings
-from ultracluster.config.storage import MAXIMUM_BUCKETS, Storage
+from ultracluster.config.storage import Storage
 
 LIMIT = 6_144
 """Characters of a managed policy, without white space (IAM User Guide, "IAM and AWS STS quotas", 2026)."""

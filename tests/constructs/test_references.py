@@ -8,8 +8,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 
+from ultracluster.config.buckets import Bucket
 from ultracluster.config.network import CreateNetwork, Network
-from ultracluster.config.storage import Bucket
 from ultracluster.constructs import references
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.eks_roles import EksNodeRole

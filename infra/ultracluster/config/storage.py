@@ -1,4 +1,4 @@
-"""Buckets, and the FSx for Lustre file system with its links to buckets."""
+"""The FSx for Lustre file system with its links to buckets, and storage as a whole."""
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,23 +9,14 @@ from pydantic import Field
 
 from ultracluster.catalog import lustre
 from ultracluster.config.backups import Backups, WeeklyTime, backup_problems, window_problems
-from ultracluster.config.bucket_names import bucket_name_problems
-from ultracluster.config.fields import KIND, NUMBER, TEXT, BucketName, KeyArn, Many, text
+from ultracluster.config.buckets import READ_ONLY_LIMIT, Bucket, BucketKey, bucket_problems
+from ultracluster.config.fields import KIND, NUMBER, TEXT, BucketName, Many, text
 from ultracluster.config.problems import Problem, rule
 from ultracluster.config.root_squash import NID, NID_FORM, root_squash_problems
 from ultracluster.config.settings import Settings
 
 Deployment = Literal["persistent_2", "scratch_2", "intelligent_tiering"]
 Event = Literal["new", "changed", "deleted"]
-
-READ_ONLY_LIMIT = 30
-"""Buckets whose ARNs, twice each and at most 76 characters long, fit into a managed policy of 6,144 (IAM quotas)."""
-
-MAXIMUM_BUCKETS = 20
-"""Buckets of an environment. With the longest names each takes about 280 characters of a policy."""
-
-KEYS_LIKE_A_BUCKET = 3
-"""Keys of existing buckets that take as many characters of a policy as a bucket."""
 
 MAXIMUM_FOLDER_BYTES = 255
 """Bytes of a file name in Lustre (Lustre Operations Manual, "File Name and Path Size Limits")."""
@@ -35,41 +26,6 @@ _SMALLEST = {
     "throughput_mbps_per_tib": lustre.THROUGHPUT_TIERS[0],
     "throughput_capacity_mbps": lustre.THROUGHPUT_CAPACITY_STEP_MBPS,
 }
-
-
-class Lifecycle(Settings):
-    """Lifecycle rule for old object versions. Current versions never expire: a link may need them."""
-
-    noncurrent_days: Annotated[int, Field(ge=1, le=2**31 - 1)]
-    """Days after which noncurrent versions (overwritten or deleted objects) expire."""
-
-
-class Bucket(Settings):
-    """A new bucket, encrypted, versioned and retained; or, with `existing`, a bucket that is used unchanged."""
-
-    existing: BucketName | None = None
-    """Name of an existing bucket. Without it, a bucket is created."""
-    key_arn: KeyArn | None = None
-    """KMS key of an existing bucket with SSE-KMS, if it is not the AWS managed key aws/s3."""
-    lifecycle: Lifecycle | None = None
-    """When noncurrent versions expire."""
-
-    @rule
-    def _name_of_a_bucket(self) -> Iterator[Problem]:
-        """S3 User Guide, "General purpose bucket naming rules" (2026)."""
-        yield from bucket_name_problems(self.existing or "")
-
-    @rule
-    def _existing_is_unchanged(self) -> Iterator[Problem]:
-        if self.existing and self.lifecycle:
-            message = f"{self.existing} is an existing bucket, which is used unchanged, so lifecycle would be ignored"
-            yield Problem("bucket-settings-ignored", "lifecycle", message, "remove lifecycle, or remove existing")
-
-    @rule
-    def _key_of_an_existing_bucket(self) -> Iterator[Problem]:
-        if self.key_arn and not self.existing:
-            message = "a new bucket is encrypted with the key of the storage stack, so key_arn would be ignored"
-            yield Problem("bucket-settings-ignored", "key_arn", message, "remove key_arn, or set existing")
 
 
 class S3Link(Settings):
@@ -287,16 +243,7 @@ class Lustre(Settings):
 class Storage(Settings):
     """Storage that outlives the nodes: buckets and the file system."""
 
-    buckets: Mapping[
-        Annotated[
-            str,
-            text(
-                r"^[a-z][a-z0-9-]{0,19}$",
-                "a name of up to 20 lower-case letters, digits and hyphens that starts with a letter",
-            ),
-        ],
-        Bucket,
-    ] = Field(default_factory=dict)
+    buckets: Mapping[BucketKey, Bucket] = Field(default_factory=dict)
     """Buckets, each under a key that links refer to."""
     read_only_buckets: Annotated[Many[BucketName], Field(max_length=READ_ONLY_LIMIT)] = ()
     """Names of buckets that jobs list and read but never write, such as public data sets in the same Region."""
@@ -316,39 +263,8 @@ class Storage(Settings):
             yield from window_problems(self.backups, self.maintenance_window)
 
     @rule
-    def _read_only_buckets(self) -> Iterator[Problem]:
-        """Jobs may write an existing bucket, so it cannot be read-only too."""
-        existing = {bucket.existing: name for name, bucket in self.buckets.items() if bucket.existing}
-        for i, name in enumerate(self.read_only_buckets):
-            at, first = ("read_only_buckets", i), self.read_only_buckets.index(name)
-            if first < i:
-                message = f"{name} is already read_only_buckets[{first}]"
-                yield Problem("duplicate-name", at, message, "remove the duplicate")
-            elif name in existing:
-                message = f"{name} is also buckets.{existing[name]}, which jobs may write"
-                yield Problem("duplicate-name", at, message, f"remove it here, or remove buckets.{existing[name]}")
-
-    @rule
-    def _permissions_fit(self) -> Iterator[Problem]:
-        """A managed policy has 6,144 characters (IAM User Guide, "IAM and AWS STS quotas", 2026)."""
-        count = len(self.buckets) + len(self.read_only_buckets)
-        keys = len({bucket.key_arn for bucket in self.buckets.values() if bucket.key_arn})
-        if count + -(-keys // KEYS_LIKE_A_BUCKET) > MAXIMUM_BUCKETS:
-            beside = f" and {keys} keys of which {KEYS_LIKE_A_BUCKET} count as a bucket" if keys else ""
-            message = (
-                f"{count} buckets{beside}; the maximum is {MAXIMUM_BUCKETS}, because one IAM policy names them all"
-            )
-            yield Problem("wrong-length", "buckets", message, "merge buckets, with a prefix for each kind of data")
-
-    @rule
-    def _distinct_buckets(self) -> Iterator[Problem]:
-        """A bucket under two keys would get two sets of permissions, and its links could overlap."""
-        first: dict[str, str] = {}
-        for key, bucket in self.buckets.items():
-            if bucket.existing and first.setdefault(bucket.existing, key) != key:
-                message = f"{bucket.existing} is already storage.buckets.{first[bucket.existing]}"
-                hint = f"remove {key}, and use {first[bucket.existing]} in its links"
-                yield Problem("duplicate-name", ("buckets", key, "existing"), message, hint)
+    def _buckets(self) -> Iterator[Problem]:
+        yield from bucket_problems(self.buckets, self.read_only_buckets)
 
     @rule
     def _links_name_buckets(self) -> Iterator[Problem]:

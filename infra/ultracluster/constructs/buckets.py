@@ -14,7 +14,7 @@ from aws_cdk.interfaces.aws_kms import IKeyRef
 from aws_cdk.interfaces.aws_s3 import BucketReference, IBucketRef
 from constructs import Construct
 
-from ultracluster.config.storage import Bucket
+from ultracluster.config.buckets import Bucket
 from ultracluster.constructs.acknowledgements import acknowledge
 from ultracluster.constructs.cloudwatch import service_metric
 from ultracluster.constructs.keys import DECRYPT, ENCRYPT, grant_key

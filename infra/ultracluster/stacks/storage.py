@@ -4,8 +4,9 @@ from aws_cdk import aws_kms as kms
 from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
 
+from ultracluster.config.buckets import Bucket
 from ultracluster.config.environment import Environment
-from ultracluster.config.storage import Bucket, Lustre, Storage
+from ultracluster.config.storage import Lustre, Storage
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.lustre import TrainingFileSystem

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.bad_files import FOLDER
+from ultracluster.config.buckets import Bucket
 from ultracluster.config.eks import Eks, EksControlPlane, Team
 from ultracluster.config.environment import Environment
 from ultracluster.config.fields import from_cdk
@@ -13,7 +14,6 @@ from ultracluster.config.pcs import Login
 from ultracluster.config.problems import InvalidSettings
 from ultracluster.config.purchase import Purchase
 from ultracluster.config.source import parse
-from ultracluster.config.storage import Bucket
 
 TOKEN = "${Token[TOKEN.12]}"  # noqa: S105 - not a secret
 LIST_TOKEN = "#{Token[TOKEN.13]}"  # noqa: S105
