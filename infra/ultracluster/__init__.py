@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ultracluster.config.loader import load as load
     from ultracluster.config.loader import survey as survey
     from ultracluster.config.loader import validate as validate
+    from ultracluster.config.lustre import Lustre as Lustre
+    from ultracluster.config.lustre import S3Link as S3Link
     from ultracluster.config.network import CreateNetwork as CreateNetwork
     from ultracluster.config.network import ExistingNetwork as ExistingNetwork
     from ultracluster.config.network import Network as Network
@@ -47,8 +49,6 @@ if TYPE_CHECKING:
     from ultracluster.config.purchase import Purchase as Purchase
     from ultracluster.config.siblings import UnknownEnvironment as UnknownEnvironment
     from ultracluster.config.siblings import environment_file as environment_file
-    from ultracluster.config.storage import Lustre as Lustre
-    from ultracluster.config.storage import S3Link as S3Link
     from ultracluster.config.storage import Storage as Storage
     from ultracluster.constructs.alarms import Alarms as Alarms
     from ultracluster.constructs.alarms import Watch as Watch
@@ -123,13 +123,14 @@ _MODULES = {
     "config.findings": ("Finding", "Reading"),
     "config.loader": ("RefusedEnvironment", "load", "survey", "validate"),
     "config.siblings": ("UnknownEnvironment", "environment_file"),
+    "config.lustre": ("Lustre", "S3Link"),
     "config.network": ("CreateNetwork", "ExistingNetwork", "Network"),
     "config.node_groups": ("NodeGroup", "Scale"),
     "config.observability": ("Alerts", "ExistingMetrics", "Grafana", "Logs", "Observability", "PagerDuty"),
     "config.pcs": ("Login", "Pcs", "PcsControlPlane", "Queue"),
     "config.problems": ("InvalidSettings", "Problem"),
     "config.purchase": ("ExistingPlacementGroup", "Purchase"),
-    "config.storage": ("Lustre", "S3Link", "Storage"),
+    "config.storage": ("Storage",),
     "kubernetes.environment": ("NotEks",),
     "kubernetes.jobs": ("JobRefused", "example_job"),
     "nodes.steps": ("Step",),

@@ -18,7 +18,7 @@ from tests.access.slurm_calls import PCS_ROLE
 from tests.access.table import TRUSTS_THE_ACCOUNT
 from tests.synthesis import ROOT
 from ultracluster.config.buckets import Bucket
-from ultracluster.config.storage import S3Link
+from ultracluster.config.lustre import S3Link
 from ultracluster.constructs.bucket_access import BucketAccess
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.links import S3Links

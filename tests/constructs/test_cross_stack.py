@@ -15,9 +15,9 @@ from tests.synthesis import FILES, templates
 from ultracluster.config.buckets import Bucket
 from ultracluster.config.eks import EksControlPlane
 from ultracluster.config.loader import load
+from ultracluster.config.lustre import Lustre
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.observability import Observability
-from ultracluster.config.storage import Lustre
 from ultracluster.constructs.bucket_access import BucketAccess
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.eks_cluster import EksCluster

@@ -6,7 +6,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
 from ultracluster.config.buckets import Bucket
-from ultracluster.config.storage import Lustre, S3Link
+from ultracluster.config.lustre import Lustre, S3Link
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.links import S3Links, _association

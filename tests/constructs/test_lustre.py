@@ -7,7 +7,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Match
 
 from ultracluster.config.backups import Backups
-from ultracluster.config.storage import Lustre
+from ultracluster.config.lustre import Lustre
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.lustre import TrainingFileSystem, _properties
 from ultracluster.constructs.references import WrongReference

@@ -8,9 +8,9 @@ from aws_cdk import aws_s3 as s3
 
 from tests.constructs.nag import Finding, open_findings
 from ultracluster.config.buckets import Bucket
+from ultracluster.config.lustre import Lustre, S3Link
 from ultracluster.config.network import CreateNetwork, Network
 from ultracluster.config.observability import Grafana, Observability
-from ultracluster.config.storage import Lustre, S3Link
 from ultracluster.constructs.alarms import Alarms, workspace_watches
 from ultracluster.constructs.alerts import AlertTopic, RuleFiles
 from ultracluster.constructs.buckets import TrainingBucket

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ultracluster.config.storage import Lustre
+from ultracluster.config.lustre import Lustre
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.lustre import TrainingFileSystem
 

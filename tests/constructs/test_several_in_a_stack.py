@@ -9,9 +9,9 @@ from constructs import Construct
 
 from tests.synthesis import flags
 from ultracluster.config.buckets import Bucket
+from ultracluster.config.lustre import Lustre
 from ultracluster.config.network import CreateNetwork, Network
 from ultracluster.config.observability import Observability
-from ultracluster.config.storage import Lustre
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.lustre import TrainingFileSystem

@@ -8,7 +8,7 @@ import pytest
 
 from tests.kubernetes.environments import P5, eks_environment
 from tests.kubernetes.schemas import check
-from ultracluster.config.storage import S3Link
+from ultracluster.config.lustre import S3Link
 from ultracluster.kubernetes.deployed import DeployedResources, FileSystem
 from ultracluster.kubernetes.folders import FOLDERS, NAMESPACE, link_claim, lustre_mounts
 from ultracluster.kubernetes.labels import FILE_SYSTEM_CLAIM

@@ -16,8 +16,8 @@ from constructs import Construct
 from ultracluster.catalog.eks import access_policy
 from ultracluster.catalog.software import addons
 from ultracluster.config.eks_nodes import CpuNodes, NodeRepair, SystemNodes
+from ultracluster.config.lustre import Lustre
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.config.storage import Lustre
 from ultracluster.constructs.cloudwatch import service_metric
 from ultracluster.constructs.eks_nodes import CpuNodeGroup, EksNodeGroup, SystemNodeGroup
 from ultracluster.constructs.launch_templates import AcceleratedLaunchTemplate, CpuLaunchTemplate

@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk.interfaces.aws_s3 import IBucketRef
 from constructs import Construct
 
-from ultracluster.config.storage import Event, S3Link
+from ultracluster.config.lustre import Event, S3Link
 from ultracluster.constructs.buckets import TrainingBucket, encryption_key
 from ultracluster.constructs.keys import add_to_key_policy
 from ultracluster.constructs.lustre import LustreFileSystem

@@ -14,7 +14,7 @@ from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
 
 from ultracluster.config.backups import Backups, weekly_time
-from ultracluster.config.storage import Lustre
+from ultracluster.config.lustre import Lustre
 from ultracluster.constructs.cloudwatch import service_metric
 from ultracluster.constructs.log_groups import arn_without_wildcard, log_group
 from ultracluster.constructs.names import REGION, stable_name

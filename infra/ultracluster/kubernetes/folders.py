@@ -11,7 +11,7 @@ import re
 
 from ultracluster.catalog.software import images, mirrored_image
 from ultracluster.config.eks import Team
-from ultracluster.config.storage import Lustre, S3Link
+from ultracluster.config.lustre import Lustre, S3Link
 from ultracluster.kubernetes.claims import file_system_claim
 from ultracluster.kubernetes.deployed import FileSystem
 from ultracluster.kubernetes.environment import EksEnvironment

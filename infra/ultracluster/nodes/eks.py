@@ -17,8 +17,8 @@ from typing import Any
 
 from ultracluster.catalog import InstanceType, Interface
 from ultracluster.catalog.eks import HUGE_PAGES_2MI
+from ultracluster.config.lustre import Lustre
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.config.storage import Lustre
 from ultracluster.nodes.collectors import collector_steps
 from ultracluster.nodes.eks_boot import guarded, unguarded
 from ultracluster.nodes.lustre import prepare_client_steps

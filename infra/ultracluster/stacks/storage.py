@@ -6,7 +6,8 @@ from constructs import Construct
 
 from ultracluster.config.buckets import Bucket
 from ultracluster.config.environment import Environment
-from ultracluster.config.storage import Lustre, Storage
+from ultracluster.config.lustre import Lustre
+from ultracluster.config.storage import Storage
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.keys import DataKey
 from ultracluster.constructs.lustre import TrainingFileSystem

@@ -8,6 +8,7 @@ from ultracluster.config.eks import Eks, EksControlPlane, Team
 from ultracluster.config.environment import Environment
 from ultracluster.config.launch import Launch
 from ultracluster.config.loader import check, validate
+from ultracluster.config.lustre import Lustre, S3Link
 from ultracluster.config.network import CreateNetwork, ExistingNetwork, Network
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Pcs, PcsControlPlane
@@ -15,7 +16,7 @@ from ultracluster.config.problems import InvalidSettings
 from ultracluster.config.purchase import ExistingPlacementGroup
 from ultracluster.config.report import report
 from ultracluster.config.source import parse
-from ultracluster.config.storage import Lustre, S3Link, Storage
+from ultracluster.config.storage import Storage
 from ultracluster.errors import UltraclusterError
 
 SOUND = (FOLDER / "minimal.yaml").read_text("utf-8")

@@ -11,7 +11,7 @@ from tests.kubernetes.environments import eks_environment
 from tests.kubernetes.schemas import CRDS, closed
 from tests.unit.nodes.machine import Machine, syntax_errors
 from ultracluster.catalog import catalog
-from ultracluster.config.storage import Lustre
+from ultracluster.config.lustre import Lustre
 from ultracluster.nodes.eks import (
     ClusterEndpoint,
     cpu_node_user_data,

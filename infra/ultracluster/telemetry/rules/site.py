@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ultracluster.config.environment import Environment
+from ultracluster.config.lustre import Lustre
 from ultracluster.config.pcs import Pcs
 from ultracluster.config.slurm_settings import serves_metrics
-from ultracluster.config.storage import Lustre
 
 SAMPLES = 4
 """Scrapes that a window of a rule holds at least, so that one missed scrape does not blind it."""
