@@ -19,15 +19,20 @@ EVERYTHING: Document = {
 
 THEIR_KEY = f"arn:aws:kms:us-east-2:{ACCOUNT}:key/01234567-89ab-cdef-0123-456789abcdef"
 
+FINISHED_KEY = THEIR_KEY.replace("01234567", "89abcdef")
+
 EXISTING = {
     "buckets": {
         "datasets": {},
         "archive": {"existing": "their-archive", "key_arn": THEIR_KEY},
         "plain": {"existing": "plain"},
+        "finished": {"existing": "finished", "key_arn": FINISHED_KEY, "access": "read"},
+        "scratch": {"access": "write_and_delete"},
+        "frozen": {"access": "read"},
     },
     "read_only_buckets": ["commoncrawl"],
 }
-"""Storage with a bucket of another owner and a public data set."""
+"""Storage with buckets of other owners, a public data set, and each kind of access."""
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "dev-existing": ("dev", {"storage": EXISTING}),

@@ -67,6 +67,12 @@ def created_buckets(account: Account) -> list[Found]:
     return [found for found in account.of_type("AWS::S3::Bucket") if key_of(found)]
 
 
+def name_of(bucket: Found) -> str:
+    """Key of a created bucket under storage.buckets, which its access logs name."""
+    prefix: str = bucket.properties["LoggingConfiguration"]["LogFilePrefix"]
+    return prefix.removeprefix("bucket-").removesuffix("/")
+
+
 def key_of(bucket: Found) -> str | None:
     """ARN of the key that encrypts a bucket."""
     (rule,) = bucket.properties["BucketEncryption"]["ServerSideEncryptionConfiguration"]
@@ -306,8 +312,10 @@ def endpoint_of_s3(account: Account, environment: Environment) -> list[Call]:
         if bucket.existing:
             arn = f"arn:aws:s3:::{bucket.existing}"
             source = "storage.buckets.existing"
-            calls += may("anonymous", ("s3:GetObject", "s3:PutObject"), f"{arn}/a", source, **opened)
+            calls += may("anonymous", "s3:GetObject", f"{arn}/a", source, **opened)
             calls += may("anonymous", "s3:ListBucket", arn, source, **opened)
+            judged = never if bucket.access == "read" else may
+            calls += judged("anonymous", "s3:PutObject", f"{arn}/a", source, **opened)
     stranger = "arn:aws:s3:::somebody-else"
     calls += never(
         "anonymous", ("s3:GetObject", "s3:PutObject"), f"{stranger}/a", "no copies to other accounts", **opened

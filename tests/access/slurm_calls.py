@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from tests.access.account import ACCOUNT, Account, Document, Found, Role, aws_role
-from tests.access.shared_calls import OURS, created_buckets, key_of, through_s3, writes_log
+from tests.access.shared_calls import OURS, created_buckets, key_of, name_of, through_s3, writes_log
 from tests.access.table import ANYBODY, OTHER_ACCOUNT, TRUSTS_THE_ACCOUNT, Call, may, never
 from ultracluster.config.environment import Environment
 
@@ -189,27 +189,37 @@ def data(
     others: Sequence[str] = (),
     **more: object,
 ) -> list[Call]:
-    """Jobs on buckets: they list, read and write but never delete, and reach no bucket that the file does not name.
+    """Jobs on buckets: they do what `access` says, and reach no bucket that the file does not name.
 
     They write in `folder`, and only read `others`.
     """
     source, via, calls = "storage.buckets", _via(account, "s3"), []
-    owned = [(bucket.arn, key_of(bucket)) for bucket in created_buckets(account)]
-    existing = [bucket for bucket in environment.storage.buckets.values() if bucket.existing]
+    settings = environment.storage.buckets
+    owned = [(bucket.arn, key_of(bucket), settings[name_of(bucket)].access) for bucket in created_buckets(account)]
+    existing = [bucket for bucket in settings.values() if bucket.existing]
     theirs = {bucket.key_arn for bucket in existing if bucket.key_arn}
-    for arn, key in [*owned, *((f"arn:aws:s3:::{bucket.existing}", bucket.key_arn) for bucket in existing)]:
+    others_arns = [(f"arn:aws:s3:::{bucket.existing}", bucket.key_arn, bucket.access) for bucket in existing]
+    for arn, key, access in [*owned, *others_arns]:
         path = f"{arn}/{folder}/a"
         listing = {"context": {"s3:prefix": f"{folder}/", **more.get("context", {})}}  # type: ignore[dict-item]
         calls += may(role, "s3:ListBucket", arn, source, via=via, **(more | listing))
-        calls += may(role, ("s3:GetObject", *WRITE), path, source, via=via, **more)
+        calls += may(role, "s3:GetObject", path, source, via=via, **more)
         calls += may(role, "s3:GetObject", [f"{arn}/{other}/a" for other in others], source, via=via, **more)
-        calls += never(role, WRITE, [f"{arn}/{other}/a" for other in others], "folders of other teams", **more)
-        calls += never(role, ("s3:DeleteObject", "s3:DeleteObjectVersion"), path, "data outlives jobs", **more)
+        changes = {"write": WRITE, "write_and_delete": (*WRITE, "s3:DeleteObject")}.get(access, ())
+        if changes:
+            calls += may(role, changes, path, f"{source}.access", via=via, **more)
+        refused = [action for action in (*WRITE, "s3:DeleteObject", "s3:DeleteObjectVersion") if action not in changes]
+        calls += never(role, refused, path, "data outlives jobs", **more)
+        elsewhere = [f"{arn}/{other}/a" for other in others]
+        calls += never(role, (*WRITE, "s3:DeleteObject"), elsewhere, "folders of other teams", **more)
         calls += never(role, ("s3:PutBucketPolicy", "s3:PutLifecycleConfiguration", "s3:DeleteBucket"), arn, OURS)
         if key:
             trusted = {"resource_policy": TRUSTS_THE_ACCOUNT if key in theirs else None}
             use = {**through_s3(account, arn), **trusted}
-            calls += may(role, ("kms:Decrypt", "kms:GenerateDataKey"), key, "SSE-KMS, S3 User Guide", **use)
+            used = {"kms:Decrypt"} | ({"kms:GenerateDataKey"} if changes else set())
+            calls += may(role, sorted(used), key, "SSE-KMS, S3 User Guide", **use)
+            if key in theirs and not changes:
+                calls += never(role, "kms:GenerateDataKey", key, "reading takes no data keys", **use)
             calls += never(role, ("kms:ScheduleKeyDeletion", "kms:PutKeyPolicy", "kms:CreateGrant"), key, OURS, **use)
             calls += never(role, ("kms:Decrypt", "kms:GenerateDataKey"), key, "only through S3", **trusted)
             if key in theirs:
@@ -223,7 +233,7 @@ def data(
         calls += never(role, ("s3:PutObject", "s3:DeleteObject"), f"{arn}/a", "storage.read_only_buckets", **opened)
     stranger = {"owner": OTHER_ACCOUNT, "resource_policy": ANYBODY}
     calls += never(role, ("s3:GetObject", "s3:PutObject"), "arn:aws:s3:::somebody-else/a", OURS, **stranger)
-    others = {found.arn for found in account.of_type("AWS::KMS::Key")} - {key for _, key in owned}
+    others = {found.arn for found in account.of_type("AWS::KMS::Key")} - {key for _, key, _ in owned}
     calls += never(role, ("kms:Decrypt", "kms:GenerateDataKey"), sorted(others), "keys of logs and metrics")
     return calls
 

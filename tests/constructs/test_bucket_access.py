@@ -40,6 +40,71 @@ def test_jobs_may_list_read_and_write_buckets_but_not_delete_objects(synth):
     assert "Delete" not in str(policy)
 
 
+def statements_of(synth, buckets, prefix="", keys=()):
+    """Statements of the policy for buckets, given as settings by name; a name in `keys` has that key."""
+
+    def fill(stack):
+        role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
+        made = [
+            TrainingBucket(
+                stack,
+                name,
+                settings=Bucket(existing=name, access=access),
+                key=kms.Key.from_key_arn(stack, f"Key{name}", dict(keys)[name]) if name in dict(keys) else None,
+            )
+            for name, access in buckets.items()
+        ]
+        BucketAccess(stack, "Access", buckets=made, role=role, prefix=prefix)
+
+    (policy,) = synth(fill).find_resources("AWS::IAM::ManagedPolicy").values()
+    return policy["Properties"]["PolicyDocument"]["Statement"]
+
+
+def test_access_says_what_jobs_do_with_each_bucket(synth):
+    buckets = {"public": "read", "data": "write", "scratch": "write_and_delete"}
+    listing, read, written, deleted = statements_of(synth, buckets, prefix="teams/research/")
+    assert listing["Resource"] == [f"arn:aws:s3:::{name}" for name in buckets]
+    assert read["Resource"] == [f"arn:aws:s3:::{name}/*" for name in buckets]
+    assert written["Resource"] == [f"arn:aws:s3:::{name}/teams/research/*" for name in ("data", "scratch")]
+    assert (deleted["Action"], deleted["Resource"]) == ("s3:DeleteObject", ["arn:aws:s3:::scratch/teams/research/*"])
+
+
+def test_whoever_only_reads_gets_no_statement_that_writes(synth):
+    listing, read = statements_of(synth, {"public": "read"})
+    assert (listing["Action"], read["Action"]) == ("s3:ListBucket", "s3:GetObject")
+
+
+def test_reading_takes_decryption_alone_unless_the_key_is_that_of_a_bucket_that_is_written(synth):
+    theirs, other = THEIR_KEY, THEIR_KEY.replace("01234567", "89abcdef")
+    buckets = {"raw": "read", "data": "write", "old": "read"}
+    keys = {"raw": theirs, "data": theirs, "old": other}
+    *_, writing, reading = statements_of(synth, buckets, keys=keys)
+    assert (writing["Action"], writing["Resource"]) == (["kms:Decrypt", "kms:GenerateDataKey"], [theirs])
+    assert (reading["Action"], reading["Resource"]) == (["kms:Decrypt"], [other])
+
+
+def test_the_owner_of_a_bucket_with_a_key_of_another_account_is_told_what_its_policy_needs():
+    stack = cdk.Stack(cdk.App(), "stack", env=cdk.Environment(account="444455556666", region="us-east-2"))
+    role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
+    own = THEIR_KEY.replace("111122223333", "444455556666")
+    keys = {
+        "theirs": kms.Key.from_key_arn(stack, "Theirs", THEIR_KEY),
+        "ours": kms.Key.from_key_arn(stack, "Ours", own),
+    }
+    buckets = [
+        TrainingBucket(stack, f"Bucket-{name}", settings=Bucket(existing=name, access="read"), key=key)
+        for name, key in keys.items()
+    ]
+    access = BucketAccess(stack, "Access", buckets=buckets, role=role)
+    (asked,) = [stack.resolve(statement.to_statement_json()) for statement in access.bucket_policy_statements]
+    assert asked["Action"] == ["s3:ListBucket", "s3:GetObject"]
+    assert "theirs/*" in str(asked["Resource"])
+    assert ":iam::444455556666:root" in str(asked["Principal"])
+    wanted = Match.string_like_regexp("statement to the bucket policy")
+    (warning,) = Annotations.from_stack(stack).find_warning("*", wanted)
+    assert "bucket theirs is another account's" in str(warning.entry.data)
+
+
 def test_jobs_may_list_and_read_read_only_buckets_and_nothing_else(synth):
     def fill(stack):
         role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))

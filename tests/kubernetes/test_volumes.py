@@ -8,6 +8,7 @@ import pytest
 
 from tests.kubernetes.environments import P5, eks_environment
 from tests.kubernetes.schemas import check
+from ultracluster.config.buckets import Bucket
 from ultracluster.config.lustre import S3Link
 from ultracluster.kubernetes.deployed import DeployedResources, FileSystem
 from ultracluster.kubernetes.folders import FOLDERS, NAMESPACE, link_claim, lustre_mounts
@@ -221,3 +222,17 @@ def test_the_default_storage_class_makes_encrypted_volumes_in_the_zone_of_the_po
     assert made["metadata"]["annotations"] == {"storageclass.kubernetes.io/is-default-class": "true"}
     assert made["parameters"] == {"type": "gp3", "encrypted": "true"}
     assert made["volumeBindingMode"] == "WaitForFirstConsumer"
+
+
+@pytest.mark.parametrize(
+    ("access", "options"),
+    [("read", {"read-only"}), ("write", set()), ("write_and_delete", {"allow-delete", "allow-overwrite"})],
+)
+def test_mountpoint_does_in_a_teams_prefix_what_the_bucket_allows(access, options):
+    changed = ENVIRONMENT.storage.model_copy(update={"buckets": dict.fromkeys(BUCKETS, Bucket(access=access))})
+    parts = {part.name: part.items for part in volumes(replace(ENVIRONMENT, storage=changed), DEPLOYED)}
+    specs = [item["spec"] for item in parts[f"volume-{bucket_claim('a')}.c"] if item["kind"] == "PersistentVolume"]
+    mounts = {spec["claimRef"]["name"]: set(spec["mountOptions"]) for spec in specs}
+    special = {"read-only", "allow-delete", "allow-overwrite"}
+    assert mounts[prefix_claim("a")] & special == options
+    assert mounts[bucket_claim("a")] & special == {"read-only"}

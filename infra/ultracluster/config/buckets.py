@@ -1,7 +1,7 @@
 """Buckets of an environment: new ones, existing ones, and those that jobs only read."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -28,6 +28,8 @@ BucketKey = Annotated[
 ]
 """Key of a bucket under storage.buckets."""
 
+Access = Literal["read", "write", "write_and_delete"]
+
 
 class Lifecycle(Settings):
     """Lifecycle rule for old object versions. Current versions never expire: a link may need them."""
@@ -43,6 +45,11 @@ class Bucket(Settings):
     """Name of an existing bucket. Without it, a bucket is created."""
     key_arn: KeyArn | None = None
     """KMS key of an existing bucket with SSE-KMS, if it is not the AWS managed key aws/s3."""
+    access: Access = "write"
+    """What jobs may do: read lists and reads objects; write also adds and replaces them; write_and_delete also deletes
+    them, of which a versioned bucket keeps the earlier versions. On EKS a team changes objects of its own prefix only.
+    Nodes reach a bucket of another account, such as a public data set, through the endpoint of their VPC if it is in
+    the same Region."""
     lifecycle: Lifecycle | None = None
     """When noncurrent versions expire."""
 
@@ -67,7 +74,7 @@ class Bucket(Settings):
 def bucket_problems(buckets: Mapping[str, Bucket], read_only: Sequence[str]) -> Iterator[Problem]:
     """Problems of all buckets together, relative to the section storage."""
     yield from _duplicates(buckets)
-    yield from _read_only_duplicates(buckets, read_only)
+    yield from _read_only_problems(buckets, read_only)
     yield from _permissions_that_do_not_fit(buckets, read_only)
 
 
@@ -81,17 +88,24 @@ def _duplicates(buckets: Mapping[str, Bucket]) -> Iterator[Problem]:
             yield Problem("duplicate-name", ("buckets", key, "existing"), message, hint)
 
 
-def _read_only_duplicates(buckets: Mapping[str, Bucket], read_only: Sequence[str]) -> Iterator[Problem]:
-    """Jobs may write an existing bucket, so it cannot be read-only too."""
+def _read_only_problems(buckets: Mapping[str, Bucket], read_only: Sequence[str]) -> Iterator[Problem]:
+    """A bucket has its rights from one place. The list is the older form of a bucket with `access: read`."""
     existing = {bucket.existing: name for name, bucket in buckets.items() if bucket.existing}
+    distinct = True
     for i, name in enumerate(read_only):
         at, first = ("read_only_buckets", i), read_only.index(name)
         if first < i:
             message = f"{name} is already read_only_buckets[{first}]"
             yield Problem("duplicate-name", at, message, "remove the duplicate")
         elif name in existing:
-            message = f"{name} is also buckets.{existing[name]}, which jobs may write"
+            rights = "read" if buckets[existing[name]].access == "read" else "write"
+            message = f"{name} is also buckets.{existing[name]}, which jobs may {rights}"
             yield Problem("duplicate-name", at, message, f"remove it here, or remove buckets.{existing[name]}")
+        distinct = distinct and first == i and name not in existing
+    if read_only and distinct:
+        message = "read_only_buckets is the older form of buckets with access: read"
+        hint = f"write buckets: {{NAME: {{existing: {read_only[0]}, access: read}}}}"
+        yield Problem("read-only-buckets-renamed", "read_only_buckets", message, hint, "warning")
 
 
 def _permissions_that_do_not_fit(buckets: Mapping[str, Bucket], read_only: Sequence[str]) -> Iterator[Problem]:

@@ -63,7 +63,9 @@ Code = Literal[
     "root-squash-without-administrator",
     "root-squash-without-folders",
     "link-root-on-eks",
+    "read-only-buckets-renamed",
     "link-bucket-unknown",
+    "link-export-read-only",
     "link-overlap",
     "links-not-supported",
     # the fleet

@@ -19,7 +19,7 @@ class Storage(Settings):
     buckets: Mapping[BucketKey, Bucket] = Field(default_factory=dict)
     """Buckets, each under a key that links refer to."""
     read_only_buckets: Annotated[Many[BucketName], Field(max_length=READ_ONLY_LIMIT)] = ()
-    """Names of buckets that jobs list and read but never write, such as public data sets in the same Region."""
+    """Older form of buckets with `access: read`: names of buckets that jobs list and read but never write."""
     lustre: Lustre | None = None
     """The FSx for Lustre file system."""
     backups: Backups | None = None
@@ -47,3 +47,13 @@ class Storage(Settings):
                 message = f"{link.bucket} is not a key of storage.buckets; {known}"
                 at = ("lustre", "links", i, "bucket")
                 yield Problem("link-bucket-unknown", at, message, f"add {link.bucket}: {{}} under storage.buckets")
+
+    @rule
+    def _exports_are_allowed(self) -> Iterator[Problem]:
+        """FSx writes into the bucket by a role of its own, on behalf of whoever writes into the folder: the jobs."""
+        for i, link in enumerate(self.lustre.links if self.lustre else ()):
+            bucket = self.buckets.get(link.bucket)
+            if bucket and bucket.access == "read" and link.export_events:
+                message = f"{link.bucket} has access: read, so nothing that jobs write may be exported to it"
+                hint = f"remove export_events, or set access: write for {link.bucket}"
+                yield Problem("link-export-read-only", ("lustre", "links", i, "export_events"), message, hint)

@@ -14,7 +14,7 @@ from aws_cdk.interfaces.aws_kms import IKeyRef
 from aws_cdk.interfaces.aws_s3 import BucketReference, IBucketRef
 from constructs import Construct
 
-from ultracluster.config.buckets import Bucket
+from ultracluster.config.buckets import Access, Bucket
 from ultracluster.constructs.acknowledgements import acknowledge
 from ultracluster.constructs.cloudwatch import service_metric
 from ultracluster.constructs.keys import DECRYPT, ENCRYPT, grant_key
@@ -70,6 +70,7 @@ class TrainingBucket(Construct):
     def __init__(self, scope: Construct, id: str, *, settings: Bucket, key: IKeyRef | None = None) -> None:
         super().__init__(scope, id)
         expect(settings, Bucket, "settings")
+        self._access = settings.access
         self._key = key
         self._resource: s3.CfnBucket | None = None
         if settings.existing:
@@ -94,6 +95,11 @@ class TrainingBucket(Construct):
     def key(self) -> IKeyRef | None:
         """The key that encrypts the bucket; None for an existing bucket whose key was not passed."""
         return self._key
+
+    @property
+    def access(self) -> Access:
+        """What `BucketAccess` lets jobs do with the bucket."""
+        return self._access
 
     @property
     def created(self) -> bool:

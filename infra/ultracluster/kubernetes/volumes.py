@@ -102,12 +102,15 @@ def _folders(environment: EksEnvironment, team: Team, file_system: FileSystem) -
 def _bucket(environment: EksEnvironment, team: Team, key: str, bucket: str) -> tuple[Object, ...]:
     """A team's prefix of a bucket, to which it adds objects, and the whole bucket, which it only reads.
 
-    Mountpoint neither deletes nor overwrites objects. It uses the role of the pod that mounts the volume, and then it
-    cannot ask the instance for its bandwidth: without a figure it expects 10 Gbps. The driver takes the Region of
-    `region` for STS too.
+    Mountpoint deletes and overwrites objects only where the options allow it. The claim of the prefix exists with
+    `access: read` too, read-only: a set of objects that shrinks leaves what it lacks. Mountpoint uses the role of the
+    pod that mounts the volume, and then it cannot ask the instance for its bandwidth: without a figure it expects 10
+    Gbps. The driver takes the Region of `region` for STS too.
     """
     common = [f"region {environment.region}", "allow-other", f"maximum-throughput-gbps {_gbps(environment, team)}"]
-    own = [*common, f"prefix {team_prefix(team.name)}", *_owner(team)]
+    rights = {"read": ["read-only"], "write": [], "write_and_delete": ["allow-delete", "allow-overwrite"]}
+    allowed = rights[environment.storage.buckets[key].access]
+    own = [*common, f"prefix {team_prefix(team.name)}", *_owner(team), *allowed]
     return (
         *_mountpoint(environment, team, bucket_claim(key), bucket, [*common, "read-only"]),
         *_mountpoint(environment, team, prefix_claim(key), bucket, own),

@@ -13,15 +13,16 @@ class NetworkStack(EnvironmentStack):
 
     def __init__(self, scope: Construct, environment: Environment) -> None:
         super().__init__(scope, "network", environment)
-        plane, buckets = environment.control_plane, environment.storage.buckets.values()
+        plane, storage = environment.control_plane, environment.storage
+        existing = [(bucket.existing, bucket.access) for bucket in storage.buckets.values() if bucket.existing]
         self.network = ClusterNetwork(
             self,
             "Network",
             settings=environment.network,
             zone=environment.availability_zone,
-            existing_buckets=[bucket.existing for bucket in buckets if bucket.existing],
-            read_only_buckets=environment.storage.read_only_buckets,
+            existing_buckets=[name for name, access in existing if access != "read"],
+            read_only_buckets=[*storage.read_only_buckets, *(name for name, access in existing if access == "read")],
             control_plane=plane.type,
             karpenter=isinstance(plane, Eks) and plane.karpenter,
-            lustre=environment.storage.lustre is not None,
+            lustre=storage.lustre is not None,
         )
