@@ -65,6 +65,8 @@ SECTIONS = {
     "DeviceStacks": "control_plane.device_stack",
     "Team": "control_plane.teams[]",
     "NodeRepair": "control_plane.node_repair",
+    "Access": "access",
+    "Host": "access.host",
     "Observability": "observability",
     "ExistingMetrics": "observability.metrics",
     "Grafana": "observability.grafana",

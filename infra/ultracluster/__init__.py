@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ultracluster.catalog.instance_types import UnknownInstanceType as UnknownInstanceType
+    from ultracluster.config.access import Access as Access
+    from ultracluster.config.access import Host as Host
     from ultracluster.config.backups import Backups as Backups
     from ultracluster.config.buckets import Bucket as Bucket
     from ultracluster.config.buckets import Lifecycle as Lifecycle
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from ultracluster.config.siblings import UnknownEnvironment as UnknownEnvironment
     from ultracluster.config.siblings import environment_file as environment_file
     from ultracluster.config.storage import Storage as Storage
+    from ultracluster.constructs.access_host import AccessHost as AccessHost
     from ultracluster.constructs.alarms import Alarms as Alarms
     from ultracluster.constructs.alarms import Watch as Watch
     from ultracluster.constructs.alerts import AlertTopic as AlertTopic
@@ -115,6 +118,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "errors": ("InvalidArgument", "MissingExtra", "UltraclusterError"),
     "catalog.instance_types": ("UnknownInstanceType",),
+    "config.access": ("Access", "Host"),
     "config.backups": ("Backups",),
     "config.buckets": ("Bucket", "Lifecycle"),
     "config.eks": ("DeviceStacks", "Eks", "EksControlPlane", "Team"),
@@ -134,6 +138,7 @@ _MODULES = {
     "kubernetes.environment": ("NotEks",),
     "kubernetes.jobs": ("JobRefused", "example_job"),
     "nodes.steps": ("Step",),
+    "constructs.access_host": ("AccessHost",),
     "constructs.alarms": ("Alarms", "Watch"),
     "constructs.alerts": ("AlertTopic", "RuleFiles"),
     "constructs.bucket_access": ("BucketAccess",),

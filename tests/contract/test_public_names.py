@@ -18,12 +18,13 @@ from ultracluster.config.settings import Settings
 from ultracluster.errors import UltraclusterError
 
 PUBLIC = [
-    "AcceleratedLaunchTemplate", "Alarms", "AlertTopic", "Alerts", "Backups", "Bucket", "BucketAccess", "ClusterLogs",
+    "AcceleratedLaunchTemplate", "Access", "AccessHost",
+    "Alarms", "AlertTopic", "Alerts", "Backups", "Bucket", "BucketAccess", "ClusterLogs",
     "ClusterNetwork", "ClusterScraper", "ClusterVpc",
     "CpuLaunchTemplate", "CpuNodeGroup", "CpuNodes", "CreateNetwork", "DataKey", "DeviceStacks", "Eks",
     "EksAddon", "EksCluster", "EksControlPlane", "EksNodeGroup", "EksNodeRole", "Environment", "ExistingMetrics",
     "ExistingNetwork", "ExistingPlacementGroup", "Finding", "Grafana", "GrafanaContent", "GrafanaUsers",
-    "GrafanaWorkspace", "HelmRelease", "InterfaceEndpoints", "InvalidArgument", "InvalidSettings", "JobRefused",
+    "GrafanaWorkspace", "HelmRelease", "Host", "InterfaceEndpoints", "InvalidArgument", "InvalidSettings", "JobRefused",
     "Karpenter", "KubectlProvider", "KubernetesCluster", "KubernetesJobEnd", "KubernetesObjects", "Lifecycle",
     "LogGroup", "Login", "Logs", "Lustre", "LustreFileSystem", "ManagedGrafana", "MetricsWorkspace", "MissingExtra",
     "Network", "NodeDrain", "NodeGroup", "NodeLaunchTemplate", "NodeNetwork", "NodeRepair", "NodeRole", "NodeTelemetry",

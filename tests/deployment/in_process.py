@@ -25,7 +25,7 @@ from ultracluster.telemetry.dashboards import dashboards
 Templates = dict[str, dict[str, Any]]
 """Templates by the part that their stack is named for."""
 
-ORDER = ("network", "storage", "control-plane", "platform", "links", "observability", "alerts", "grafana")
+ORDER = ("network", "storage", "control-plane", "access", "platform", "links", "observability", "alerts", "grafana")
 """Parts in an order of deployment. Those of compute come last."""
 
 CREATED_HERE = [name for name in FILES if not load(FILES[name]).network.existing]

@@ -108,3 +108,47 @@ def test_run_without_the_aws_cli_says_so(monkeypatch):
     launch("test-login")
     done = run("connect", "--run", SLURM)
     assert (done.exit_code, done.stderr) == (1, "aws is not installed: install the AWS CLI, version 2\n")
+
+
+@pytest.mark.parametrize("words", [("--host", "--api"), ("--api", "--ssh-config"), ("--ssh-config", "--run")])
+def test_contradictory_options_are_wrong_usage(words):
+    assert run("connect", SLURM, *words).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "reason"),
+    [
+        (("--host",), SLURM, "test has no access host (access.host: true). Run: ultracluster connect FILE"),
+        (("--api",), SLURM, "test has no Kubernetes. Run: ultracluster connect FILE"),
+        (("--api",), KUBERNETES, "test has no access host: set access.host: true, and deploy it"),
+        (
+            ("--ssh-config",),
+            KUBERNETES,
+            "test has no login nodes and no access host: set access.host: true, and deploy it",
+        ),
+    ],
+)
+def test_what_is_missing_is_named(words, file, reason):
+    done = run("connect", file, *words)
+    assert (done.exit_code, done.stderr) == (1, f"{reason}\n")
+
+
+def test_two_login_nodes_have_an_alias_each_and_no_address_without_private_ranges():
+    nodes = {launch("test-login"), launch("test-login")}
+    lines = run("connect", SLURM, "--ssh-config").stdout.splitlines()
+    assert [line for line in lines if line.startswith("Host ")] == ["Host test-login", "Host test-login-2"]
+    assert {line.split()[1] for line in lines if "HostName" in line} == nodes
+    assert not [line for line in lines if line.startswith("#")]
+
+
+def test_several_commands_run_one_after_the_other(monkeypatch):
+    ran = []
+    monkeypatch.setattr(access, "_update_kubeconfig", lambda *_: [["aws", "first"], ["kubectl", "second"]])
+    monkeypatch.setattr(access.os, "execvp", lambda file, words: ran.append(words))
+    done = type("Done", (), {"returncode": 0})
+    monkeypatch.setattr(access.subprocess, "run", lambda words: ran.append(words) or done)
+    assert run("kubeconfig", "--run", "--port", "8443", KUBERNETES).exit_code == 0
+    assert ran == [["aws", "first"], ["kubectl", "second"]]
+    done.returncode, ran[:] = 1, []
+    assert run("kubeconfig", "--run", "--port", "8443", KUBERNETES).exit_code == 1
+    assert ran == [["aws", "first"]]

@@ -160,6 +160,11 @@ Code = Literal[
     "quota-above-fleet",
     "quota-not-whole-nodes",
     "quota-not-by-group",
+    # people
+    "private-range",
+    "private-range-overlap",
+    "private-range-in-vpc",
+    "private-range-around-vpc",
     # observability
     "scrape-interval-on-eks",
     "series-quota",

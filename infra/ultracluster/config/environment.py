@@ -9,6 +9,7 @@ from pydantic import Discriminator, Field, Tag
 
 from ultracluster.catalog import addresses, capacity_block_places, lustre, offered_zones
 from ultracluster.catalog.regions import PARTITIONS
+from ultracluster.config.access import Access, access_problems
 from ultracluster.config.administration import administration_problems
 from ultracluster.config.bucket_names import environment_name_problems
 from ultracluster.config.eks import POD_ADDRESSES, Eks
@@ -72,6 +73,8 @@ class Environment(Settings):
     """The accelerated fleet."""
     control_plane: Annotated[Annotated[Pcs, Tag("<pcs>")] | Annotated[Eks, Tag("<eks>")], Discriminator(_kind)]
     """The scheduler of jobs: AWS PCS (Slurm) or Amazon EKS (Kubernetes)."""
+    access: Access = Access()
+    """How people reach the Kubernetes API or the login nodes."""
     observability: Observability = Observability()
     """Metrics, dashboards, alerts, logs and repair."""
 
@@ -104,7 +107,9 @@ class Environment(Settings):
     @property
     def control_plane_addresses(self) -> int:
         """IPv4 addresses that each control-plane subnet needs; 0 on PCS."""
-        return self.control_plane.subnet_addresses if isinstance(self.control_plane, Eks) else 0
+        if isinstance(self.control_plane, Pcs):
+            return 0
+        return self.control_plane.subnet_addresses + bool(self.access.access_host)
 
     @property
     def nodes(self) -> int:
@@ -309,3 +314,8 @@ class Environment(Settings):
     def _control_plane_fits(self) -> Iterator[Problem]:
         plane = self.control_plane
         yield from pcs_problems(self.fleet, plane) if isinstance(plane, Pcs) else eks_problems(self.fleet, plane)
+
+    @rule
+    def _people(self) -> Iterator[Problem]:
+        """Networks of people, and users, fit the VPC and the control plane."""
+        yield from access_problems(self.access, self.network)

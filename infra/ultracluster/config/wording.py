@@ -37,7 +37,7 @@ _KINDS = {
     "model": "a mapping",
     "dict": "a mapping",
 }
-_SIDES = {"<text>": "text", "<number>": "a whole number", "<mapping>": "a mapping"}
+_SIDES = {"<flag>": "true or false", "<text>": "text", "<number>": "a whole number", "<mapping>": "a mapping"}
 _TAG = re.compile(r"<\w+>")
 _LIMITS = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
 _SHOWN = 60

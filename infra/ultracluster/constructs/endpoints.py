@@ -89,6 +89,9 @@ class S3Endpoint(Construct):
 class InterfaceEndpoints(Construct):
     """An interface endpoint with private DNS for each of `services`, by construct id, for `clients` on port 443."""
 
+    security_group_id: str
+    """Id of the security group of the endpoints."""
+
     def __init__(
         self,
         scope: Construct,
@@ -102,6 +105,7 @@ class InterfaceEndpoints(Construct):
         super().__init__(scope, id)
         vpc, subnet_ids = vpc_id(vpc), [subnet_id(subnet) for subnet in subnets]
         group = security_group(self, "Access", vpc_id=vpc, description="Interface endpoints of AWS services")
+        self.security_group_id = group
         https = Ports("tcp", 443, 443)
         allow(self, "Https", source=security_group_id(clients), target=group, ports=https, description="AWS APIs")
         region = Stack.of(self).region

@@ -159,6 +159,9 @@ class ClusterNetwork(NodeNetwork):
     login nodes the cluster group.
     """
 
+    endpoints: InterfaceEndpoints | None = None
+    """The interface endpoints that were created; None without."""
+
     def __init__(
         self,
         scope: Construct,
@@ -205,7 +208,7 @@ class ClusterNetwork(NodeNetwork):
             )
         if settings.create and settings.create.private_endpoints:
             services = INTERFACE_SERVICES[control_plane] | (KARPENTER_SERVICES if karpenter else {})
-            InterfaceEndpoints(
+            self.endpoints = InterfaceEndpoints(
                 self,
                 "Endpoints",
                 vpc=self.vpc_id,

@@ -94,3 +94,17 @@ def allow(scope: Construct, id: str, *, source: str, target: str, ports: Ports, 
     if ports == ALL_TRAFFIC:
         acknowledge(ingress, ACCEPTED)
     return [egress, ingress]
+
+
+def allow_range(scope: Construct, cidr: str, *, target: str, ports: Ports, description: str) -> CfnResource:
+    """Allows connections from the addresses `cidr` to the group `target`, in a resource that is named after `cidr`."""
+    return ec2.CfnSecurityGroupIngress(
+        scope,
+        f"Range-{cidr.replace('/', '-')}",
+        group_id=target,
+        cidr_ip=cidr,
+        ip_protocol=ports.protocol,
+        from_port=ports.start,
+        to_port=ports.end,
+        description=description,
+    )

@@ -92,11 +92,15 @@ def _slurm(
     from ultracluster.stacks.pcs_control_plane import PcsControlPlaneStack
 
     control_plane = PcsControlPlaneStack(app, environment, settings=settings, network=network.network)
+    if environment.access.wanted and network.login_security_group_id:
+        from ultracluster.stacks.access import SSH, AccessStack
+
+        AccessStack(app, environment, network=network, entrance=network.login_security_group_id, port=SSH)
     PcsComputeStack(
         app,
         environment,
         settings=settings,
-        network=network.network,
+        network=network,
         storage=storage,
         control_plane=control_plane,
         metrics=metrics.workspace,
@@ -119,6 +123,11 @@ def _kubernetes(
     from ultracluster.stacks.platform import PlatformStack
 
     control_plane = EksControlPlaneStack(app, environment, settings=settings, network=network.network)
+    if environment.access.wanted:
+        from ultracluster.stacks.access import KUBERNETES_API, AccessStack
+
+        entrance = control_plane.cluster.cluster_security_group_id
+        AccessStack(app, environment, network=network, entrance=entrance, port=KUBERNETES_API)
     if settings.cpu_nodes.count:
         EksCpuNodesStack(app, environment, settings=settings, network=network.network, control_plane=control_plane)
     CollectionStack(

@@ -48,6 +48,8 @@ class EksControlPlaneStack(EnvironmentStack):
             deletion_protection=environment.protect,
             log_group=LogGroup(self, "Logs", name=f"/aws/eks/{name}/cluster", pattern=pattern, key=self.key),
         )
+        # always exported: when <env>-access is removed from the file, it still imports it
+        self.export_value(self.cluster.cluster_security_group_id)
         self.node_role = EksNodeRole(self, "Nodes")
         for addon in cluster_addons(environment.storage):
             if addon.before_nodes:

@@ -1,15 +1,25 @@
 """`<env>-network`: the VPC of the environment."""
 
+from aws_cdk import Token
 from constructs import Construct
 
 from ultracluster.config.eks import Eks
 from ultracluster.config.environment import Environment
+from ultracluster.config.pcs import Pcs
 from ultracluster.constructs.network import ClusterNetwork
+from ultracluster.constructs.security_groups import security_group
 from ultracluster.stacks.base import EnvironmentStack
 
 
 class NetworkStack(EnvironmentStack):
-    """VPC, subnets, endpoints and the security groups of the nodes."""
+    """VPC, subnets, endpoints and the security groups of the nodes.
+
+    Login nodes of PCS carry a group of their own, without rules, for `<env>-access` to open: nodes are not replaced
+    when people come.
+    """
+
+    login_security_group_id: str | None
+    """Id of the security group that only login nodes of PCS carry."""
 
     def __init__(self, scope: Construct, environment: Environment) -> None:
         super().__init__(scope, "network", environment)
@@ -26,3 +36,17 @@ class NetworkStack(EnvironmentStack):
             karpenter=isinstance(plane, Eks) and plane.karpenter,
             lustre=storage.lustre is not None,
         )
+        self.login_security_group_id = (
+            security_group(self, "LoginGroup", vpc_id=self.network.vpc_id, description="SSH to login nodes")
+            if isinstance(plane, Pcs)
+            else None
+        )
+        # always exported: when <env>-access is removed from the file, it still imports them
+        endpoints = self.network.endpoints
+        for value in (
+            self.network.vpc_id,
+            endpoints.security_group_id if endpoints else "",
+            self.login_security_group_id,
+        ):
+            if value and Token.is_unresolved(value):
+                self.export_value(value)

@@ -9,10 +9,10 @@ from ultracluster.config.pcs import Pcs
 from ultracluster.config.slurm_settings import serves_metrics
 from ultracluster.constructs.bucket_access import BucketAccess
 from ultracluster.constructs.metrics import PrometheusWorkspace
-from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.constructs.node_telemetry import NodeTelemetry
 from ultracluster.nodes.pcs import own_programs
 from ultracluster.stacks.base import EnvironmentStack, node_tags
+from ultracluster.stacks.network import NetworkStack
 from ultracluster.stacks.pcs_control_plane import PcsControlPlaneStack
 from ultracluster.stacks.storage import StorageStack
 
@@ -26,7 +26,7 @@ class PcsComputeStack(EnvironmentStack):
         environment: Environment,
         *,
         settings: Pcs,
-        network: ClusterNetwork,
+        network: NetworkStack,
         storage: StorageStack,
         control_plane: PcsControlPlaneStack,
         metrics: PrometheusWorkspace,
@@ -34,7 +34,7 @@ class PcsComputeStack(EnvironmentStack):
     ) -> None:
         super().__init__(scope, "compute", environment, nodes=True)
         cluster, role = control_plane.cluster, control_plane.node_role
-        lustre = environment.storage.lustre
+        lustre, place, ssh = environment.storage.lustre, network.network, network.login_security_group_id
         telemetry = NodeTelemetry(
             self,
             "Telemetry",
@@ -50,8 +50,8 @@ class PcsComputeStack(EnvironmentStack):
         login = cluster.add_login_nodes(
             settings.login,
             role=role,
-            subnet=network.node_subnet_id,
-            security_groups=[network.cluster_security_group_id],
+            subnet=place.node_subnet_id,
+            security_groups=[place.cluster_security_group_id, *([ssh] if ssh else [])],
             file_system=storage.file_system,
             open_folders=[link.path for link in lustre.links if link.export_events] if lustre else [],
             telemetry=telemetry,
@@ -71,8 +71,8 @@ class PcsComputeStack(EnvironmentStack):
             group.name: cluster.add_node_group(
                 group,
                 role=role,
-                subnet=network.node_subnet_id,
-                security_groups=network.node_security_group_ids,
+                subnet=place.node_subnet_id,
+                security_groups=place.node_security_group_ids,
                 file_system=storage.file_system,
                 telemetry=telemetry,
                 own_programs=own_programs(settings.slurm_settings),

@@ -1,0 +1,108 @@
+"""The access host: a small instance that people reach through Session Manager."""
+
+import hashlib
+
+from aws_cdk import CfnTag, Fn
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from ultracluster.config.access import Host
+from ultracluster.constructs.acknowledgements import acknowledge
+from ultracluster.constructs.launch_templates import ami_reference, cpu_architecture
+from ultracluster.constructs.references import SecurityGroup, Subnet, Vpc, expect, security_group_id, subnet_id, vpc_id
+from ultracluster.constructs.roles import service_role
+from ultracluster.constructs.security_groups import Ports, allow, security_group
+
+IMAGE_PARAMETER = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{architecture}"
+"""Newest image of Amazon Linux 2023, with the Systems Manager agent and the AWS CLI (AL2023 User Guide, 2026)."""
+
+ROOT_DEVICE, ROOT_VOLUME_GIB = "/dev/xvda", 16
+
+POLICY = {"AmazonSSMManagedInstanceCore": "What Systems Manager asks of an instance; AWS keeps it up to date."}
+
+ACCEPTED = {
+    "AwsSolutions-EC28": "Detailed monitoring tells nothing about a host that only forwards connections.",
+    "AwsSolutions-EC29": "The host keeps nothing: a new one replaces it whenever its image or its boot script changes.",
+}
+
+
+class AccessHost(Construct):
+    """An instance of Amazon Linux 2023 in a private subnet: IMDSv2, an encrypted root volume, no open port.
+
+    People reach it through Session Manager, which needs a NAT gateway or the interface endpoints ssm and ssmmessages.
+    Its security group reaches any address; `allow_to` opens another group to it. It runs `user_data` at its first boot.
+    It keeps nothing: another image, type or boot script replaces it.
+    """
+
+    security_group_id: str
+    """Id of the security group of the host."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        settings: Host,
+        vpc: Vpc,
+        subnet: Subnet,
+        name: str,
+        user_data: str | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        expect(settings, Host, "settings")
+        self._role = service_role(
+            self, "Role", service="ec2.amazonaws.com", description="Access host", aws_policies=POLICY
+        )
+        self.security_group_id = security_group(self, "Group", vpc_id=vpc_id(vpc), description="Access host")
+        ec2.CfnSecurityGroupEgress(
+            self,
+            "Anywhere",
+            group_id=self.security_group_id,
+            ip_protocol="-1",
+            cidr_ip="0.0.0.0/0",
+            description="To any address",
+        )
+        profile = iam.CfnInstanceProfile(self, "Profile", roles=[self._role.ref])
+        architecture = cpu_architecture(settings.instance_type)
+        # CloudFormation changes user data in place, and an instance runs them once
+        version = hashlib.sha256(user_data.encode()).hexdigest()[:8] if user_data else ""
+        self._instance = ec2.CfnInstance(
+            self,
+            f"Instance{version}",
+            image_id=ami_reference("ssm:" + IMAGE_PARAMETER.format(architecture=architecture)),
+            instance_type=settings.instance_type,
+            subnet_id=subnet_id(subnet),
+            security_group_ids=[self.security_group_id],
+            iam_instance_profile=profile.ref,
+            block_device_mappings=[
+                {
+                    "deviceName": ROOT_DEVICE,
+                    "ebs": {
+                        "volumeSize": ROOT_VOLUME_GIB,
+                        "volumeType": "gp3",
+                        "encrypted": True,
+                        "deleteOnTermination": True,
+                    },
+                }
+            ],
+            metadata_options={"httpEndpoint": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 1},
+            tags=[CfnTag(key="Name", value=name)],
+            user_data=Fn.base64(user_data) if user_data else None,
+        )
+        acknowledge(self._instance, ACCEPTED)
+
+    def allow_to(self, group: SecurityGroup, id: str, *, ports: Ports, description: str) -> None:
+        """Lets the host connect to members of `group` on `ports`, by rules whose ids begin with `id`."""
+        target = security_group_id(group)
+        allow(self, id, source=self.security_group_id, target=target, ports=ports, description=description)
+
+    @property
+    def instance_id(self) -> str:
+        """Id of the instance."""
+        return self._instance.ref
+
+    @property
+    def role(self) -> iam.CfnRole:
+        """Role of the instance."""
+        return self._role

@@ -1,0 +1,147 @@
+"""Who may connect to the Kubernetes API and to login nodes: security groups, the access host, and nobody else."""
+
+import pytest
+from aws_cdk.assertions import Match
+
+from tests.bad_files import FOLDER
+from tests.constructs.nag import open_findings
+from tests.linting import findings
+from tests.synthesis import synthesise
+from ultracluster.config.access import Host
+from ultracluster.config.loader import check, validate
+from ultracluster.config.source import parse
+from ultracluster.constructs.access_host import AccessHost
+from ultracluster.stacks import build_app
+
+SLURM, KUBERNETES = (FOLDER / "minimal.yaml", FOLDER / "minimal-eks.yaml")
+RANGES = "10.50.0.0/16, 10.1.11.0/24, 10.11.1.0/24"
+EXISTING = """existing:
+    vpc_id: vpc-01234567
+    node_subnet_id: subnet-01234567
+    control_plane_subnet_ids: [subnet-01234568, subnet-01234569]"""
+
+
+def environment(file, access, *, existing=""):
+    text = file.read_text("utf-8") + f"access: {access}\n"
+    if existing:
+        text = text.replace("{create: {cidr: 10.0.0.0/16}}", f"\n  {existing}")
+    reading = check(parse(text))
+    assert reading.errors == ()
+    return reading.environment
+
+
+def resources(template, kind):
+    return {name: each["Properties"] for name, each in template["Resources"].items() if each["Type"] == kind}
+
+
+def open_ports(template, port):
+    """Sources of ingress rules on a port."""
+    rules = resources(template, "AWS::EC2::SecurityGroupIngress").values()
+    return [rule.get("CidrIp") or rule["SourceSecurityGroupId"] for rule in rules if rule.get("FromPort") == port]
+
+
+def test_without_the_section_nothing_is_created():
+    reading = validate(KUBERNETES)
+    parts = synthesise(reading.environment)
+    assert "access" not in parts
+
+
+@pytest.mark.parametrize("existing", ["", EXISTING])
+def test_private_ranges_reach_the_kubernetes_api(existing):
+    parts = synthesise(environment(KUBERNETES, f"{{private_ranges: [{RANGES}]}}", existing=existing))
+    rules = resources(parts["access"], "AWS::EC2::SecurityGroupIngress").values()
+    assert sorted(rule["CidrIp"] for rule in rules) == sorted(RANGES.split(", "))
+    assert {(rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) for rule in rules} == {("tcp", 443, 443)}
+    # the group that EKS creates is on the control plane's interfaces only: no node opens the port
+    assert all("ClusterSecurityGroupId" in str(rule["GroupId"]) for rule in rules)
+    assert not resources(parts["access"], "AWS::EC2::Instance")
+
+
+@pytest.mark.parametrize("existing", ["", EXISTING])
+def test_private_ranges_reach_ssh_of_login_nodes_and_of_no_other(existing):
+    parts = synthesise(environment(SLURM, f"{{private_ranges: [{RANGES}]}}", existing=existing))
+    assert sorted(open_ports(parts["access"], 22)) == sorted(RANGES.split(", "))
+    templates = resources(parts["compute"], "AWS::EC2::LaunchTemplate")
+    carriers = [name for name, each in templates.items() if "LoginGroup" in str(each["LaunchTemplateData"])]
+    assert carriers == [name for name in templates if name.startswith("LoginTemplate")]
+
+
+def test_the_host_connects_to_the_api_and_nobody_connects_to_it():
+    parts = synthesise(environment(KUBERNETES, "{host: true}"))
+    rules = list(resources(parts["access"], "AWS::EC2::SecurityGroupIngress").values())
+    (host,) = resources(parts["access"], "AWS::EC2::SecurityGroup")
+    group = {"Fn::GetAtt": [host, "GroupId"]}
+    assert {(rule["FromPort"], rule["ToPort"]) for rule in rules} == {(443, 443)}
+    assert all(rule["SourceSecurityGroupId"] == group for rule in rules)
+    # of the cluster, and of the endpoints of Systems Manager
+    assert sorted("ClusterSecurityGroupId" in str(rule["GroupId"]) for rule in rules) == [False, True]
+    assert sorted("EndpointsAccess" in str(rule["GroupId"]) for rule in rules) == [False, True]
+    assert "SecurityGroupIngress" not in resources(parts["access"], "AWS::EC2::SecurityGroup")[host]
+
+
+def test_the_host_of_slurm_connects_to_login_nodes():
+    parts = synthesise(environment(SLURM, "{host: true}"))
+    rules = resources(parts["access"], "AWS::EC2::SecurityGroupIngress").values()
+    (login,) = [rule for rule in rules if rule["FromPort"] == 22]
+    assert "LoginGroup" in str(login["GroupId"])
+    assert resources(parts["access"], "AWS::EC2::Instance")
+
+
+def test_access_changes_no_other_stack_but_its_own():
+    """What access imports is always exported, so the section comes and goes; and login nodes stay."""
+    for file in (SLURM, KUBERNETES):
+        without, access = synthesise(validate(file).environment), synthesise(environment(file, "{host: true}"))
+        assert {part: template for part, template in access.items() if part != "access"} == without
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "architecture"), [("t4g.small", "arm64"), ("t3.small", "x86_64"), ("m7gd.large", "arm64")]
+)
+def test_the_host_is_locked_down(synth, instance_type, architecture):
+    def fill(stack):
+        settings = Host(instance_type=instance_type)
+        AccessHost(stack, "Host", settings=settings, vpc="vpc-1", subnet="subnet-1", name="prod-host")
+
+    template = synth(fill)
+    image = f"{{{{resolve:ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{architecture}}}}}"
+    template.has_resource_properties(
+        "AWS::EC2::Instance",
+        {
+            "ImageId": image,
+            "MetadataOptions": {"HttpEndpoint": "enabled", "HttpTokens": "required", "HttpPutResponseHopLimit": 1},
+            "BlockDeviceMappings": [{"Ebs": {"Encrypted": True}}],
+            "SubnetId": "subnet-1",
+            "KeyName": Match.absent(),
+            "Tags": [{"Key": "Name", "Value": "prod-host"}],
+        },
+    )
+
+
+def test_another_boot_script_is_another_host(synth):
+    """CloudFormation changes user data in place, and an instance runs them at its first boot only."""
+
+    def name(user_data):
+        def fill(stack):
+            place = {"vpc": "vpc-1", "subnet": "subnet-1", "name": "prod-host"}
+            AccessHost(stack, "Host", settings=Host(), user_data=user_data, **place)
+
+        return list(synth(fill).find_resources("AWS::EC2::Instance"))
+
+    assert name("#!/bin/bash\n") == name("#!/bin/bash\n") != name("#!/bin/bash\ntrue\n")
+
+
+def test_the_role_of_the_host_is_under_the_permissions_boundary():
+    boundary = "permissions_boundary: arn:aws:iam::111122223333:policy/boundary\naccess: {host: true}\n"
+    parts = synthesise(check(parse(KUBERNETES.read_text("utf-8") + boundary)).environment)
+    (role,) = resources(parts["access"], "AWS::IAM::Role").values()
+    assert role["PermissionsBoundary"] == "arn:aws:iam::111122223333:policy/boundary"
+    assert "AmazonSSMManagedInstanceCore" in str(role["ManagedPolicyArns"])
+
+
+@pytest.mark.parametrize("file", [SLURM, KUBERNETES])
+def test_scanners_find_nothing(file):
+    found = environment(file, f"{{private_ranges: [{RANGES}], host: true}}")
+    assert findings(synthesise(found), found.region) == []
+    assert {finding.rule for finding in open_findings(lambda app: build_app(found, app=app))} <= {
+        "Annotation::ultracluster:pcs-agent"  # the AMI of the file is not AWS's
+    }

@@ -1,0 +1,34 @@
+"""The sections of an environment file that docs/getting-in.md shows are accepted, and its IAM policy is one."""
+
+import json
+
+import pytest
+
+from tests.bad_files import FOLDER
+from tests.synthesis import ROOT
+from tests.unit.docs.test_docs import blocks
+from ultracluster.config.loader import check
+from ultracluster.config.source import parse
+
+PAGE = ROOT / "docs" / "getting-in.md"
+SECTIONS = [block for block in blocks(PAGE, "text") if block.startswith("access:")]
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize("file", ["minimal.yaml", "minimal-eks.yaml"])
+def test_a_section_is_accepted_for_both_control_planes(file, section):
+    reading = check(parse((FOLDER / file).read_text("utf-8") + section))
+    assert reading.findings == ()
+    assert reading.environment.access.wanted
+
+
+def test_there_are_sections():
+    assert len(SECTIONS) >= 2
+
+
+def test_the_policy_of_people_allows_the_documents_that_the_commands_name():
+    from ultracluster.cli import access
+
+    (policy,) = map(json.loads, blocks(PAGE, "json"))
+    allowed = [each for statement in policy["Statement"] for each in statement["Resource"]]
+    assert {f"arn:aws:ssm:REGION::document/{name}" for name in (access.SSH, access.REMOTE_PORTS)} <= set(allowed)
