@@ -54,6 +54,7 @@ SECTIONS = {
     "S3Link": "storage.lustre.links[]",
     "NodeGroup": "node_groups[]",
     "Scale": "node_groups[].count",
+    "Script": "node_groups[].bootstrap[]",
     "Purchase": "node_groups[].purchase",
     "ExistingPlacementGroup": "node_groups[].placement",
     "Pcs": "control_plane of type pcs",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ultracluster.config.access import Access as Access
     from ultracluster.config.access import Host as Host
     from ultracluster.config.backups import Backups as Backups
+    from ultracluster.config.bootstrap import Script as Script
     from ultracluster.config.buckets import Bucket as Bucket
     from ultracluster.config.buckets import Lifecycle as Lifecycle
     from ultracluster.config.eks import DeviceStacks as DeviceStacks
@@ -121,6 +122,7 @@ _MODULES = {
     "config.access": ("Access", "Host"),
     "config.backups": ("Backups",),
     "config.buckets": ("Bucket", "Lifecycle"),
+    "config.bootstrap": ("Script",),
     "config.eks": ("DeviceStacks", "Eks", "EksControlPlane", "Team"),
     "config.eks_nodes": ("CpuNodes", "NodeRepair", "SystemNodes"),
     "config.environment": ("Environment",),

@@ -31,7 +31,7 @@ PUBLIC = [
     "NotEks", "Observability",
     "PagerDuty", "Pcs", "PcsCluster", "PcsControlPlane", "PcsNodeGroup", "PcsNodeRole", "PcsQueue", "Problem",
     "PrometheusWorkspace", "Purchase", "Queue", "Reading", "RefusedEnvironment", "RootSquash", "RuleFiles",
-    "S3Endpoint", "S3Link", "S3Links", "SavedQueries", "Scale", "ScraperRoles", "SlurmCluster", "Step", "Storage",
+    "S3Endpoint", "S3Link", "S3Links", "SavedQueries", "Scale", "ScraperRoles", "Script", "SlurmCluster", "Step", "Storage",
     "SystemNodeGroup",
     "SystemNodes", "Team", "TrainingBucket", "TrainingFileSystem", "UltraclusterError", "UnknownAddon",
     "UnknownChart", "UnknownEnvironment", "UnknownInstanceType", "Watch", "WrongReference", "build_app",
@@ -41,6 +41,7 @@ PUBLIC = [
 
 NOT_PUBLIC = {
     "CannotExtend",  # the loader turns it into a finding
+    "EksBootstrap",  # KubernetesCluster.add_node_group creates it
     "FunctionResource",  # base of InlineResource
     "InlineResource",  # its code is a file of this package
     "NotReachable",  # the command turns it into a message

@@ -92,6 +92,17 @@ Code = Literal[
     "efa-only-unverified",
     "image-not-pinned",
     "image-release-version",
+    # boot steps of one's own
+    "bootstrap-source",
+    "bootstrap-not-pinned",
+    "bootstrap-outside-folder",
+    "bootstrap-unreadable",
+    "bootstrap-too-large",
+    "bootstrap-not-a-script",
+    "bootstrap-secret",
+    "bootstrap-too-long",
+    "security-groups-too-many",
+    "security-groups-in-new-vpc",
     # PCS
     "slurm-version-unknown",
     "slurm-version-ended",

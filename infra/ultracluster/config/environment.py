@@ -11,6 +11,7 @@ from ultracluster.catalog import addresses, capacity_block_places, lustre, offer
 from ultracluster.catalog.regions import PARTITIONS
 from ultracluster.config.access import Access, access_problems
 from ultracluster.config.administration import administration_problems
+from ultracluster.config.boot_steps import Nodes, boot_step_problems
 from ultracluster.config.bucket_names import environment_name_problems
 from ultracluster.config.eks import POD_ADDRESSES, Eks
 from ultracluster.config.eks_fleet import eks_problems
@@ -82,6 +83,22 @@ class Environment(Settings):
     def in_local_zone(self) -> bool:
         """Whether the nodes and the file system are in a Local Zone."""
         return bool(LOCAL_ZONE.search(self.availability_zone))
+
+    @property
+    def boot_groups(self) -> Nodes:
+        """Node groups, and the login nodes of PCS, by their paths in the file."""
+        groups: Nodes = {("node_groups", i): group for i, group in enumerate(self.node_groups)}
+        return (
+            {**groups, ("control_plane", "login"): self.control_plane.login}
+            if isinstance(self.control_plane, Pcs)
+            else groups
+        )
+
+    @property
+    def script_objects(self) -> tuple[str, ...]:
+        """S3 objects of boot scripts, as bucket/key."""
+        scripts = [script for group in self.boot_groups.values() for script in group.boot_scripts]
+        return tuple(dict.fromkeys("/".join(script.bucket_and_key) for script in scripts if script.bucket_and_key))
 
     @property
     def fleet(self) -> Fleet:
@@ -163,6 +180,9 @@ class Environment(Settings):
         for i, group in enumerate(self.node_groups):
             if arn := group.purchase.reservation_group_arn:
                 yield Arn(("node_groups", i, "purchase", "reservation_group_arn"), arn, own_account=False)
+        for path, nodes in self.boot_groups.items():
+            for i, policy in enumerate(nodes.policies):
+                yield Arn((*path, "policies", i), policy, own_account=True)
         if isinstance(self.control_plane, Eks):
             plane: Path = ("control_plane",)
             for i, role in enumerate(self.control_plane.admins):
@@ -236,6 +256,10 @@ class Environment(Settings):
                 )
                 hint = "check with AWS that the zone offers the type"
                 yield Problem("type-not-listed-in-zone", ("node_groups", i, "instance_type"), message, hint, "warning")
+
+    @rule
+    def _boot_steps(self) -> Iterator[Problem]:
+        yield from boot_step_problems(self.boot_groups, self.network, on_pcs=isinstance(self.control_plane, Pcs))
 
     @rule
     def _distinct_groups(self) -> Iterator[Problem]:

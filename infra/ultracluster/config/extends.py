@@ -46,7 +46,7 @@ def extended(own: Source, folder: FilePath) -> Source:
 
 def _read(named: str, folder: FilePath, position: Position) -> Source:
     try:
-        base = parse(read_text(folder / named))
+        base = parse(read_text(folder / named), (folder / named).parent)
     except UnreadableSource as error:
         if error.code == "file-unreadable":
             raise CannotExtend("extends-unreadable", KEY, f"{named}: {error.message}", error.hint, position) from None

@@ -105,6 +105,7 @@ VpcId = Annotated[str, text(rf"^vpc-{_HEX}$", "a VPC id such as vpc-0123456789ab
 SubnetId = Annotated[
     str, text(rf"^subnet-{_HEX}$", "a subnet id such as subnet-0123456789abcdef0"), cdk_value(SUBNET_DUMMIES)
 ]
+SecurityGroupId = Annotated[str, text(rf"^sg-{_HEX}$", "a security group id such as sg-0123456789abcdef0"), cdk_value()]
 PolicyArn = Annotated[
     str,
     text(

@@ -43,7 +43,7 @@ def survey(file: str | FilePath) -> Reading:
 
 def _reading(file: FilePath, *, among_siblings: bool) -> Reading:
     try:
-        source = extended(parse(read_text(file)), file.parent)
+        source = extended(parse(read_text(file), file.parent), file.parent)
     except UnreadableSource as error:
         return Reading(str(file), None, (Finding(error.code, "", error.message, error.hint, "error", *error.position),))
     except CannotExtend as error:

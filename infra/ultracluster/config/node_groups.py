@@ -9,6 +9,7 @@ from pydantic import Field
 
 from ultracluster.catalog import InstanceType, Interface, Profile, catalog, interface_layout, ultraservers
 from ultracluster.catalog.instance_types import UnknownInstanceType
+from ultracluster.config.bootstrap import Bootstrap, Policies, Script, SecurityGroups, boot_problems, scripts
 from ultracluster.config.codes import Code
 from ultracluster.config.fields import KIND, MAPPING, NUMBER, TEXT, Image, Many, Name
 from ultracluster.config.gres import GresRecord, gres_problems
@@ -19,6 +20,9 @@ from ultracluster.config.settings import Settings
 from ultracluster.config.slurm_settings import SlurmSettings, setting_problems
 
 Controller = Literal["pcs", "eks"]
+
+NODE_GROUPS = 2
+"""Our security groups of accelerated nodes: that of the cluster, and that of EFA."""
 
 
 class Scale(Settings):
@@ -66,6 +70,12 @@ class NodeGroup(Settings):
     """Size of the root volume in GiB."""
     image: Image = "auto"
     """auto: AWS's image for the control plane. Or an AMI id, or an SSM parameter that holds one."""
+    bootstrap: Bootstrap = ()
+    """Scripts that nodes run at their first boot, after all other steps and in this order: paths, or mappings."""
+    policies: Policies = ()
+    """ARNs of further IAM policies. The nodes of the group then have a role of their own."""
+    security_groups: SecurityGroups = ()
+    """Ids of further security groups of the nodes, of all their interfaces."""
     slurm_settings: SlurmSettings = Field(default_factory=dict)
     """Parameters of the group's nodes in slurm.conf that PCS allows. On EKS there are none."""
     gres_settings: Many[GresRecord] = ()
@@ -87,6 +97,11 @@ class NodeGroup(Settings):
     def max_count(self) -> int:
         """Maximum number of instances."""
         return self.count.max if isinstance(self.count, Scale) else self.count
+
+    @property
+    def boot_scripts(self) -> tuple[Script, ...]:
+        """The scripts of `bootstrap`, each with its settings."""
+        return scripts(self.bootstrap)
 
     @cached_property
     def launch(self) -> Launch:
@@ -140,6 +155,10 @@ class NodeGroup(Settings):
     def _allowed_settings(self) -> Iterator[Problem]:
         yield from setting_problems(self.slurm_settings, "node group")
         yield from gres_problems(self.gres_settings, self.slurm_settings)
+
+    @rule
+    def _boot_steps(self) -> Iterator[Problem]:
+        yield from boot_problems(self.bootstrap, self.policies, self.security_groups, own_groups=NODE_GROUPS)
 
     @rule
     def _launchable(self) -> Iterator[Problem]:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from ultracluster.catalog import pcs
 from ultracluster.config import clock
+from ultracluster.config.bootstrap import Bootstrap, Policies, Script, SecurityGroups, boot_problems, scripts
 from ultracluster.config.fields import CpuType, Image, Many, Mirror, Name
 from ultracluster.config.problems import Problem, rule
 from ultracluster.config.settings import Settings
@@ -20,6 +21,10 @@ IDLE_SECONDS = 600
 """Default of PCS for the time before it terminates an idle node (PCS API Reference, ClusterSlurmConfiguration)."""
 
 
+LOGIN_GROUPS = 2
+"""Our security groups of login nodes: that of the cluster, and that of SSH."""
+
+
 class Login(Settings):
     """Login nodes: a static node group outside every queue."""
 
@@ -29,6 +34,24 @@ class Login(Settings):
     """Number of login nodes."""
     image: Image = "auto"
     """auto: AWS's newest PCS image. Or an AMI id, or an SSM parameter that holds one."""
+    root_volume_gib: Annotated[int, Field(ge=100, le=16384)] = 100
+    """Size of the root volume in GiB."""
+    bootstrap: Bootstrap = ()
+    """Scripts that login nodes run at their first boot, after all other steps and in this order: paths, or mappings.
+    After a failure the others do not run, but the node stays."""
+    policies: Policies = ()
+    """ARNs of further IAM policies. Login nodes then have a role of their own."""
+    security_groups: SecurityGroups = ()
+    """Ids of further security groups of login nodes."""
+
+    @property
+    def boot_scripts(self) -> tuple[Script, ...]:
+        """The scripts of `bootstrap`, each with its settings."""
+        return scripts(self.bootstrap)
+
+    @rule
+    def _boot_steps(self) -> Iterator[Problem]:
+        yield from boot_problems(self.bootstrap, self.policies, self.security_groups, own_groups=LOGIN_GROUPS)
 
 
 class Queue(Settings):

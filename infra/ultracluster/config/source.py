@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from ultracluster.config.codes import Code
+from ultracluster.config.named_files import FileText
 from ultracluster.config.problems import Path
 from ultracluster.config.syntax import in_words
 from ultracluster.errors import UltraclusterError
@@ -38,6 +39,8 @@ class Source:
 
     `written` is the text of every value that is not text: 012 and 25.10 would be shown as the numbers 12 and 25.1.
 
+    `folder` is that of the file; every text in `data` knows it.
+
     Of a file that extends `base_file`, `inherited` holds the paths that only the base sets, and `parts` the two
     sources, whose mappings `paths` identifies.
     """
@@ -46,6 +49,7 @@ class Source:
     positions: dict[Path, Position] = field(default_factory=dict)
     paths: dict[int, Path] = field(default_factory=dict)
     written: dict[Path, str] = field(default_factory=dict)
+    folder: FilePath = FilePath()
     base_file: str = ""
     inherited: set[Path] = field(default_factory=set)
     parts: tuple["Source", ...] = ()
@@ -77,8 +81,8 @@ def read_text(file: str | FilePath) -> str:
         raise UnreadableSource("file-unreadable", message, "check the path", (1, 1)) from None
 
 
-def parse(text: str) -> Source:
-    """Parses one YAML document.
+def parse(text: str, folder: FilePath = FilePath()) -> Source:
+    """Parses one YAML document of a file in `folder`.
 
     Only true and false are booleans, only decimal digits are numbers, and there are no dates. Raises UnreadableSource
     for a syntax error, a duplicate key, an alias that contains itself, or an empty file.
@@ -94,7 +98,7 @@ def parse(text: str) -> Source:
         raise UnreadableSource(
             "yaml-syntax", message, "remove it, and check that the file is a text file", position
         ) from None
-    source = Source()
+    source = Source(folder=folder)
     source.data = _build(root, (), source, frozenset()) if root else None
     if source.data is None:
         raise UnreadableSource("empty-file", "the file is empty", "copy environments/dev.yaml to start", (1, 1))
@@ -189,7 +193,8 @@ def _scalar(node: yaml.ScalarNode, path: Path, source: Source) -> Any:
         raise UnreadableSource("yaml-syntax", message, "use decimal digits, or put text in quotes", position) from None
     if not isinstance(value, str):
         source.written[path] = node.value
-    return value
+        return value
+    return FileText(value, source.folder)
 
 
 def _tagged(node: yaml.Node) -> UnreadableSource:

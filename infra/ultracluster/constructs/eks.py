@@ -19,6 +19,7 @@ from ultracluster.config.eks_nodes import CpuNodes, NodeRepair, SystemNodes
 from ultracluster.config.lustre import Lustre
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.constructs.cloudwatch import service_metric
+from ultracluster.constructs.eks_bootstrap import EksBootstrap
 from ultracluster.constructs.eks_nodes import CpuNodeGroup, EksNodeGroup, SystemNodeGroup
 from ultracluster.constructs.launch_templates import AcceleratedLaunchTemplate, CpuLaunchTemplate
 from ultracluster.constructs.names import stable_name
@@ -156,23 +157,31 @@ class KubernetesCluster(Construct):
         template that names some. UltraServers are launched block by block: add each of `settings.blocks()`. With
         `lustre` the nodes are prepared for the FSx CSI driver to mount that file system. `labels` default to the name
         of the group, `repair` to node auto repair, `release` of AWS's images to the one in the catalogue, `scope` to
-        the cluster.
+        the cluster. With `settings.bootstrap` the role is allowed to read the scripts, which nodes download.
 
         Source: EKS User Guide, "Customize managed nodes with launch templates" (2026).
         """
         scope, labels = scope or self, labels or {NODE_GROUP: settings.name}
         # EKS adds the join command for its own AMIs only
         endpoint = None if settings.image == "auto" else self._endpoint()
+        own = EksBootstrap(scope, f"Bootstrap-{settings.name}", settings, role) if settings.bootstrap else None
         template = AcceleratedLaunchTemplate(
             scope,
             f"Template-{settings.name}",
             settings=settings,
             control_plane="eks",
-            security_groups=security_groups,
-            user_data=gpu_node_user_data(settings, labels=labels, taint=GPU_TAINT, lustre=lustre, cluster=endpoint),
+            security_groups=[*security_groups, *settings.security_groups],
+            user_data=gpu_node_user_data(
+                settings,
+                labels=labels,
+                taint=GPU_TAINT,
+                lustre=lustre,
+                cluster=endpoint,
+                last=own.steps if own else (),
+            ),
             tags=tags,
         )
-        return EksNodeGroup(
+        group = EksNodeGroup(
             scope,
             f"Group-{settings.name}",
             settings=settings,
@@ -184,6 +193,9 @@ class KubernetesCluster(Construct):
             repair=repair,
             release=release,
         )
+        if own:
+            group.node.add_dependency(own)
+        return group
 
     def add_system_nodes(
         self,

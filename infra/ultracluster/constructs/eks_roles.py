@@ -1,19 +1,22 @@
 """The IAM role of EKS nodes."""
 
+from collections.abc import Sequence
+
 from constructs import Construct
 
 from ultracluster.constructs.launch_templates import SESSION_MANAGER_ACTIONS
-from ultracluster.constructs.node_role import NodeRole
+from ultracluster.constructs.node_role import NodeRole, accept_policies
 from ultracluster.constructs.roles import managed_policy, service_role
 
 
 class EksNodeRole(NodeRole):
     """Role of EKS nodes: they join the cluster, pull images, and allow Session Manager.
 
-    Pods have roles of their own through EKS Pod Identity, so nothing else is granted here.
+    Pods have roles of their own through EKS Pod Identity, so nothing else is granted here but `policies`, ARNs of
+    further policies.
     """
 
-    def __init__(self, scope: Construct, id: str) -> None:
+    def __init__(self, scope: Construct, id: str, *, policies: Sequence[str] = ()) -> None:
         super().__init__(scope, id)
         self._role = service_role(
             self,
@@ -25,6 +28,9 @@ class EksNodeRole(NodeRole):
                 "AmazonEC2ContainerRegistryPullOnly": "Pulls images, and nothing else.",
             },
         )
+        if policies:
+            self._role.managed_policy_arns = [*(self._role.managed_policy_arns or []), *policies]
+            accept_policies(self._role, policies)
         managed_policy(
             self,
             "Policy",

@@ -56,10 +56,15 @@ KARPENTER_SERVICES = {"Sqs": "sqs"}
 """Further services that Karpenter calls: SQS, for its interruption queue."""
 
 
+VERSION_ACTIONS = ("s3:GetObject", "s3:GetObjectVersion")
+"""What reading one version of an object takes (Amazon S3 User Guide, permissions of GetObject, 2026)."""
+
+
 class S3Endpoint(Construct):
     """A gateway endpoint for buckets of this account, `other_buckets`, and the software that AWS publishes.
 
-    `read_only_buckets`, such as public data sets, can be listed and read. The policy prevents copying data to any other
+    `read_only_buckets`, such as public data sets, can be listed and read, and the objects `boot_scripts`, as
+    bucket/key, can be read. The policy prevents copying data to any other
     bucket of another account.
     """
 
@@ -72,6 +77,7 @@ class S3Endpoint(Construct):
         route_tables: Sequence[IRouteTableRef],
         other_buckets: Sequence[str] = (),
         read_only_buckets: Sequence[str] = (),
+        boot_scripts: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, id)
         region = Stack.of(self).region
@@ -82,7 +88,7 @@ class S3Endpoint(Construct):
             vpc_endpoint_type="Gateway",
             service_name=f"com.amazonaws.{region}.s3",
             route_table_ids=list(route_tables),
-            policy_document=policy_document(_s3_statements(region, other_buckets, read_only_buckets)),
+            policy_document=policy_document(_s3_statements(region, other_buckets, read_only_buckets, boot_scripts)),
         )
 
 
@@ -122,7 +128,9 @@ class InterfaceEndpoints(Construct):
             )
 
 
-def _s3_statements(region: str, other_buckets: Sequence[str], read_only_buckets: Sequence[str]) -> list[dict[str, Any]]:
+def _s3_statements(
+    region: str, other_buckets: Sequence[str], read_only_buckets: Sequence[str], boot_scripts: Sequence[str]
+) -> list[dict[str, Any]]:
     anybody: dict[str, Any] = {"Principal": "*"}
     arn = f"arn:{PARTITION}:s3:::"
     statements = [
@@ -143,6 +151,9 @@ def _s3_statements(region: str, other_buckets: Sequence[str], read_only_buckets:
     if other_buckets:
         resources = [f"{arn}{name}{part}" for name in other_buckets for part in ("", "/*")]
         statements.append({"Sid": "ExistingBuckets", **anybody, "Action": "s3:*", "Resource": resources})
+    if boot_scripts:
+        objects = [f"{arn}{each}" for each in boot_scripts]
+        statements.append({"Sid": "BootScripts", **anybody, "Action": list(VERSION_ACTIONS), "Resource": objects})
     reads = read_statements(read_only_buckets)
     return [*statements, *({"Sid": f"ReadOnlyBuckets{i}", **anybody, **read} for i, read in enumerate(reads))]
 

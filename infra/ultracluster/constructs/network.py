@@ -154,9 +154,9 @@ class ClusterNetwork(NodeNetwork):
 
     With `settings.create` everything is created, with the endpoints that keep nodes off the internet. The S3 endpoint
     reaches buckets of the account and `existing_buckets`, names of buckets that another account may own; it only reads
-    `read_only_buckets`. `control_plane`, `karpenter` and `lustre` decide which services get an interface endpoint. With
-    `settings.existing` only the security groups are created. Accelerated nodes carry both groups, the controller and
-    login nodes the cluster group.
+    `read_only_buckets` and the objects `boot_scripts`, as bucket/key. `control_plane`, `karpenter` and `lustre` decide
+    which services get an interface endpoint. With `settings.existing` only the security groups are created. Accelerated
+    nodes carry both groups, the controller and login nodes the cluster group.
     """
 
     endpoints: InterfaceEndpoints | None = None
@@ -171,6 +171,7 @@ class ClusterNetwork(NodeNetwork):
         zone: str | None = None,
         existing_buckets: Sequence[str] = (),
         read_only_buckets: Sequence[str] = (),
+        boot_scripts: Sequence[str] = (),
         control_plane: Controller = "pcs",
         karpenter: bool = False,
         lustre: bool = True,
@@ -179,6 +180,7 @@ class ClusterNetwork(NodeNetwork):
         expect(settings, Network, "settings")
         expect_list(existing_buckets, "existing_buckets")
         expect_list(read_only_buckets, "read_only_buckets")
+        expect_list(boot_scripts, "boot_scripts")
         self._node_zone = zone
         if settings.create:
             self._cidr = settings.create.cidr
@@ -205,6 +207,7 @@ class ClusterNetwork(NodeNetwork):
                 route_tables=tables,
                 other_buckets=existing_buckets,
                 read_only_buckets=read_only_buckets,
+                boot_scripts=boot_scripts,
             )
         if settings.create and settings.create.private_endpoints:
             services = INTERFACE_SERVICES[control_plane] | (KARPENTER_SERVICES if karpenter else {})

@@ -1,5 +1,6 @@
 """What the IAM roles of PCS and EKS nodes share."""
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import jsii
@@ -7,6 +8,15 @@ from aws_cdk import aws_iam as iam
 from aws_cdk.interfaces import ResourceEnvironment
 from aws_cdk.interfaces.aws_iam import IRoleRef, RoleReference
 from constructs import Construct
+
+from ultracluster.constructs.acknowledgements import acknowledge
+
+
+def accept_policies(role: iam.CfnRole, policies: Sequence[str]) -> None:
+    """Records for security scanners why a role has AWS managed policies: the environment file names them."""
+    named = [arn.rpartition("/")[2] for arn in policies if ":iam::aws:policy/" in arn]
+    finding = "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{}]"
+    acknowledge(role, {finding.format(name): "The environment file names it for this node group." for name in named})
 
 
 @jsii.implements(IRoleRef, iam.IGrantable)

@@ -2,11 +2,9 @@
 
 import hashlib
 from collections.abc import Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from aws_cdk import AssetHashType, AssetStaging, FileAssetLocation, FileAssetPackaging, Stack
+from aws_cdk import FileAssetLocation
 from aws_cdk import aws_iam as iam
 from aws_cdk.interfaces.aws_iam import IRoleRef
 from constructs import Construct
@@ -14,8 +12,9 @@ from constructs import Construct
 from ultracluster.constructs.names import PARTITION
 from ultracluster.constructs.references import role_object
 from ultracluster.constructs.roles import managed_policy
+from ultracluster.constructs.script_assets import grant_objects, object_arn, upload
 from ultracluster.nodes.pcs import PCS_SCRIPTS
-from ultracluster.nodes.steps import Frequency, Script, Stage, Step, script
+from ultracluster.nodes.steps import Frequency, Stage, Step, script
 
 OnError = Literal["TERMINATE", "STOP_SEQUENCE", "CONTINUE"]
 
@@ -32,14 +31,20 @@ class NodeScripts(Construct):
 
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)
-        self._stack = Stack.of(self)
-        self._objects = {name: self._upload(name, script(name)) for name in PCS_SCRIPTS}
+        self._objects = {name: upload(self, name, script(name)) for name in PCS_SCRIPTS}
+        self._own: dict[str, FileAssetLocation] = {}
         self._readers: dict[str, iam.CfnManagedPolicy] = {}
 
     @property
     def object_arns(self) -> list[str]:
         """ARNs of the scripts in S3, which nodes must be allowed to read (s3:GetObject)."""
-        return [f"arn:{PARTITION}:s3:::{found.bucket_name}/{found.object_key}" for found in self._objects.values()]
+        return [object_arn(found) for found in self._objects.values()]
+
+    def arns_of(self, steps: Sequence[Step]) -> list[str]:
+        """ARNs of the scripts in S3 for a node group with `steps`, and of the objects that these download."""
+        own = [object_arn(self.location(step)) for step in steps if step.own_text is not None]
+        objects = [f"arn:{PARTITION}:s3:::{each}" for step in steps for each in step.objects]
+        return [*self.object_arns, *own, *objects]
 
     def grant_read(self, role: IRoleRef) -> iam.CfnManagedPolicy:
         """Allows nodes with `role` to read the scripts. Node groups must depend on the policy that is returned.
@@ -57,6 +62,20 @@ class NodeScripts(Construct):
             )
         return self._readers[path]
 
+    def grant_own(self, name: str, role: IRoleRef, steps: Sequence[Step]) -> iam.CfnPolicy | None:
+        """Allows nodes of the group `name` to read the script that one of `steps` has of its own, if one does."""
+        own = next((step for step in steps if step.own_text is not None), None)
+        return grant_objects(self, name, role, self.location(own), own) if own else None
+
+    def location(self, step: Step) -> FileAssetLocation:
+        """Where the script of `step` is in S3."""
+        if step.own_text is None:
+            return self._objects[step.name]
+        checksum = step.script.checksum
+        if checksum not in self._own:
+            self._own[checksum] = upload(self, f"{step.name}-{checksum[:8]}", step.script)
+        return self._own[checksum]
+
     def lifecycle_actions(self, steps: Sequence[Step], on_error: OnError) -> dict[str, Any] | None:
         """`steps` as the property NodeLifecycleActions of a node group; None without steps."""
         stages = {
@@ -70,29 +89,13 @@ class NodeScripts(Construct):
         action = {
             "name": step.name,
             "scriptSource": {
-                "scriptLocation": self._objects[step.name].s3_object_url,
+                "scriptLocation": self.location(step).s3_object_url,
                 "checksum": step.script.checksum,
             },
             "onError": on_error if step.required else "CONTINUE",
             "executionPolicy": _POLICIES[step.frequency],
         }
         return {**action, "arguments": list(step.arguments)} if step.arguments else action
-
-    def _upload(self, name: str, found: Script) -> FileAssetLocation:
-        # what aws_s3_assets.Asset does; that module takes Node a quarter of a second to load
-        with TemporaryDirectory() as folder:
-            file = found.file or Path(folder, f"{name}.sh")
-            if found.file is None:
-                file.write_text(found.text)
-            staging = AssetStaging(
-                self, name, source_path=str(file), asset_hash=found.checksum, asset_hash_type=AssetHashType.CUSTOM
-            )
-        return self._stack.synthesizer.add_file_asset(
-            source_hash=staging.asset_hash,
-            file_name=staging.relative_staged_path(self._stack),
-            packaging=FileAssetPackaging.FILE,
-            display_name=f"Boot step {name}",
-        )
 
 
 def node_scripts(scope: Construct) -> NodeScripts:

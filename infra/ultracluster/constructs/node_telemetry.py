@@ -1,5 +1,6 @@
 """What the agents of PCS nodes need to send metrics and logs."""
 
+from aws_cdk import aws_iam as iam
 from aws_cdk.interfaces.aws_iam import IRoleRef
 from constructs import Construct
 
@@ -43,16 +44,8 @@ class NodeTelemetry(Construct):
     ) -> None:
         super().__init__(scope, id)
         expect(settings, Observability, "settings")
-        managed_policy(
-            self,
-            "Policy",
-            roles=[role_object(role)],
-            statements=[
-                {"Action": "aps:RemoteWrite", "Resource": metrics.workspace_arn},
-                {"Action": list(LOG_ACTIONS), "Resource": log_group.log_group_arn},
-            ],
-            accepted=wildcards(self, [log_group.log_group_arn], "log streams of nodes, which nobody knows before"),
-        )
+        self._metrics, self._log_group = metrics, log_group
+        self.grant_write(role, id="Policy")
         self.agents = Telemetry(
             remote_write_url=metrics.remote_write_url,
             log_group=log_group.log_group_name,
@@ -63,4 +56,18 @@ class NodeTelemetry(Construct):
             mirror=mirror,
             slurm=slurm_metrics,
             drop=settings.drop,
+        )
+
+    def grant_write(self, role: IRoleRef, *, id: str) -> iam.CfnManagedPolicy:
+        """Allows nodes with another `role` to write the same metrics and logs; `id` is that of the policy."""
+        group = self._log_group.log_group_arn
+        return managed_policy(
+            self,
+            id,
+            roles=[role_object(role)],
+            statements=[
+                {"Action": "aps:RemoteWrite", "Resource": self._metrics.workspace_arn},
+                {"Action": list(LOG_ACTIONS), "Resource": group},
+            ],
+            accepted=wildcards(self, [group], "log streams of nodes, which nobody knows before"),
         )

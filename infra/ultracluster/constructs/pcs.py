@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import jsii
-from aws_cdk import Annotations, Stack
+from aws_cdk import Annotations, Aws, Stack
 from aws_cdk import aws_pcs as pcs
 from aws_cdk.interfaces import ResourceEnvironment
 from aws_cdk.interfaces.aws_iam import IInstanceProfileRef
@@ -58,9 +58,6 @@ PURCHASE_OPTIONS: dict[PurchaseType, PurchaseOption] = {
     "interruptible_reservation": "INTERRUPTIBLE_CAPACITY_RESERVATION",
 }
 """A reservation keeps ONDEMAND: its launch template names the target (AWS PCS User Guide, ODCR page, 2026)."""
-
-LOGIN_VOLUME_GIB = 100
-"""Root volume of a login node."""
 
 
 @jsii.implements(IClusterRef)
@@ -117,7 +114,7 @@ class SlurmCluster(Construct):
             settings=settings,
             control_plane="pcs",
             subnet=subnet,
-            security_groups=security_groups,
+            security_groups=[*security_groups, *settings.security_groups],
             user_data=compute_node_user_data(),
             tags=tags,
         )
@@ -140,6 +137,7 @@ class SlurmCluster(Construct):
                 _mount(file_system),
                 telemetry=telemetry.agents if telemetry else None,
                 own_programs=own_programs,
+                region=Aws.REGION,
             ),
             slurm_settings=settings.slurm_settings,
             gres_settings=settings.gres_settings,
@@ -170,8 +168,8 @@ class SlurmCluster(Construct):
             scope,
             "LoginTemplate",
             control_plane="pcs",
-            security_groups=security_groups,
-            root_volume_gib=LOGIN_VOLUME_GIB,
+            security_groups=[*security_groups, *settings.security_groups],
+            root_volume_gib=settings.root_volume_gib,
             user_data=login_node_user_data(),
             tags=tags,
         )
@@ -193,6 +191,8 @@ class SlurmCluster(Construct):
                 open_folders=open_folders,
                 instance_type=settings.instance_type,
                 telemetry=telemetry.agents if telemetry else None,
+                bootstrap=settings.boot_scripts,
+                region=Aws.REGION,
             ),
             on_failed_step="CONTINUE",
         )
@@ -269,7 +269,7 @@ class PcsNodeGroup(Construct):
             slurm_configuration=_node_configuration(slurm_settings or {}, gres_settings, idle_seconds) or None,
             subnet_ids=[subnet_id(subnet)],
         )
-        self._group, self._scripts = group, scripts
+        self._group, self._scripts, self._steps = group, scripts, steps
         if steps and runs_boot_steps(image, architecture) is None:
             message = (
                 f"The image of {name} needs PCS agent {AGENT_VERSION} or newer: an older one ignores the boot steps"
@@ -277,6 +277,8 @@ class PcsNodeGroup(Construct):
             Annotations.of(self).add_warning_v2("ultracluster:pcs-agent", message)
         if scripts and isinstance(role, NodeRole):
             group.add_resource_dependency(scripts.grant_read(role))
+            if own := scripts.grant_own(name, role, steps):
+                group.add_resource_dependency(own)
         cluster._follow(self)
         self._alarm = (
             boot_alarm(self, name=name, compute_node_group_id=group.attr_id)
@@ -287,7 +289,7 @@ class PcsNodeGroup(Construct):
     @property
     def script_arns(self) -> list[str]:
         """ARNs of the scripts that the nodes download at boot."""
-        return self._scripts.object_arns if self._scripts else []
+        return self._scripts.arns_of(self._steps) if self._scripts else []
 
     def notify(self, topics: Sequence[str]) -> None:
         """Has the alarm for nodes that fail to boot, if there is one, notify SNS topics."""

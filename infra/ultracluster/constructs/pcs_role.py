@@ -1,5 +1,6 @@
 """The IAM role of PCS nodes."""
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import jsii
@@ -10,7 +11,7 @@ from constructs import Construct
 from ultracluster.constructs.acknowledgements import wildcards
 from ultracluster.constructs.launch_templates import SESSION_MANAGER_ACTIONS
 from ultracluster.constructs.names import PARTITION, REGION
-from ultracluster.constructs.node_role import NodeRole
+from ultracluster.constructs.node_role import NodeRole, accept_policies
 from ultracluster.constructs.roles import managed_policy, trust_policy
 
 PULL_ACTIONS = ("ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
@@ -26,10 +27,11 @@ class PcsNodeRole(NodeRole):
 
     Images may be in any account of the Region whose repository policy allows it, as AWS's Deep Learning Containers.
 
-    Grant more with the `grant_*` methods of other constructs: the role is an `iam.IGrantable`.
+    `policies` are ARNs of further policies. Grant more with the `grant_*` methods of other constructs: the role is an
+    `iam.IGrantable`.
     """
 
-    def __init__(self, scope: Construct, id: str) -> None:
+    def __init__(self, scope: Construct, id: str, *, policies: Sequence[str] = ()) -> None:
         super().__init__(scope, id)
         repositories = f"arn:{PARTITION}:ecr:{REGION}:*:repository/*"
         actions = ["pcs:RegisterComputeNodeGroupInstance", *SESSION_MANAGER_ACTIONS]
@@ -52,8 +54,9 @@ class PcsNodeRole(NodeRole):
             assume_role_policy_document=trust_policy("ec2.amazonaws.com"),
             path=ROLE_PATH,
             description="Nodes of a PCS cluster",
-            managed_policy_arns=[own.ref],
+            managed_policy_arns=[own.ref, *policies],
         )
+        accept_policies(self._role, policies)
         self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[self._role.ref], path=ROLE_PATH)
 
     @cached_property

@@ -58,8 +58,11 @@ def gpu_node_user_data(
     taint: Mapping[str, str],
     lustre: Lustre | None,
     cluster: ClusterEndpoint | None,
+    last: Sequence[Step] = (),
 ) -> str:
     """User data of a node group. `cluster` is for custom AMIs: EKS adds nothing to their user data.
+
+    The steps `last` run after all others, before the node joins.
 
     Nodes with a custom AMI also register with `labels` and `taint` (key, value, effect): EKS applies them only later,
     when pods may already run there.
@@ -71,7 +74,12 @@ def gpu_node_user_data(
     if cluster:
         spec["cluster"] = _cluster(cluster)
         spec["kubelet"]["flags"] = _registration_flags(labels, taint)
-    return _user_data(spec, guarded(_steps(group.hardware, lustre)))
+    return _user_data(spec, guarded([*gpu_node_steps(group, lustre), *last]))
+
+
+def gpu_node_steps(group: NodeGroup, lustre: Lustre | None) -> list[Step]:
+    """Steps of the nodes of a node group, in order, before those of the user."""
+    return _steps(group.hardware, lustre)
 
 
 def system_node_user_data(*, lustre: Lustre | None) -> str:

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ultracluster.catalog import InstanceType, lustre
 from ultracluster.catalog.training import type_environment
+from ultracluster.config.bootstrap import Script
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.slurm_settings import serves_metrics
+from ultracluster.nodes.bootstrap import bootstrap_step
 from ultracluster.nodes.lustre import LustreMount, efa_step, module_option_steps
 from ultracluster.nodes.mime import boot_hook, multipart, shell_script
 from ultracluster.nodes.steps import Step, script
@@ -63,16 +65,20 @@ def login_node_steps(
     open_folders: Sequence[str] = (),
     instance_type: str = "",
     telemetry: Telemetry | None = None,
+    bootstrap: Sequence[Script] = (),
+    region: str = "",
 ) -> tuple[Step, ...]:
     """Steps of login nodes, which mount the file system over TCP, and create the folders of users in it.
 
-    `open_folders` are paths in the file system that users may write to, beside a folder for each queue.
+    `open_folders` are paths in the file system that users may write to, beside a folder for each queue. The scripts of
+    `bootstrap` run last, and are told the `region`.
     """
     steps = [Step("hold-kernel")]
     if mount:
         steps += [*mount_steps(mount, None), Step("create-folders", (mount.path, *open_folders))]
     steps += telemetry_steps(telemetry, instance_type=instance_type, node_group="login", hardware=None, mount=mount)
-    return tuple(steps)
+    own = bootstrap_step(bootstrap, region=region, node_group="login")
+    return (*steps, own) if own else tuple(steps)
 
 
 def compute_node_steps(
@@ -81,10 +87,11 @@ def compute_node_steps(
     *,
     telemetry: Telemetry | None = None,
     own_programs: tuple[str, str] = ("", ""),
+    region: str = "",
 ) -> tuple[Step, ...]:
-    """Steps of the nodes of a node group. The last one lets slurmd start.
+    """Steps of the nodes of a node group. The last one lets slurmd start, after the scripts of `group.bootstrap`.
 
-    `own_programs` are Prolog and Epilog of the user, which ours run.
+    `own_programs` are Prolog and Epilog of the user, which ours run. `region` is what the scripts are told.
     """
     variables = tuple(f"{name}={value}" for name, value in type_environment(group.instance_type).items())
     own = own_programs if any(own_programs) else ()
@@ -96,6 +103,8 @@ def compute_node_steps(
     steps += telemetry_steps(
         telemetry, instance_type=group.instance_type, node_group=group.name, hardware=group.hardware, mount=mount
     )
+    if own_step := bootstrap_step(group.boot_scripts, region=region, node_group=group.name):
+        steps.append(own_step)
     return (*steps, Step("admit-jobs", frequency="every_boot"))
 
 

@@ -8,6 +8,7 @@ from ultracluster.config.eks import Eks
 from ultracluster.config.eks_nodes import NodeRepair
 from ultracluster.config.environment import Environment
 from ultracluster.config.node_groups import NodeGroup
+from ultracluster.constructs.eks_roles import EksNodeRole
 from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.kubernetes import labels
 from ultracluster.stacks.base import EnvironmentStack, node_tags
@@ -18,7 +19,8 @@ class EksNodeGroupStack(EnvironmentStack):
     """One managed node group with its launch template: a group of the file, or one block of its UltraServers.
 
     A node group that cannot launch ends as CREATE_FAILED, and CloudFormation then rolls back its stack
-    (aws/containers-roadmap issue 2204). In a stack of its own it takes no other node group with it.
+    (aws/containers-roadmap issue 2204). In a stack of its own it takes no other node group with it. A group with
+    `policies` has a role of its own; EKS gives it an access entry.
     """
 
     def __init__(
@@ -37,7 +39,7 @@ class EksNodeGroupStack(EnvironmentStack):
         acts = environment.observability.auto_repair
         nodes = control_plane.cluster.add_node_group(
             block,
-            role=control_plane.node_role,
+            role=EksNodeRole(self, "Nodes", policies=block.policies) if block.policies else control_plane.node_role,
             subnet=network.node_subnet_id,
             security_groups=network.node_security_group_ids,
             lustre=environment.storage.lustre,

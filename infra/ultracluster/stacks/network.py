@@ -32,6 +32,7 @@ class NetworkStack(EnvironmentStack):
             zone=environment.availability_zone,
             existing_buckets=[name for name, access in existing if access != "read"],
             read_only_buckets=[*storage.read_only_buckets, *(name for name, access in existing if access == "read")],
+            boot_scripts=environment.script_objects,
             control_plane=plane.type,
             karpenter=isinstance(plane, Eks) and plane.karpenter,
             lustre=storage.lustre is not None,

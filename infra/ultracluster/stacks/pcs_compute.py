@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from ultracluster.config.environment import Environment
 from ultracluster.config.pcs import Pcs
 from ultracluster.config.slurm_settings import serves_metrics
 from ultracluster.constructs.bucket_access import BucketAccess
+from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.metrics import PrometheusWorkspace
 from ultracluster.constructs.node_telemetry import NodeTelemetry
+from ultracluster.constructs.pcs_role import PcsNodeRole
 from ultracluster.nodes.pcs import own_programs
 from ultracluster.stacks.base import EnvironmentStack, node_tags
 from ultracluster.stacks.network import NetworkStack
@@ -47,9 +49,12 @@ class PcsComputeStack(EnvironmentStack):
             mirror=settings.image_mirror,
             slurm_metrics=serves_metrics(settings.slurm_settings, settings.slurm_version),
         )
+        buckets = list(storage.buckets.values())
+        roles = _Roles(self, role, telemetry, buckets, environment.storage.read_only_buckets)
+        login_role, login_access = roles.of("login", settings.login.policies)
         login = cluster.add_login_nodes(
             settings.login,
-            role=role,
+            role=login_role,
             subnet=place.node_subnet_id,
             security_groups=[place.cluster_security_group_id, *([ssh] if ssh else [])],
             file_system=storage.file_system,
@@ -58,19 +63,13 @@ class PcsComputeStack(EnvironmentStack):
             tags=node_tags(environment, "login"),
             scope=self,
         )
-        if storage.buckets or environment.storage.read_only_buckets:
-            access = BucketAccess(
-                self,
-                "BucketAccess",
-                buckets=list(storage.buckets.values()),
-                role=role,
-                read_only=environment.storage.read_only_buckets,
-            )
-            login.node.add_dependency(access)
-        groups = {
-            group.name: cluster.add_node_group(
+        login.node.add_dependency(*login_access)
+        groups = {}
+        for group in environment.launched_groups:
+            group_role, access = roles.of(group.name, group.policies)
+            groups[group.name] = cluster.add_node_group(
                 group,
-                role=role,
+                role=group_role,
                 subnet=place.node_subnet_id,
                 security_groups=place.node_security_group_ids,
                 file_system=storage.file_system,
@@ -79,11 +78,41 @@ class PcsComputeStack(EnvironmentStack):
                 tags=node_tags(environment, group.name),
                 scope=self,
             )
-            for group in environment.launched_groups
-        }
-        for group in (login, *groups.values()):
-            group.notify(topics)
+            groups[group.name].node.add_dependency(*access)
+        for nodes in (login, *groups.values()):
+            nodes.notify(topics)
         parts = {group.name: [groups[part.name] for part in group.blocks()] for group in environment.node_groups}
         for queue in settings.queues:
             node_groups = [part for name in queue.node_groups for part in parts[name]]
             cluster.add_queue(queue, node_groups=node_groups, scope=self)
+
+
+class _Roles:
+    """The roles of the node groups: one that they share, and one for each group with policies of its own."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        shared: PcsNodeRole,
+        telemetry: NodeTelemetry,
+        buckets: Sequence[TrainingBucket],
+        read_only: Sequence[str],
+    ) -> None:
+        self._scope, self._telemetry, self._buckets, self._read_only = scope, telemetry, buckets, read_only
+        self._shared = shared
+        self._shared_access = self._access("BucketAccess", shared)
+
+    def of(self, name: str, policies: Sequence[str]) -> tuple[PcsNodeRole, list[IDependable]]:
+        """The role of the group `name`, and what the group must wait for."""
+        if not policies:
+            # groups are deployed one after the other, so only the first waits
+            access, self._shared_access = self._shared_access, []
+            return self._shared, access
+        role = PcsNodeRole(self._scope, f"Nodes-{name}", policies=policies)
+        own_access = self._access(f"BucketAccess-{name}", role)
+        return role, [*own_access, self._telemetry.grant_write(role, id=f"Policy-{name}")]
+
+    def _access(self, id: str, role: PcsNodeRole) -> list[IDependable]:
+        if not (self._buckets or self._read_only):
+            return []
+        return [BucketAccess(self._scope, id, buckets=self._buckets, role=role, read_only=self._read_only)]

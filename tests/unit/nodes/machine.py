@@ -20,7 +20,24 @@ EFA_CLIENT = lustre.EFA_CLIENT_PACKAGE.rpartition("/")[2]
 """Folder of AWS's EFA client, and the name of its archive without .zip."""
 
 _ABSOLUTE = re.compile(r"(?<![\w./-])/(?=(?:dev|etc|fsx|opt|proc|root|run|scratch|sys|usr/local|usr/sbin|var)\b)")
-_REAL = ("awk", "bash", "cat", "chmod", "grep", "mkdir", "mv", "rm", "seq", "test")
+_REAL = (
+    *(
+        "awk",
+        "base64",
+        "bash",
+        "cat",
+        "chmod",
+        "grep",
+        "mkdir",
+        "mv",
+        "rm",
+        "seq",
+        "sha256sum",
+        "test",
+        "timeout",
+        "true",
+    ),
+)
 """Real commands that scripts may run. bash finds no other command that is not faked."""
 
 _FAKES = {
@@ -114,6 +131,7 @@ class Machine:
         ):
             (root / folder).mkdir(parents=True)
         (root / "scratch").rmdir()
+        (root / "dev/null").symlink_to("/dev/null")
         for file in (
             *(
                 "array",
