@@ -1,5 +1,6 @@
-"""What AWS sells: accelerated instance types, their GPUs and network cards, UltraServers, and zones."""
+"""What AWS sells: instance types, their GPUs and network cards, UltraServers, and zones."""
 
+from ultracluster.catalog.ec2_types import instance_types
 from ultracluster.catalog.instance_types import (
     Efa,
     Gpu,
@@ -9,12 +10,13 @@ from ultracluster.catalog.instance_types import (
     NvLink,
     Published,
     SoftwareMinima,
+    UltraClusterType,
     UltraServer,
     UnknownInstanceType,
     catalog,
     ultraservers,
 )
-from ultracluster.catalog.interfaces import Interface, Profile, addresses, interface_layout
+from ultracluster.catalog.interfaces import Interface, Profile, addresses, efa_devices, interface_layout
 from ultracluster.catalog.offerings import capacity_block_places, offered_zones
 
 __all__ = [
@@ -28,11 +30,14 @@ __all__ = [
     "Profile",
     "Published",
     "SoftwareMinima",
+    "UltraClusterType",
     "UltraServer",
     "UnknownInstanceType",
     "addresses",
     "capacity_block_places",
     "catalog",
+    "efa_devices",
+    "instance_types",
     "interface_layout",
     "offered_zones",
     "ultraservers",

@@ -1,4 +1,4 @@
-"""Accelerated EC2 instance types and UltraServers, as typed and frozen records."""
+"""EC2 instance types and UltraServers, as typed and frozen records."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class NetworkCard:
     """One network card: bandwidth in Gbps as EC2 reports it, and the interface types that it supports."""
 
     index: int
-    gbps: int
+    gbps: float
     interface_types: tuple[InterfaceType, ...]
     max_interfaces: int
 
@@ -56,13 +56,14 @@ class Efa:
     """Elastic Fabric Adapters of an instance type.
 
     `cards` are the network cards that together provide the whole EFA bandwidth, one EFA each at `gbps_per_card`.
+    `generation` is None for a type outside the catalogue.
 
     Source: EC2 User Guide, "Maximize network bandwidth on EFA-enabled accelerated instances" (2026).
     """
 
-    generation: int
+    generation: int | None
     cards: tuple[int, ...]
-    gbps_per_card: int
+    gbps_per_card: float
     max_interfaces: int
 
     @property
@@ -113,9 +114,10 @@ class Published:
 
 @dataclass(frozen=True)
 class InstanceType:
-    """One instance type.
+    """One instance type, as EC2 describes it.
 
-    `memory_gib` is host memory, `gpu_memory_mib` one GPU's memory as EC2 reports it. `topology_depth` is the number of
+    `memory_gib` is host memory, `gpu_memory_mib` one GPU's memory. `accelerator` names devices of the type that are no
+    whole NVIDIA GPUs, which nothing here uses. `efa` is None for a type without EFA. `topology_depth` is the number of
     network nodes that DescribeInstanceTopology returns, None if AWS does not document it. `ena_cards` are the cards
     above 0 that support an ENA interface beside their EFA without reducing its bandwidth.
 
@@ -127,20 +129,19 @@ class InstanceType:
     architecture: Architecture
     vcpus: int
     cores: int
-    memory_gib: int
-    gpu: Gpu
+    memory_gib: float
+    gpu_model: str | None
     gpu_count: int
     gpu_memory_mib: int
+    accelerator: str | None
     network_cards: tuple[NetworkCard, ...]
     max_interfaces: int
     ipv4_per_interface: int
-    efa: Efa
+    efa: Efa | None
     ena_cards: tuple[int, ...]
     instance_store: InstanceStore
     topology_depth: int | None
     usage_classes: frozenset[UsageClass]
-    software: SoftwareMinima
-    published: Published
 
     @property
     def family(self) -> str:
@@ -148,16 +149,34 @@ class InstanceType:
         return self.name.partition(".")[0]
 
     @property
+    def ultraserver_only(self) -> bool:
+        """Whether the type is sold only in UltraServers."""
+        return any(u.instance_type is self for u in ultraservers.values())
+
+    @property
+    def max_pods(self) -> int:
+        """Pods that EKS allows on a node, with an address each from the VPC CNI and without prefix delegation.
+
+        Source: EKS User Guide, "Choose an optimal Amazon EC2 node instance type" (2026).
+        """
+        return self.max_interfaces * (self.ipv4_per_interface - 1) + 2
+
+
+@dataclass(frozen=True)
+class UltraClusterType(InstanceType):
+    """An instance type of the catalogue: GPUs and EFA of EC2 UltraClusters, with what AWS and NVIDIA say of them."""
+
+    efa: Efa
+    gpu: Gpu
+    software: SoftwareMinima
+    published: Published
+
+    @property
     def nvlink(self) -> NvLink | None:
         """NVLink between the GPUs of one instance; None for a single GPU."""
         if self.gpu_count == 1:
             return None
         return NvLink(self.gpu.nvlink_generation, round(self.gpu_count * self.gpu.nvlink_tb_per_s, 1))
-
-    @property
-    def ultraserver_only(self) -> bool:
-        """Whether the type is sold only in UltraServers."""
-        return any(u.instance_type is self for u in ultraservers.values())
 
 
 @dataclass(frozen=True)
@@ -168,7 +187,7 @@ class UltraServer:
     """
 
     name: str
-    instance_type: InstanceType
+    instance_type: UltraClusterType
     instances: int
     hbm_tb: float
 
@@ -190,18 +209,19 @@ class UltraServer:
 
 
 class UnknownInstanceType(UltraclusterError, KeyError):
-    """A name that is not in the catalogue. `nearest` lists similar names, the closest first."""
+    """A name that is not in the catalogue. `nearest` are similar names, by default among `known`, closest first."""
 
-    def __init__(self, name: str, known: list[str]) -> None:
+    def __init__(self, name: str, known: Sequence[str] = (), nearest: Sequence[str] | None = None) -> None:
         self.name = name
         self.known = tuple(known)
-        self.nearest = _similar(name, known)
+        self.nearest = _similar(name, known) if nearest is None else tuple(nearest)
         super().__init__(name)
 
     def __str__(self) -> str:
         """The message, without KeyError's quotes."""
-        near = f"did you mean {' or '.join(self.nearest)}?" if self.nearest else f"known names: {', '.join(self.known)}"
-        return f"{self.name!r} is not in the catalogue; {near}"
+        known = f"; known names: {', '.join(self.known)}" if self.known else ""
+        near = f"; did you mean {' or '.join(self.nearest)}?" if self.nearest else known
+        return f"{self.name!r} is not in the catalogue{near}"
 
 
 class Catalog(Mapping[str, Record]):
@@ -240,18 +260,20 @@ def _cards(ranges: list[dict[str, Any]]) -> Iterator[NetworkCard]:
             yield NetworkCard(index, alike["gbps"], tuple(alike["interface_types"]), alike["max_interfaces"])
 
 
-def _instance_type(name: str, ec2: dict[str, Any]) -> InstanceType:
+def _instance_type(name: str, ec2: dict[str, Any]) -> UltraClusterType:
     guide = records("ec2_user_guide")["instance_types"][name]
     model = ec2["gpu"]["model"]
-    return InstanceType(
+    return UltraClusterType(
         name=name,
         architecture=ec2["architecture"],
         vcpus=ec2["vcpus"],
         cores=ec2["cores"],
         memory_gib=ec2["memory_gib"],
         gpu=Gpu(model, **records("gpus")["gpus"][model]),
+        gpu_model=model,
         gpu_count=ec2["gpu"]["count"],
         gpu_memory_mib=ec2["gpu"]["memory_mib"],
+        accelerator=None,
         network_cards=tuple(_cards(ec2["network_cards"])),
         max_interfaces=ec2["max_interfaces"],
         ipv4_per_interface=ec2["ipv4_per_interface"],
@@ -265,7 +287,7 @@ def _instance_type(name: str, ec2: dict[str, Any]) -> InstanceType:
     )
 
 
-catalog: Mapping[str, InstanceType] = Catalog(
+catalog: Mapping[str, UltraClusterType] = Catalog(
     {name: _instance_type(name, ec2) for name, ec2 in records("ec2_instance_types")["instance_types"].items()}
 )
 ultraservers: Mapping[str, UltraServer] = Catalog(

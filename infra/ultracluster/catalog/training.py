@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Literal
 
-from ultracluster.catalog.instance_types import Architecture, InstanceType
+from ultracluster.catalog.instance_types import Architecture, InstanceType, UltraClusterType
 from ultracluster.catalog.records import records
 
 Use = Literal["training", "nccl-tests"]
@@ -81,7 +81,9 @@ def version(text: str) -> tuple[int, ...]:
 
 
 def minima(instance_type: InstanceType) -> dict[str, str]:
-    """Minimum version of each of COMPONENTS on an instance type."""
+    """Minimum version of each of COMPONENTS on an instance type; empty for types for which AWS names none."""
+    if not isinstance(instance_type, UltraClusterType):
+        return {}
     return {**asdict(instance_type.software), "aws_ofi_nccl": _TRAINING["aws_ofi_nccl_minima"][instance_type.name]}
 
 
@@ -98,14 +100,18 @@ def closest_image(instance_type: InstanceType, use: Use = "training") -> Contain
     )
 
 
-def training_environment(instance_type: InstanceType) -> dict[str, str]:
+def training_environment(instance_type: InstanceType, *, efa: bool = True) -> dict[str, str]:
     """Environment variables for NCCL over EFA on an instance type, without performance tuning.
 
-    With them a missing plugin or a node without EFA is an error. NCCL alone falls back to TCP without a word.
+    With them a missing plugin or a node without EFA is an error. NCCL alone falls back to TCP without a word. Nodes
+    without `efa` use TCP.
     """
+    if not efa:
+        return {"NCCL_DEBUG": _TRAINING["environment"]["NCCL_DEBUG"]}
     return {**_TRAINING["environment"], **_TRAINING["environment_of_types"].get(instance_type.name, {})}
 
 
-def type_environment(instance_type: str) -> dict[str, str]:
-    """Environment variables that every job on nodes of this type needs, whatever starts it."""
-    return dict(_TRAINING["environment_of_types"].get(instance_type, {}))
+def type_environment(*names: str) -> dict[str, str]:
+    """Environment variables that every job on nodes of these types needs, whatever starts it."""
+    of_types = _TRAINING["environment_of_types"]
+    return {key: value for name in names for key, value in of_types.get(name, {}).items()}

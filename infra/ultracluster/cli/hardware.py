@@ -6,14 +6,17 @@ from typing import Any, get_args
 from ultracluster.catalog import (
     InstanceType,
     Profile,
+    UltraClusterType,
     UltraServer,
     UnknownInstanceType,
     addresses,
     capacity_block_places,
     catalog,
+    instance_types,
     interface_layout,
     ultraservers,
 )
+from ultracluster.catalog.ec2_types import nearest, read_on
 from ultracluster.catalog.records import records
 from ultracluster.catalog.training import default_image, minima
 
@@ -33,25 +36,28 @@ def find(name: str) -> InstanceType | UltraServer:
     """The instance type or UltraServer called `name`. Raises UnknownInstanceType with similar names."""
     if name in ultraservers:
         return ultraservers[name]
-    if name in catalog:
-        return catalog[name]
-    raise UnknownInstanceType(name, [*catalog, *ultraservers])
+    if name in instance_types:
+        return instance_types[name]
+    known = [*catalog, *ultraservers]
+    raise UnknownInstanceType(name, known, UnknownInstanceType(name, known).nearest or nearest(name))
 
 
 def facts_of(name: str) -> dict[str, Any]:
     """All facts about `name`. Raises UnknownInstanceType."""
     found = find(name)
-    return _ultraserver(found) if isinstance(found, UltraServer) else _instance_type(found)
+    if isinstance(found, UltraServer):
+        return _ultraserver(found)
+    return _instance_type(found) if isinstance(found, UltraClusterType) else _described(found)
 
 
-def sources(instance_type: InstanceType) -> dict[str, str]:
+def sources(instance_type: UltraClusterType) -> dict[str, str]:
     """Source of a type's figures and date of reading, by data file."""
     found = {name: f"{records(name)['source']}; read {records(name)['read']}" for name in _SOURCES}
     own = records("ec2_instance_types")["instance_types"][instance_type.name]["source"]
     return found | {"ec2_instance_types": f"{own}; read {records('ec2_instance_types')['read']}"}
 
 
-def _instance_type(entry: InstanceType) -> dict[str, Any]:
+def _instance_type(entry: UltraClusterType) -> dict[str, Any]:
     nvlink, image = entry.nvlink, default_image(entry)
     return asdict(entry) | {
         "family": entry.family,
@@ -66,6 +72,15 @@ def _instance_type(entry: InstanceType) -> dict[str, Any]:
         "minimum_software": minima(entry),
         "default_image": image.name if image else None,
         "sources": sources(entry),
+    }
+
+
+def _described(entry: InstanceType) -> dict[str, Any]:
+    """A type outside UltraClusters: what EC2 says of it."""
+    return asdict(entry) | {
+        "family": entry.family,
+        "usage_classes": sorted(entry.usage_classes),
+        "sources": {"ec2_types": f"{records('ec2_types')['source']}; read {read_on()}"},
     }
 
 

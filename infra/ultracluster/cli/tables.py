@@ -9,6 +9,7 @@ from ultracluster.catalog import (
     InstanceType,
     Interface,
     Profile,
+    UltraClusterType,
     UltraServer,
     addresses,
     capacity_block_places,
@@ -19,7 +20,7 @@ from ultracluster.catalog import (
 from ultracluster.catalog.records import records
 from ultracluster.catalog.training import COMPONENTS, default_image, minima
 from ultracluster.cli.console import console
-from ultracluster.cli.hardware import PROFILES, find, sources
+from ultracluster.cli.hardware import PROFILES, facts_of, find, sources
 
 
 def print_everything() -> None:
@@ -36,7 +37,10 @@ def print_everything() -> None:
 def print_one(name: str) -> None:
     """Prints the details of one instance type or UltraServer. Raises UnknownInstanceType."""
     found = find(name)
-    sections = _of_ultraserver(found) if isinstance(found, UltraServer) else _of_instance_type(found)
+    if isinstance(found, UltraServer):
+        sections = _of_ultraserver(found)
+    else:
+        sections = _of_instance_type(found) if isinstance(found, UltraClusterType) else _described(found)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(no_wrap=True)
@@ -148,7 +152,7 @@ def _ultraservers(width: int) -> Iterator[Table]:
 Section = tuple[str, list[tuple[str, str]]]
 
 
-def _of_instance_type(entry: InstanceType) -> Iterator[Section]:
+def _of_instance_type(entry: UltraClusterType) -> Iterator[Section]:
     yield from _compute(entry)
     yield from _network(entry)
     yield from _purchase(entry)
@@ -158,7 +162,26 @@ def _of_instance_type(entry: InstanceType) -> Iterator[Section]:
     yield "Sources", list(sources(entry).items())
 
 
-def _compute(entry: InstanceType) -> Iterator[Section]:
+def _described(entry: InstanceType) -> Iterator[Section]:
+    """A type outside UltraClusters: what EC2 says of it."""
+    store, efa = entry.instance_store, entry.efa
+    gpus = f"{entry.gpu_count} x NVIDIA {entry.gpu_model}, {entry.gpu_memory_mib // 1024} GiB each"
+    host = [
+        ("CPU", f"{entry.vcpus} vCPUs on {entry.cores} cores, {entry.architecture}"),
+        ("Memory", f"{entry.memory_gib:,} GiB"),
+        ("Local disks", f"{store.disks} x {store.disk_gb:,} GB" if store.disks else "none"),
+    ]
+    yield "Host", host
+    yield "GPUs", [("Model", gpus if entry.gpu_count else entry.accelerator or "none")]
+    cards = f"{len(efa.cards)} x {efa.gbps_per_card:g} Gbps, at most {efa.max_interfaces}" if efa else "none"
+    pods = f"{entry.max_pods} by EKS's rule"
+    yield "Network", [("EFA", cards), ("Interfaces", f"at most {entry.max_interfaces}"), ("Pods", pods)]
+    yield "Network cards", list(_cards(entry))
+    yield "Sold", [("Usage classes", ", ".join(sorted(entry.usage_classes)))]
+    yield "Sources", list(facts_of(entry.name)["sources"].items())
+
+
+def _compute(entry: UltraClusterType) -> Iterator[Section]:
     gpu, store, published = entry.gpu, entry.instance_store, entry.published
     yield (
         "Host",
@@ -187,14 +210,14 @@ def _compute(entry: InstanceType) -> Iterator[Section]:
     )
 
 
-def _nvlink(entry: InstanceType) -> str:
+def _nvlink(entry: UltraClusterType) -> str:
     if entry.nvlink is None:
         return "none (one GPU)"
     text = f"generation {entry.nvlink.generation}, {entry.nvlink.aggregate_tb_per_s} TB/s within the instance"
     return f"{text}; extends over the UltraServer" if entry.ultraserver_only else text
 
 
-def _network(entry: InstanceType) -> Iterator[Section]:
+def _network(entry: UltraClusterType) -> Iterator[Section]:
     efa = entry.efa
     other = entry.published.efa_generation
     generation = f"v{efa.generation}" if other == efa.generation else f"v{efa.generation} (published as v{other})"

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from ultracluster.catalog.ec2_sizes import ec2_size, nearest, read_on
+from ultracluster.catalog import instance_types
+from ultracluster.catalog.ec2_types import nearest, read_on
 from ultracluster.config.fleet import Fleet
 from ultracluster.config.problems import Path, Problem
 
@@ -15,10 +16,10 @@ SHARED_PODS = 5
 
 def unlisted_type(name: str, at: Path) -> Iterator[Problem]:
     """A warning about an instance type that is not in the list: a typing error, or a newer type."""
-    if ec2_size(name) is None:
+    if name not in instance_types:
         message = f"{name} is not in the list of EC2 instance types of {read_on()}"
         near = nearest(name)
-        hint = f"did you mean {near}?" if near else "check the name with `aws ec2 describe-instance-types`"
+        hint = f"did you mean {near[0]}?" if near else "check the name with `aws ec2 describe-instance-types`"
         yield Problem("instance-type-unlisted", at, message, hint, "warning")
 
 
@@ -27,7 +28,7 @@ def login_architecture(fleet: Fleet, instance_type: str) -> Iterator[Problem]:
 
     Source: ParallelCluster, InstanceArchitectureCompatibilityValidator (2026).
     """
-    login = ec2_size(instance_type)
+    login = instance_types.get(instance_type)
     nodes = {group.hardware.architecture: group.name for _, group in reversed(fleet.known_groups)}
     if login is None or not nodes or login.architecture in nodes:
         return
@@ -40,7 +41,7 @@ def login_architecture(fleet: Fleet, instance_type: str) -> Iterator[Problem]:
 
 def system_node_room(fleet: Fleet, instance_type: str, count: int) -> Iterator[Problem]:
     """System nodes that are too small for the pods of the platform, by the pod limit of EKS."""
-    size = ec2_size(instance_type)
+    size = instance_types.get(instance_type)
     if size is None:
         return
     storage = fleet.storage

@@ -105,35 +105,6 @@ class Team(Settings):
         return {self.node_groups[0]: self.gpus} if isinstance(self.gpus, int) else dict(self.gpus)
 
     @rule
-    def _gpus_of_its_groups(self) -> Iterator[Problem]:
-        if isinstance(self.gpus, int):
-            if len(self.node_groups) > 1:
-                message = (
-                    f"{self.gpus} GPUs for {len(self.node_groups)} node groups; each node group needs its own number"
-                )
-                split = ", ".join(f"{name}: {0 if i else self.gpus}" for i, name in enumerate(self.node_groups))
-                yield Problem(
-                    "team-gpus-by-group", "gpus", message, f"set gpus: {{{split}}}, or split them between the groups"
-                )
-            return
-        for name in self.gpus:
-            if name not in self.node_groups:
-                message = f"{name} is not one of the team's node groups: {', '.join(self.node_groups)}"
-                hint = f"add {name} to node_groups, or remove it from gpus"
-                yield Problem("team-gpus-by-group", ("gpus", name), message, hint)
-
-    @rule
-    def _gpus_to_run_on(self) -> Iterator[Problem]:
-        """A team cannot use a node group without guaranteed GPUs and without borrowing."""
-        if self.may_borrow or (isinstance(self.gpus, int) and len(self.node_groups) > 1):
-            return
-        for i, name in enumerate(self.node_groups):
-            if not self.quotas.get(name):
-                message = f"{self.name} has no GPUs of {name} and may not borrow, so its jobs cannot run there"
-                hint = f"set may_borrow: true, or set gpus for {name}"
-                yield Problem("team-without-gpus", ("node_groups", i), message, hint)
-
-    @rule
     def _name_is_free(self) -> Iterator[Problem]:
         if self.name in RESERVED_NAMES or self.name.startswith("kube-") or self.name.endswith("-system"):
             message = f"{self.name} is reserved: Kubernetes or the cluster's software uses the name"

@@ -6,11 +6,12 @@ from ultracluster.catalog import eks
 from ultracluster.config import clock
 from ultracluster.config.cpu_nodes import system_node_room, unlisted_type
 from ultracluster.config.eks import DEVICE_STACKS, Eks
+from ultracluster.config.eks_teams import team_problems
 from ultracluster.config.fields import from_cdk
 from ultracluster.config.fleet import Fleet
 from ultracluster.config.mount_paths import mount_path_problems
 from ultracluster.config.network import nodes_without_aws
-from ultracluster.config.node_groups import Scale, image_not_pinned, unknown_group, unused_groups
+from ultracluster.config.node_groups import Scale, image_not_pinned, unknown_group
 from ultracluster.config.problems import Path, Problem
 
 SYSTEM_GROUP, CPU_GROUP, ELASTIC_GROUPS = "system", "cpu", "elastic-"
@@ -37,10 +38,8 @@ def eks_problems(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     yield from _device_stacks(fleet, settings)
     yield from _ultraservers(fleet, settings)
     yield from _dynamic_resources(fleet, settings)
-    yield from _team_groups(fleet, settings)
-    yield from _team_quotas(fleet, settings)
+    yield from team_problems(fleet, settings)
     yield from _quotas_by_group(fleet, settings)
-    yield from _members(settings)
 
 
 def _subnets(fleet: Fleet) -> Iterator[Problem]:
@@ -188,6 +187,7 @@ def _device_stacks(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     if isinstance(settings.device_stack, str):
         return
     names = [group.name for group in fleet.node_groups]
+    cpu_only = fleet.cpu_groups
     serves: dict[str, str] = {}
     for stack in DEVICE_STACKS:
         groups = getattr(settings.device_stack, stack)
@@ -195,6 +195,9 @@ def _device_stacks(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
             at: Path = ("control_plane", "device_stack", stack, i)
             if name not in names:
                 yield unknown_group("device-stack-node-group-unknown", at, name, names)
+            elif name in cpu_only:
+                message = f"{name} has no GPUs, so no device stack serves it"
+                yield Problem("device-stack-without-gpus", at, message, f"remove {name}")
             elif name in groups[:i]:
                 message = f"{name} is already {stack}[{groups.index(name)}]"
                 yield Problem("duplicate-name", at, message, "remove the duplicate")
@@ -203,7 +206,7 @@ def _device_stacks(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
                 yield Problem("device-stack-conflict", at, message, f"remove {name} from {serves[name]} or {stack}")
             serves.setdefault(name, stack)
     for i, name in enumerate(names):
-        if name not in serves:
+        if name not in serves and name not in cpu_only:
             message = f"{name} has no device stack, so Kubernetes would not see its GPUs"
             hint = f"add {name} to a list of control_plane.device_stack"
             yield Problem("device-stack-missing", ("node_groups", i, "name"), message, hint)
@@ -218,7 +221,7 @@ def _ultraservers(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
         if not group.hardware.ultraserver_only:
             continue
         if eks.older(settings.kubernetes_version, eks.ULTRASERVER_KUBERNETES):
-            message = f"{group.instance_type} requires Kubernetes {eks.ULTRASERVER_KUBERNETES} or newer"
+            message = f"{group.type_names} requires Kubernetes {eks.ULTRASERVER_KUBERNETES} or newer"
             hint = f'set kubernetes_version: "{eks.NEWEST_TESTED}"'
             yield Problem("kubernetes-too-old", ("control_plane", "kubernetes_version"), message, hint)
         stacks = settings.device_stacks(group.name)
@@ -249,56 +252,10 @@ def _dynamic_resources(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
         yield Problem("scheduler-dra-unverified", ("control_plane", "scheduler"), message, hint, "warning")
 
 
-def _team_groups(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
-    names = [group.name for group in fleet.node_groups]
-    for i, team in enumerate(settings.teams):
-        for j, name in enumerate(team.node_groups):
-            at: Path = ("control_plane", "teams", i, "node_groups", j)
-            if name not in names:
-                yield unknown_group("team-node-group-unknown", at, name, names)
-            elif name in team.node_groups[:j]:
-                message = f"{name} is already node_groups[{team.node_groups.index(name)}]"
-                yield Problem("duplicate-name", at, message, "remove the duplicate")
-    used = {name for team in settings.teams for name in team.node_groups}
-    yield from unused_groups("node-group-without-team", "team", names, used)
-
-
-def _team_quotas(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
-    """Guaranteed GPUs of all teams, in the order of the file, against the GPUs of each group."""
-    for _, group in fleet.known_groups:
-        node, has, claimed = group.hardware.gpu_count, group.max_count * group.hardware.gpu_count, 0
-        for i, team in enumerate(settings.teams):
-            quota = team.quotas.get(group.name, 0)
-            key = "gpus" if isinstance(team.gpus, int) else group.name
-            at: Path = ("control_plane", "teams", i, *dict.fromkeys(("gpus", key)))
-            claimed += quota
-            if quota and claimed > has:
-                message = f"the teams up to this one are guaranteed {claimed} GPUs of {group.name}, which has {has}"
-                left = has - claimed + quota
-                hint = f"set {key}: {left}" if left > 0 else "lower gpus of the other teams"
-                yield Problem("quota-above-fleet", at, message, hint)
-            elif quota % node:
-                message = f"{quota} GPUs are not a whole number of {group.name} nodes, which have {node} GPUs each"
-                hint = f"set {key}: {quota - quota % node or node}, unless jobs use parts of nodes"
-                yield Problem("quota-not-whole-nodes", at, message, hint, "warning")
-
-
 def _quotas_by_group(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     """Queues of Volcano and KAI count GPUs, not node groups (Volcano 1.15, capacity plugin; KAI 0.17, queues)."""
-    if settings.queues_with != "kueue" and len(fleet.node_groups) > 1:
+    if settings.queues_with != "kueue" and len(fleet.gpu_groups) > 1:
         name = {"volcano": "Volcano", "kai": "KAI"}[settings.queues_with]
         message = f"{name} adds up a team's GPUs over all node groups and does not enforce the quota of each"
         hint = f"set scheduler: kueue_with_{settings.queues_with}"
         yield Problem("quota-not-by-group", ("control_plane", "scheduler"), message, hint, "warning")
-
-
-def _members(settings: Eks) -> Iterator[Problem]:
-    """A role has one access entry per cluster, so it belongs to the administrators or to one team."""
-    seen = dict.fromkeys(settings.admins, "the admins")
-    for i, team in enumerate(settings.teams):
-        for j, role in enumerate(team.members):
-            if role in seen:
-                message = f"{role} is already one of {seen[role]}; a role has one access entry per cluster"
-                at: Path = ("control_plane", "teams", i, "members", j)
-                yield Problem("duplicate-name", at, message, "use another role")
-            seen.setdefault(role, f"the members of {team.name}")

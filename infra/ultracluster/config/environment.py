@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from ultracluster.catalog import addresses, capacity_block_places, lustre, offered_zones
+from ultracluster.catalog import UltraClusterType, addresses, capacity_block_places, lustre, offered_zones
 from ultracluster.catalog.regions import PARTITIONS
 from ultracluster.config.access import Access, access_problems
 from ultracluster.config.administration import administration_problems
@@ -17,6 +17,7 @@ from ultracluster.config.eks import POD_ADDRESSES, Eks
 from ultracluster.config.eks_fleet import eks_problems
 from ultracluster.config.fields import ZONE_DUMMIES, Many, PolicyArn, cdk_value, from_cdk, text
 from ultracluster.config.fleet import Fleet
+from ultracluster.config.group_zones import zone_problems
 from ultracluster.config.network import Network, subnet_plan, wide_enough
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.observability import SCRAPER_INTERVAL_SECONDS, Observability
@@ -71,13 +72,19 @@ class Environment(Settings):
     storage: Storage = Storage()
     """Buckets and the Lustre file system."""
     node_groups: Annotated[Many[NodeGroup], Field(min_length=1)]
-    """The accelerated fleet."""
+    """The fleet: groups of nodes with GPUs, and of CPU nodes."""
     control_plane: Annotated[Annotated[Pcs, Tag("<pcs>")] | Annotated[Eks, Tag("<eks>")], Discriminator(_kind)]
     """The scheduler of jobs: AWS PCS (Slurm) or Amazon EKS (Kubernetes)."""
     access: Access = Access()
     """How people reach the Kubernetes API or the login nodes."""
     observability: Observability = Observability()
     """Metrics, dashboards, alerts, logs and repair."""
+
+    @property
+    def further_zones(self) -> tuple[str, ...]:
+        """Zones of node groups beside availability_zone."""
+        zones = (zone for group in self.node_groups for zone in group.zones)
+        return tuple(dict.fromkeys(zone for zone in zones if zone != self.availability_zone))
 
     @property
     def in_local_zone(self) -> bool:
@@ -117,7 +124,8 @@ class Environment(Settings):
         pods = 0 if isinstance(plane, Pcs) else POD_ADDRESSES
         cpu = plane.login.count if isinstance(plane, Pcs) else plane.cpu_nodes.room * (1 + pods)
         groups = self.fleet.known_groups
-        nodes = sum(group.max_count * (addresses(group.layout(plane.type)) + pods) for _, group in groups)
+        here = [group for _, group in groups if not group.zones or self.availability_zone in group.zones]
+        nodes = sum(group.max_count * (addresses(group.layout(plane.type)) + pods) for group in here)
         servers = self.storage.lustre.file_servers if self.storage.lustre else 0
         return nodes + cpu + servers
 
@@ -130,7 +138,7 @@ class Environment(Settings):
 
     @property
     def nodes(self) -> int:
-        """Accelerated nodes at the maximum count of every group."""
+        """Nodes at the maximum count of every group."""
         return self.fleet.nodes
 
     @property
@@ -234,6 +242,12 @@ class Environment(Settings):
             yield Problem("zone-outside-region", "availability_zone", message, hint)
 
     @rule
+    def _zones_of_groups(self) -> Iterator[Problem]:
+        """Nodes without EFA may be in several zones, each with a subnet."""
+        pods = 0 if isinstance(self.control_plane, Pcs) else POD_ADDRESSES
+        yield from zone_problems(self.fleet, self.region, self.availability_zone, pods=pods)
+
+    @rule
     def _control_plane_zones(self) -> Iterator[Problem]:
         """EKS refuses some zones, by id (EKS User Guide, "VPC and subnet requirements", 2026)."""
         if create := self.network.create:
@@ -244,15 +258,17 @@ class Environment(Settings):
     def _types_in_zone(self) -> Iterator[Problem]:
         """The list of zones with an instance type ages, so this is only a warning."""
         for i, group in self.fleet.known_groups if self._zone_of_region and self.region in PARTITIONS else ():
+            if not isinstance(group.hardware, UltraClusterType):
+                continue
             block = group.purchase.type == "capacity_block" or group.hardware.ultraserver_only
-            places = capacity_block_places(group.instance_type)
-            zones = offered_zones(group.instance_type, self.region)
+            places = capacity_block_places(group.hardware.name)
+            zones = offered_zones(group.hardware.name, self.region)
             listed = {self.region, self.availability_zone} & set(places) if block else self.availability_zone in zones
             if not listed:
                 where = ", ".join(places if block else zones) or f"no zone of {self.region}"
                 sold = "for capacity blocks " if block else ""
                 message = (
-                    f"{group.instance_type} was not listed {sold}in {self.availability_zone}; it was listed in {where}"
+                    f"{group.hardware.name} was not listed {sold}in {self.availability_zone}; it was listed in {where}"
                 )
                 hint = "check with AWS that the zone offers the type"
                 yield Problem("type-not-listed-in-zone", ("node_groups", i, "instance_type"), message, hint, "warning")
@@ -308,8 +324,9 @@ class Environment(Settings):
         if self.storage.lustre is None or not self.storage.lustre.efa:
             return
         connections = sum(
-            group.max_count * lustre.efa_interfaces_per_client(group.instance_type)
+            group.max_count * lustre.efa_interfaces_per_client(group.hardware.name)
             for _, group in self.fleet.known_groups
+            if group.lustre_over_efa
         )
         if connections > lustre.MAXIMUM_EFA_CONNECTIONS:
             message = (

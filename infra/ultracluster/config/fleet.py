@@ -2,14 +2,13 @@
 
 from typing import NamedTuple
 
-from ultracluster.catalog import catalog
 from ultracluster.config.network import Network
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.storage import Storage
 
 
 class Fleet(NamedTuple):
-    """The accelerated nodes of an environment, whichever control plane runs them."""
+    """The node groups of an environment, whichever control plane runs them."""
 
     node_groups: tuple[NodeGroup, ...]
     network: Network
@@ -17,7 +16,7 @@ class Fleet(NamedTuple):
 
     @property
     def nodes(self) -> int:
-        """Accelerated nodes at the maximum count of every group."""
+        """Nodes at the maximum count of every group."""
         return sum(group.max_count for group in self.node_groups)
 
     @property
@@ -28,4 +27,14 @@ class Fleet(NamedTuple):
     @property
     def known_groups(self) -> tuple[tuple[int, NodeGroup], ...]:
         """Groups with their index, except groups of an unknown type: another rule refuses those."""
-        return tuple((i, group) for i, group in enumerate(self.node_groups) if group.instance_type in catalog)
+        return tuple((i, group) for i, group in enumerate(self.node_groups) if group.known)
+
+    @property
+    def gpu_groups(self) -> tuple[tuple[int, NodeGroup], ...]:
+        """Known groups with GPUs, with their index."""
+        return tuple((i, group) for i, group in self.known_groups if group.hardware.gpu_count)
+
+    @property
+    def cpu_groups(self) -> frozenset[str]:
+        """Names of known groups without GPUs."""
+        return frozenset(group.name for _, group in self.known_groups if not group.hardware.gpu_count)

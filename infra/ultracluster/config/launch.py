@@ -59,16 +59,16 @@ class Request(NamedTuple):
     placement: Placement
 
 
-def decide(purchase: Purchase, placement: Placement) -> Launch:
+def decide(purchase: Purchase, placement: Placement, *, efa: bool = True) -> Launch:
     """How instances with this purchase and placement launch.
 
-    `auto` creates a cluster placement group for On-Demand and Spot instances only. Capacity Blocks are already inside
-    an UltraCluster and take no placement group. An On-Demand Capacity Reservation takes only the placement group that
-    it was created in: with another, EC2 reports insufficient capacity although the reservation has capacity left.
+    `auto` creates a cluster placement group for On-Demand and Spot instances with EFA only. Capacity Blocks are already
+    inside an UltraCluster and take no placement group. An On-Demand Capacity Reservation takes only the placement group
+    that it was created in: with another, EC2 reports insufficient capacity although the reservation has capacity left.
     """
     cluster_group: bool | str
     if isinstance(placement, str):
-        cluster_group = placement == "auto" and purchase.type in _WITH_GROUP
+        cluster_group = placement == "auto" and purchase.type in _WITH_GROUP and efa
     else:
         cluster_group = placement.existing
     return Launch(

@@ -1,7 +1,7 @@
 """The VPC of an environment: created, or existing."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
 from typing import Annotated, NamedTuple
 
@@ -15,8 +15,8 @@ RESERVED_ADDRESSES = 5
 """Addresses that AWS reserves in every subnet (VPC User Guide, "Subnet sizing")."""
 
 
-LARGEST, SMALLEST = 16, 24
-"""Prefix lengths that AWS accepts for a VPC and that the subnet plan can divide."""
+LARGEST, SMALLEST, SMALLEST_SUBNET = 16, 24, 28
+"""Prefix lengths that AWS accepts for a VPC and that the subnet plan can divide, and the longest of a subnet."""
 
 
 FORBIDDEN = ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4")
@@ -67,6 +67,20 @@ def wide_enough(cidr: IPv4Network, node_addresses: int, control_plane_addresses:
         if subnet_plan(wider).holds(node_addresses, control_plane_addresses):
             return wider
     return None
+
+
+ZONE_LETTERS = "abcdef"
+"""Last letters of the names of Availability Zones."""
+
+
+def zone_plan(cidr: IPv4Network) -> dict[str, IPv4Network]:
+    """Subnets of nodes in further zones by the letter of the zone: thirty-seconds of a VPC of at least /23, else none.
+
+    A zone keeps its subnet, whatever other zones there are.
+    """
+    if cidr.prefixlen + 5 > SMALLEST_SUBNET:
+        return {}
+    return dict(zip(ZONE_LETTERS, list(cidr.subnets(prefixlen_diff=5))[8:], strict=False))
 
 
 class CreateNetwork(Settings):
@@ -169,6 +183,8 @@ class ExistingNetwork(Settings):
     """The VPC, with DNS support and DNS hostnames enabled."""
     node_subnet_id: SubnetId
     """Subnet of the nodes and the file system, in the environment's zone."""
+    zone_subnet_ids: Mapping[str, SubnetId] = Field(default_factory=dict)
+    """Subnets of nodes in further Availability Zones, by the name of the zone, for the zones of node groups."""
     control_plane_subnet_ids: Annotated[Many[SubnetId], Field(min_length=1)]
     """Subnets of the control plane, none in a Local Zone. PCS uses the first."""
 

@@ -1,4 +1,4 @@
-"""The accelerated fleet: instance types, counts, purchase, network interfaces and disks."""
+"""The fleet: instance types, counts, purchase, network interfaces and disks."""
 
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
@@ -7,12 +7,20 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from ultracluster.catalog import InstanceType, Interface, Profile, catalog, interface_layout, ultraservers
-from ultracluster.catalog.instance_types import UnknownInstanceType
+from ultracluster.catalog import (
+    InstanceType,
+    Interface,
+    Profile,
+    UltraClusterType,
+    instance_types,
+    interface_layout,
+    ultraservers,
+)
 from ultracluster.config.bootstrap import Bootstrap, Policies, Script, SecurityGroups, boot_problems, scripts
 from ultracluster.config.codes import Code
-from ultracluster.config.fields import KIND, MAPPING, NUMBER, TEXT, Image, Many, Name
+from ultracluster.config.fields import KIND, MAPPING, NUMBER, TEXT, ZONE_DUMMIES, Image, Many, Name, cdk_value
 from ultracluster.config.gres import GresRecord, gres_problems
+from ultracluster.config.group_types import type_problems, wiring_problems
 from ultracluster.config.launch import Launch, Request, decide, launch_problems
 from ultracluster.config.problems import Path, Problem, rule
 from ultracluster.config.purchase import ExistingPlacementGroup, Purchase
@@ -23,6 +31,9 @@ Controller = Literal["pcs", "eks"]
 
 NODE_GROUPS = 2
 """Our security groups of accelerated nodes: that of the cluster, and that of EFA."""
+
+HPC = "hpc"
+"""Start of the names of families for high performance computing (EC2 User Guide, instance naming)."""
 
 
 class Scale(Settings):
@@ -41,28 +52,34 @@ class Scale(Settings):
 
 
 class NodeGroup(Settings):
-    """Instances of one type with the same launch settings.
+    """Instances of one type, or of several alike, with the same launch settings.
 
-    `placement: auto` creates a cluster placement group for On-Demand and Spot instances. A reservation that was created
-    in a placement group needs `placement: {existing: NAME}` with that group. `interfaces: auto` uses the layout for the
-    control plane. `local_storage: raid0` combines the NVMe disks. `image: auto` uses AWS's image for the control plane,
+    `placement: auto` creates a cluster placement group for On-Demand and Spot instances with EFA. A reservation that
+    was created in a placement group needs `placement: {existing: NAME}` with that group. `interfaces: auto` uses the
+    layout for the control plane, with every EFA card of types with GPUs and of HPC types; other CPU types get EFA only
+    with one of the layouts. `zones` are for nodes without EFA: network traffic between zones is slower and charged.
+    `local_storage: raid0` combines the NVMe disks. `image: auto` uses AWS's image for the control plane,
     on EKS in the release `control_plane.image_release`. Otherwise `image` is an AMI id, or `ssm:/path` of a parameter
     that holds an AMI id; on EKS the AMI must be based on an EKS-optimised AL2023 image.
     """
 
     name: Name
     """Name of the group."""
-    instance_type: str
-    """Accelerated instance type; `ultracluster catalog` lists them."""
+    instance_type: str | None = None
+    """Instance type; `ultracluster catalog` lists those of UltraClusters."""
+    instance_types: Many[str] = ()
+    """Instead of instance_type: several types with the same architecture, vCPUs, GPUs and EFA, for more capacity."""
     count: Annotated[Annotated[int, Field(ge=1), NUMBER] | Annotated[Scale, MAPPING], KIND]
     """Number of nodes, or min and max."""
-    purchase: Purchase
+    purchase: Purchase = Purchase(type="on_demand")
     """How the instances are bought."""
+    zones: Many[Annotated[str, cdk_value(ZONE_DUMMIES)]] = ()
+    """Availability Zones of nodes without EFA. Without it, the availability_zone of the environment."""
     placement: Annotated[
         Annotated[Literal["auto", "none"], TEXT] | Annotated[ExistingPlacementGroup, MAPPING], KIND
     ] = "auto"
-    """auto: a new cluster placement group for On-Demand and Spot. none: no group. Or an existing group."""
-    interfaces: Literal["auto", "fewest_ips", "max_bandwidth", "efa_with_ip"] = "auto"
+    """auto: a new cluster placement group for On-Demand and Spot with EFA. none: no group. Or an existing group."""
+    interfaces: Literal["auto", "fewest_ips", "max_bandwidth", "efa_with_ip", "without_efa"] = "auto"
     """Network interface layout. auto: the layout for the control plane. `ultracluster catalog TYPE` shows each."""
     local_storage: Literal["raid0", "none"] = "raid0"
     """raid0 joins the local NVMe disks into one volume."""
@@ -84,9 +101,29 @@ class NodeGroup(Settings):
     """Seconds after which PCS terminates an idle node of this group. Without it, those of control_plane."""
 
     @property
+    def types(self) -> tuple[str, ...]:
+        """Names of the instance types, one or several."""
+        return (self.instance_type,) if self.instance_type else self.instance_types
+
+    @property
+    def type_names(self) -> str:
+        """The instance types in words."""
+        return " or ".join(self.types)
+
+    @property
     def hardware(self) -> InstanceType:
-        """The instance type in the catalogue. Raises UnknownInstanceType for a name that a rule refuses."""
-        return catalog[self.instance_type]
+        """The first instance type; the others are alike. Raises UnknownInstanceType for a name that a rule refuses."""
+        return instance_types[self.types[0]]
+
+    @property
+    def known(self) -> bool:
+        """Whether every instance type is in the list; a rule refuses the others."""
+        return bool(self.types) and all(name in instance_types for name in self.types)
+
+    @property
+    def efa(self) -> bool:
+        """Whether the nodes have EFA interfaces, on either control plane."""
+        return any(interface.kind != "interface" for interface in self.layout("pcs"))
 
     @property
     def min_count(self) -> int:
@@ -106,17 +143,33 @@ class NodeGroup(Settings):
     @cached_property
     def launch(self) -> Launch:
         """Market, capacity reservation and placement group that the launch template names."""
-        return decide(self.purchase, self.placement)
+        return decide(self.purchase, self.placement, efa=self.efa)
 
     def layout(self, controller: Controller) -> tuple[Interface, ...]:
-        """Interfaces of one node. `auto` is `fewest_ips` on EKS and `efa_with_ip` on PCS.
+        """Interfaces of one node. `auto` is `fewest_ips` on EKS and `efa_with_ip` on PCS, where the type is for EFA.
 
         PCS was reported to drop `efa-only` interfaces.
 
         Source: awsome-distributed-ai, aws-pcs templates (July 2026); not verified since.
         """
         automatic: dict[Controller, Profile] = {"pcs": "efa_with_ip", "eks": "fewest_ips"}
-        return interface_layout(self.hardware, automatic[controller] if self.interfaces == "auto" else self.interfaces)
+        if self.interfaces != "auto":
+            return interface_layout(self.hardware, self.interfaces)
+        made_for_efa = self.hardware.gpu_count or self.hardware.family.startswith(HPC)
+        return interface_layout(self.hardware, automatic[controller] if made_for_efa else "without_efa")
+
+    @property
+    def has_local_disks(self) -> bool:
+        """Whether any of the instance types has local NVMe disks."""
+        return any(instance_types[name].instance_store.disks for name in self.types)
+
+    @property
+    def lustre_over_efa(self) -> bool:
+        """Whether the nodes can reach a file system over EFA: it is verified for types of UltraClusters only.
+
+        Source: FSx for Lustre User Guide, "Configuring EFA clients": Nitro v4 and newer, without trn2 (2026).
+        """
+        return self.efa and isinstance(self.hardware, UltraClusterType)
 
     def blocks(self) -> tuple[Self, ...]:
         """The group split into one group per capacity block: UltraServers launch block by block.
@@ -139,17 +192,16 @@ class NodeGroup(Settings):
         )
 
     @rule
-    def _known_type(self) -> Iterator[Problem]:
-        try:
-            catalog[self.instance_type]
-        except UnknownInstanceType as unknown:
-            message = f"{self.instance_type} is not in the catalogue; known types: {', '.join(catalog)}"
-            hint = (
-                f"did you mean {unknown.nearest[0]}?"
-                if unknown.nearest
-                else "choose one of them; `ultracluster catalog` describes each"
-            )
-            yield Problem("unknown-instance-type", "instance_type", message, hint)
+    def _instance_types(self) -> Iterator[Problem]:
+        """See `infra/ultracluster/config/group_types.py`."""
+        efa = self.known and self.efa
+        yield from type_problems(self.instance_type, self.instance_types, self.purchase, efa=efa)
+
+    @rule
+    def _wiring(self) -> Iterator[Problem]:
+        if self.known:
+            placed = not isinstance(self.placement, str)
+            yield from wiring_problems(self.hardware, self.interfaces, self.layout("pcs"), self.zones, placed=placed)
 
     @rule
     def _allowed_settings(self) -> Iterator[Problem]:
@@ -163,7 +215,7 @@ class NodeGroup(Settings):
     @rule
     def _launchable(self) -> Iterator[Problem]:
         """Combinations of purchase and placement, see `infra/ultracluster/config/launch.py`."""
-        if self.instance_type in catalog:
+        if self.known:
             request = Request(self.hardware, self.min_count, self.max_count, self.purchase, self.placement)
             yield from launch_problems(request)
 

@@ -13,6 +13,10 @@ from ultracluster.config.codes import Code
 from ultracluster.config.fields import CDK_VALUE, FORMATS
 from ultracluster.config.problems import Path, Problem
 
+_PRICE = re.compile(r"price|bid")
+"""Keys that people write to limit the price of Spot Instances."""
+
+
 _SHAPES: dict[str, Code] = {
     "missing": "missing-key",
     "extra_forbidden": "unknown-key",
@@ -151,6 +155,8 @@ def _words(code: Code, place: _Place, value: Any, shown: str, context: dict[str,
             near, others = get_close_matches(key, known, n=1), _kinds_with(key, place.above)
             hint = f"remove {key}, which belongs to type: {others[0]}" if others else f"remove {key}"
             hint = f"did you mean {near[0]}?" if near and not others else hint
+            if _PRICE.search(key):
+                hint = f"remove {key}: PCS, EKS and Karpenter take no limit of the Spot price"
             return f"unknown key; known keys: {', '.join(known)}", hint
         case "value-not-allowed":
             return _choice(key, value, shown, str(context["expected"]).replace("'", ""))

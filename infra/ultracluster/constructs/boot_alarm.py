@@ -9,7 +9,7 @@ Amazon EC2 Auto Scaling User Guide, "Amazon EC2 Auto Scaling event reference" (2
 "Monitoring Amazon EventBridge", MatchedEvents (2026).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from aws_cdk import CfnResource
 from aws_cdk import aws_logs as logs
@@ -56,11 +56,11 @@ def boot_alarm(scope: Construct, *, name: str, compute_node_group_id: str) -> Cf
     return _alarm(scope, f"Nodes of {name} fail to boot again and again; see docs/operations.md", metric)
 
 
-def replacement_alarm(scope: Construct, *, nodegroup_name: str, subnet_id: str) -> CfnResource:
+def replacement_alarm(scope: Construct, *, nodegroup_name: str, subnet_ids: Sequence[str]) -> CfnResource:
     """The alarm of one managed node group of EKS. Its actions are left to the owner of the account.
 
     It counts nodes that stopped or vanished and were replaced: on Spot these are reclaimed nodes too. EKS names the
-    Auto Scaling group `eks-`, the name of the node group, and a UUID; the subnet tells clusters apart whose groups have
+    Auto Scaling group `eks-`, the name of the node group, and a UUID; the subnets tell clusters apart whose groups have
     the same name. EventBridge counts the events that match a rule, even one without targets.
     """
     # the module aws_events takes a while to load
@@ -70,7 +70,7 @@ def replacement_alarm(scope: Construct, *, nodegroup_name: str, subnet_id: str) 
         type="AWS::Events::Rule",
         properties={
             "Description": f"Nodes of {nodegroup_name} that stopped and were replaced",
-            "EventPattern": replacements(nodegroup_name, subnet_id),
+            "EventPattern": replacements(nodegroup_name, subnet_ids),
         },
     )
     metric = {
@@ -81,7 +81,7 @@ def replacement_alarm(scope: Construct, *, nodegroup_name: str, subnet_id: str) 
     return _alarm(scope, f"Nodes of {nodegroup_name} stop again and again; see docs/operations-kubernetes.md", metric)
 
 
-def replacements(nodegroup_name: str, subnet_id: str) -> dict[str, object]:
+def replacements(nodegroup_name: str, subnet_ids: Sequence[str]) -> dict[str, object]:
     """Pattern of the events of nodes that EC2 Auto Scaling replaced because they had stopped or vanished."""
     return {
         "source": ["aws.autoscaling"],
@@ -89,7 +89,7 @@ def replacements(nodegroup_name: str, subnet_id: str) -> dict[str, object]:
         "detail": {
             "AutoScalingGroupName": [{"prefix": f"eks-{nodegroup_name}-"}],
             "Cause": [{"wildcard": "*EC2 health check*"}],
-            "Details": {"Subnet ID": [subnet_id]},
+            "Details": {"Subnet ID": list(subnet_ids)},
         },
     }
 

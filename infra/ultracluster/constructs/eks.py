@@ -33,7 +33,7 @@ from ultracluster.constructs.references import (
 )
 from ultracluster.errors import UltraclusterError
 from ultracluster.kubernetes.labels import GPU_TAINT, NODE_GROUP
-from ultracluster.nodes.eks import ClusterEndpoint, cpu_node_user_data, gpu_node_user_data, system_node_user_data
+from ultracluster.nodes.eks import ClusterEndpoint, cpu_node_user_data, group_user_data, system_node_user_data
 
 if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -144,6 +144,7 @@ class KubernetesCluster(Construct):
         role: Role,
         subnet: Subnet,
         security_groups: Sequence[SecurityGroup],
+        zone_subnets: Sequence[Subnet] = (),
         lustre: Lustre | None = None,
         labels: Mapping[str, str] | None = None,
         repair: NodeRepair | None = None,
@@ -151,7 +152,9 @@ class KubernetesCluster(Construct):
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> EksNodeGroup:
-        """Adds accelerated nodes with their launch template and the taint nvidia.com/gpu.
+        """Adds the nodes of a node group with their launch template, and with GPUs the taint nvidia.com/gpu.
+
+        They are in `subnet`, or in `zone_subnets` if there are any: one for each of the settings' `zones`.
 
         `security_groups` must reach the API server and the other nodes: EKS adds no group of its own to a launch
         template that names some. UltraServers are launched block by block: add each of `settings.blocks()`. With
@@ -163,6 +166,7 @@ class KubernetesCluster(Construct):
         """
         scope, labels = scope or self, labels or {NODE_GROUP: settings.name}
         # EKS adds the join command for its own AMIs only
+        taint = GPU_TAINT if settings.hardware.gpu_count else None
         endpoint = None if settings.image == "auto" else self._endpoint()
         own = EksBootstrap(scope, f"Bootstrap-{settings.name}", settings, role) if settings.bootstrap else None
         template = AcceleratedLaunchTemplate(
@@ -171,10 +175,10 @@ class KubernetesCluster(Construct):
             settings=settings,
             control_plane="eks",
             security_groups=[*security_groups, *settings.security_groups],
-            user_data=gpu_node_user_data(
+            user_data=group_user_data(
                 settings,
                 labels=labels,
-                taint=GPU_TAINT,
+                taint=taint,
                 lustre=lustre,
                 cluster=endpoint,
                 last=own.steps if own else (),
@@ -188,7 +192,7 @@ class KubernetesCluster(Construct):
             cluster=self,
             launch_template=template,
             role=role,
-            subnet=subnet,
+            subnets=zone_subnets or [subnet],
             labels=labels,
             repair=repair,
             release=release,

@@ -68,13 +68,14 @@ class _ManagedNodeGroup(Construct):
 
 
 class EksNodeGroup(_ManagedNodeGroup):
-    """A managed node group of accelerated nodes, tainted so that only pods that request GPUs are scheduled there.
+    """A managed node group of the environment file. Nodes with GPUs are tainted for pods that request GPUs alone.
 
-    The AMI is AWS's AL2023 with NVIDIA's driver in the given `release`, by default the one that the catalogue pins. The
-    settings may name another AMI, which the launch template then names. An update replaces nodes without launching more
-    first, since a capacity block has no spare instances. Nodes of a block are launched at once, or when the block
-    starts; EKS stops them before the block ends. `labels` default to the name of the group, `repair` to node auto
-    repair.
+    They are in `subnets`. The AMI is AWS's AL2023, with NVIDIA's driver for GPUs, in the given `release`, by default
+    the one that the catalogue pins. The settings may name another AMI, which the launch template then names.
+
+    An update replaces nodes without launching more first, since a capacity block has no spare instances. Nodes of a
+    block are launched at once, or when the block starts; EKS stops them before the block ends. `labels` default to the
+    name of the group, `repair` to node auto repair.
 
     Version and release go together: EKS refuses the release of a newer Kubernetes version without that version.
 
@@ -90,16 +91,19 @@ class EksNodeGroup(_ManagedNodeGroup):
         cluster: NodeCluster,
         launch_template: NodeLaunchTemplate,
         role: Role,
-        subnet: Subnet,
+        subnets: Sequence[Subnet],
         labels: Mapping[str, str] | None = None,
         repair: NodeRepair | None = None,
         release: str | None = None,
     ) -> None:
         super().__init__(scope, id)
+        gpus = settings.hardware.gpu_count > 0
         own_image = settings.image != "auto"
-        ami_type = None if own_image else image_type(settings.hardware.architecture, accelerated=True)
+        ami_type = None if own_image else image_type(settings.hardware.architecture, accelerated=gpus)
         capacity_type = CAPACITY_TYPES[settings.purchase.type]
-        name = group_name(settings.name, capacity_type, ami_type or "CUSTOM")
+        # several types and zones are fixed too; one type is part of the launch template
+        fixed = (*settings.instance_types, *settings.zones)
+        name = group_name(settings.name, capacity_type, ami_type or "CUSTOM", *fixed)
         self._group = eks.CfnNodegroup(
             self,
             "Resource",
@@ -110,16 +114,17 @@ class EksNodeGroup(_ManagedNodeGroup):
             release_version=release or _release(cluster.kubernetes_version) if ami_type else None,
             capacity_type=capacity_type,
             labels=dict(labels or {NODE_GROUP: settings.name}),
+            instance_types=list(settings.instance_types) or None,
             launch_template=_version(launch_template),
             node_repair_config=repair_configuration(repair or NodeRepair()),
             node_role=role_arn(role),
             scaling_config=scaling(settings),
-            subnets=[subnet_id(subnet)],
+            subnets=[subnet_id(subnet) for subnet in subnets],
             tags=_tags(cluster),
-            taints=[{"key": GPU_TAINT["key"], "value": GPU_TAINT["value"], "effect": "NO_SCHEDULE"}],
+            taints=[{"key": GPU_TAINT["key"], "value": GPU_TAINT["value"], "effect": "NO_SCHEDULE"}] if gpus else None,
             update_config={"maxUnavailablePercentage": UPDATED_AT_ONCE_PERCENT, "updateStrategy": "MINIMAL"},
         )
-        self._alarm = replacement_alarm(self, nodegroup_name=name, subnet_id=subnet_id(subnet))
+        self._alarm = replacement_alarm(self, nodegroup_name=name, subnet_ids=[subnet_id(subnet) for subnet in subnets])
         if settings.purchase.starts:
             self._start_at(settings, cluster, name)
 

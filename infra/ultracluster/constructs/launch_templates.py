@@ -13,7 +13,7 @@ from aws_cdk.interfaces import ResourceEnvironment
 from aws_cdk.interfaces.aws_ec2 import ILaunchTemplateRef, LaunchTemplateReference
 from constructs import Construct
 
-from ultracluster.catalog import Interface
+from ultracluster.catalog import Interface, instance_types
 from ultracluster.catalog.instance_types import Architecture
 from ultracluster.config.launch import Launch
 from ultracluster.config.node_groups import Controller, NodeGroup
@@ -77,10 +77,11 @@ class NodeLaunchTemplate(Construct):
 
 
 class AcceleratedLaunchTemplate(NodeLaunchTemplate):
-    """The launch template of accelerated nodes: every EFA card wired, purchase and placement as the settings say.
+    """The launch template of a node group: every EFA card wired, purchase and placement as the settings say.
 
-    The root volume is an encrypted gp3, and instance metadata requires IMDSv2 tokens. A cluster placement group is
-    created where the settings allow one. Pass no `subnet` for EKS: a managed node group has its own.
+    The control plane names the instance types where there are several, and the subnets of nodes without EFA. The root
+    volume is an encrypted gp3, and instance metadata requires IMDSv2 tokens. A cluster placement group is created where
+    the settings allow one. Pass no `subnet` for EKS: a managed node group has its own.
     """
 
     def __init__(
@@ -107,9 +108,13 @@ class AcceleratedLaunchTemplate(NodeLaunchTemplate):
         data = {
             **_common(IMAGES[control_plane], settings.root_volume_gib, user_data, tags or {}),
             **_purchase(launch),
-            "instanceType": settings.instance_type,
-            "networkInterfaces": _network_interfaces(interfaces, subnet_id(subnet) if subnet else None, groups),
+            **({"instanceType": settings.instance_type} if settings.instance_type else {}),
         }
+        if settings.efa:
+            where = subnet_id(subnet) if subnet else None
+            data["networkInterfaces"] = _network_interfaces(interfaces, where, groups)
+        else:
+            data["securityGroupIds"] = groups
         # PCS takes the AMI of a node group, EKS that of its launch template
         if control_plane == "eks" and settings.image != "auto":
             data["imageId"] = ami_reference(settings.image)
@@ -164,7 +169,12 @@ def ami_reference(image: str) -> str:
 
 
 def cpu_architecture(instance_type: str) -> Architecture:
-    """Architecture of a type without GPUs: Graviton types have a g after their generation, m7g, c8gn, r7gd."""
+    """Architecture of a type, also of one that is not in the list.
+
+    Graviton types have a g after their generation: m7g, c8gn, r7gd.
+    """
+    if instance_type in instance_types:
+        return instance_types[instance_type].architecture
     return "arm64" if re.match(r"[a-z]+\d+g", instance_type) else "x86_64"
 
 

@@ -1,7 +1,8 @@
 """The network of a cluster: a VPC created here or an existing one, and the security groups of the nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from aws_cdk import Fn
@@ -47,6 +48,8 @@ class NodeNetwork(Construct):
     """Id of the VPC."""
     node_subnet_id: str
     """Id of the subnet of nodes and file system, in the environment's zone."""
+    zone_subnet_ids: Mapping[str, str] = MappingProxyType({})
+    """Ids of the subnets of nodes by zone: the environment's, and further ones."""
     control_plane_subnet_ids: tuple[str, ...]
     """Ids of the private subnets of the control plane and of interface endpoints."""
     cluster_security_group_id: str
@@ -82,7 +85,7 @@ class NodeNetwork(Construct):
             vpc_cidr_block=self._cidr,
             availability_zones=list(zones),
             private_subnet_ids=list(self.control_plane_subnet_ids),
-            private_subnet_route_table_ids=self._route_table_ids[1:] or None,
+            private_subnet_route_table_ids=self._route_table_ids[1 : 1 + count] or None,
         )
         acknowledge(view, NO_ROUTE_TABLE)
         return view
@@ -122,8 +125,12 @@ class NodeNetwork(Construct):
 
     @property
     def node_security_group_ids(self) -> tuple[str, str]:
-        """Ids of both security groups, which accelerated nodes carry."""
+        """Ids of both security groups, which nodes with EFA carry."""
         return (self.efa_security_group_id, self.cluster_security_group_id)
+
+    def security_group_ids(self, *, efa: bool) -> tuple[str, ...]:
+        """Ids of the security groups of nodes with or without EFA."""
+        return self.node_security_group_ids if efa else (self.cluster_security_group_id,)
 
     @cached_property
     def _route_table_ids(self) -> list[str]:
@@ -169,6 +176,7 @@ class ClusterNetwork(NodeNetwork):
         *,
         settings: Network,
         zone: str | None = None,
+        further_zones: Sequence[str] = (),
         existing_buckets: Sequence[str] = (),
         read_only_buckets: Sequence[str] = (),
         boot_scripts: Sequence[str] = (),
@@ -184,9 +192,10 @@ class ClusterNetwork(NodeNetwork):
         self._node_zone = zone
         if settings.create:
             self._cidr = settings.create.cidr
-            self._created = self._create(settings.create, zone)
+            self._created = self._create(settings.create, zone, further_zones)
         place = self._created or _existing(settings)
         self.vpc_id, self.node_subnet_id = place.vpc_id, place.node_subnet_id
+        self.zone_subnet_ids = {**place.zone_subnet_ids, **({zone: place.node_subnet_id} if zone else {})}
         self.control_plane_subnet_ids = tuple(place.control_plane_subnet_ids)
         self.cluster_security_group_id = member_group(
             self,
@@ -256,11 +265,11 @@ class ClusterNetwork(NodeNetwork):
         network._passed_efa_security_group = _l2(efa_security_group, "allow_all_outbound")
         return network
 
-    def _create(self, settings: CreateNetwork, zone: str | None) -> ClusterVpc:
+    def _create(self, settings: CreateNetwork, zone: str | None, further: Sequence[str]) -> ClusterVpc:
         if zone is None:
             raise InvalidArgument("zone is missing. Name the Availability Zone of the nodes, for example us-east-2b")
         key = DataKey(self, "LogKey", description="Flow logs of the cluster's network")
-        return ClusterVpc(self, "Vpc", settings=settings, zone=zone, key=key)
+        return ClusterVpc(self, "Vpc", settings=settings, zone=zone, key=key, further_zones=further)
 
 
 def _existing(settings: Network) -> ExistingNetwork:

@@ -93,13 +93,16 @@ class SlurmCluster(Construct):
         role: IInstanceProfileRef,
         subnet: Subnet,
         security_groups: Sequence[SecurityGroup],
+        zone_subnets: Sequence[Subnet] = (),
         file_system: LustreFileSystem | None = None,
         telemetry: NodeTelemetry | None = None,
         own_programs: tuple[str, str] = ("", ""),
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> "PcsNodeGroup":
-        """Adds accelerated nodes with their launch template. At boot they mount `file_system`.
+        """Adds the nodes of a node group with their launch template. At boot they mount `file_system`.
+
+        They are in `subnet`, or in `zone_subnets` if there are any: one for each of the settings' `zones`.
 
         With `telemetry` they send metrics and logs. Jobs run the programs PROLOG and EPILOG of `ultracluster.nodes.pcs`
         if the cluster's settings name them; `own_programs` are your own prolog and epilog, which these run.
@@ -123,11 +126,11 @@ class SlurmCluster(Construct):
             f"Group-{settings.name}",
             name=settings.name,
             cluster=self,
-            instance_type=settings.instance_type,
+            instance_types=settings.types,
             architecture=settings.hardware.architecture,
             launch_template=template,
             role=role,
-            subnet=subnet,
+            subnets=zone_subnets or [subnet],
             min_count=settings.min_count,
             max_count=settings.max_count,
             purchase=settings.purchase.type,
@@ -178,11 +181,11 @@ class SlurmCluster(Construct):
             "Login",
             name="login",
             cluster=self,
-            instance_type=settings.instance_type,
+            instance_types=[settings.instance_type],
             architecture=cpu_architecture(settings.instance_type),
             launch_template=template,
             role=role,
-            subnet=subnet,
+            subnets=[subnet],
             min_count=settings.count,
             max_count=settings.count,
             image=settings.image,
@@ -215,8 +218,8 @@ class SlurmCluster(Construct):
 class PcsNodeGroup(Construct):
     """A PCS compute node group, deployed after the earlier changes of its cluster.
 
-    Its name contains a hash of the instance type, so another type creates a group of another name: PCS replaces a group
-    whose type changes, and refuses two of one name. `image` is auto for AWS's PCS-ready AMI of the architecture, an AMI
+    Its name contains a hash of the instance types, so other types create a group of another name: PCS replaces a group
+    whose types change, and refuses two of one name. `image` is auto for AWS's PCS-ready AMI of the architecture, an AMI
     id, or `ssm:/path`.
 
     Nodes run `steps` at boot, as node lifecycle actions; `on_failed_step` is what PCS does with a node on which one
@@ -231,11 +234,11 @@ class PcsNodeGroup(Construct):
         *,
         name: str,
         cluster: SlurmCluster,
-        instance_type: str,
+        instance_types: Sequence[str],
         architecture: str,
         launch_template: NodeLaunchTemplate,
         role: IInstanceProfileRef,
-        subnet: Subnet,
+        subnets: Sequence[Subnet],
         min_count: int,
         max_count: int,
         purchase: PurchaseType = "on_demand",
@@ -255,8 +258,8 @@ class PcsNodeGroup(Construct):
             self,
             "Resource",
             cluster_id=cluster.cluster_id,
-            name=group_name(name, instance_type),
-            instance_configs=[{"instanceType": instance_type}],
+            name=group_name(name, *instance_types),
+            instance_configs=[{"instanceType": instance_type} for instance_type in instance_types],
             ami_id=_ami(image, architecture),
             custom_launch_template={
                 "templateId": launch_template.launch_template_id,
@@ -267,7 +270,7 @@ class PcsNodeGroup(Construct):
             purchase_option=PURCHASE_OPTIONS[purchase],
             scaling_configuration={"minInstanceCount": min_count, "maxInstanceCount": max_count},
             slurm_configuration=_node_configuration(slurm_settings or {}, gres_settings, idle_seconds) or None,
-            subnet_ids=[subnet_id(subnet)],
+            subnet_ids=[subnet_id(subnet) for subnet in subnets],
         )
         self._group, self._scripts, self._steps = group, scripts, steps
         if steps and runs_boot_steps(image, architecture) is None:

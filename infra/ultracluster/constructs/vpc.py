@@ -1,6 +1,6 @@
 """A VPC with its subnets, NAT gateways and flow logs, and a default security group without rules."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from ipaddress import IPv4Network
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
 
 from ultracluster.catalog.zones import control_plane_zones
-from ultracluster.config.network import CreateNetwork, is_zone_id, subnet_plan
+from ultracluster.config.network import CreateNetwork, is_zone_id, subnet_plan, zone_plan
 from ultracluster.constructs.acknowledgements import acknowledge
 from ultracluster.constructs.functions import InlineResource
 from ultracluster.constructs.log_groups import log_group
@@ -34,6 +34,8 @@ class _Subnet(NamedTuple):
 class ClusterVpc(Construct):
     """A VPC with one node subnet in `zone`, and control-plane and public subnets in two zones.
 
+    Nodes without EFA may be in `further_zones`, each with a subnet.
+
     These are `control_plane_zones`, or two zones that the catalogue knows by id. In a stack whose Region is a token
     they are the account's first two zones, one of which EKS may refuse. Nothing is looked up at synth. They are
     Availability Zones, never Local Zones, where the PCS controller cannot run.
@@ -48,12 +50,23 @@ class ClusterVpc(Construct):
     """Id of the VPC."""
     node_subnet_id: str
     """Id of the node subnet."""
+    zone_subnet_ids: Mapping[str, str]
+    """Ids of the subnets of nodes in further zones, by zone."""
     control_plane_subnet_ids: tuple[str, ...]
     """Ids of the control-plane subnets."""
     private_route_tables: list[ec2.CfnRouteTable]
-    """Route tables of the node subnet and of the control-plane subnets."""
+    """Route tables of the node subnet, of the control-plane subnets, and of the subnets in further zones."""
 
-    def __init__(self, scope: Construct, id: str, *, settings: CreateNetwork, zone: str, key: IKeyRef) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        settings: CreateNetwork,
+        zone: str,
+        key: IKeyRef,
+        further_zones: Sequence[str] = (),
+    ) -> None:
         super().__init__(scope, id)
         plan = subnet_plan(settings.block)
         chosen = settings.control_plane_zones or control_plane_zones(Stack.of(self).region)
@@ -74,17 +87,23 @@ class ClusterVpc(Construct):
         ]
         for made, zone_of_plane in zip(control_plane, zones, strict=True):
             _accept_named_zone(made.subnet, zone_of_plane)
+        blocks = zone_plan(settings.block)
+        further = {each: self._subnet(f"Nodes-{each}", blocks[each[-1]], each) for each in further_zones}
+        for made in further.values():
+            _accept_fixed_zone(made.subnet, "The environment file names the zones of the node group.")
         retain(self._vpc, nodes.subnet, *(made.subnet for made in control_plane))
         if settings.nat_gateways:
             gateways = self._nat_gateways(settings.nat_gateways, plan.public, zones)
-            for private, gateway in ((nodes, 0), *((made, i) for i, made in enumerate(control_plane))):
+            in_node_zone = ((made, 0) for made in (nodes, *further.values()))
+            for private, gateway in (*in_node_zone, *((made, i) for i, made in enumerate(control_plane))):
                 _default_route(private, nat_gateway_id=gateways[min(gateway, len(gateways) - 1)])
         if settings.flow_logs:
             self._flow_logs(key)
         self._remove_default_rules(key)
         self.vpc_id, self.node_subnet_id = self._vpc.ref, nodes.subnet.ref
+        self.zone_subnet_ids = {each: made.subnet.ref for each, made in further.items()}
         self.control_plane_subnet_ids = tuple(made.subnet.ref for made in control_plane)
-        self.private_route_tables = [nodes.table, *(made.table for made in control_plane)]
+        self.private_route_tables = [nodes.table, *(made.table for made in (*control_plane, *further.values()))]
         self._control_plane = control_plane
 
     @cached_property

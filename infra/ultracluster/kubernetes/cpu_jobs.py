@@ -36,7 +36,11 @@ PREPARE_SECONDS = 24 * 3600
 
 def nccl_test(job: Job, metadata: Object, *, kept_for: int) -> Object:
     """An MPIJob that measures all_reduce: workers on whole GPU nodes, and a launcher on a CPU node."""
-    variables = {**training_environment(job.group.hardware), "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET"}
+    variables = {
+        **training_environment(job.group.hardware, efa=job.group.efa),
+        "NCCL_DEBUG": "INFO",
+        "NCCL_DEBUG_SUBSYS": "INIT,NET",
+    }
     command = [
         MPIRUN,
         "--allow-run-as-root",
@@ -105,8 +109,8 @@ def _queue_labels(environment: EksEnvironment, team: Team) -> dict[str, str]:
 
 def _cpu_pod(environment: EksEnvironment, name: str, image: str, command: list[str], cpus: int) -> Object:
     """Template of a pod on a CPU node, with memory in proportion. The node selector keeps it off accelerated nodes."""
-    share = environment.cpu_share
-    memory = cpus * share.memory_gib // share.cpus if share else cpus
+    pool = environment.cpu_pool(cpus)
+    memory = cpus * pool.each.memory_gib // pool.each.cpus if pool else cpus
     container: Object = {
         "name": name,
         "image": image,
@@ -116,7 +120,7 @@ def _cpu_pod(environment: EksEnvironment, name: str, image: str, command: list[s
     spec: Object = {
         **scheduler_name(environment.gang_scheduler),
         "restartPolicy": "Never",
-        "nodeSelector": {NODE_GROUP: CPU},
+        "nodeSelector": {NODE_GROUP: pool.name if pool else CPU},
         "containers": [container],
     }
     if environment.settings.scheduler == "kueue_with_volcano":

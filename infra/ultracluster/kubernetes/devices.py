@@ -121,7 +121,7 @@ def dra_driver_values(environment: EksEnvironment) -> Values:
     uses_dra = environment.uses_dra
     groups = [
         group.name
-        for group in environment.node_groups
+        for group in environment.gpu_groups
         if (environment.uses_dra_on(group) if uses_dra else group.hardware.ultraserver_only)
     ]
     in_groups = {"key": NODE_GROUP, "operator": "In", "values": groups}

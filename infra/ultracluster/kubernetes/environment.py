@@ -10,7 +10,7 @@ from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.observability import Observability
 from ultracluster.config.storage import Storage
 from ultracluster.errors import UltraclusterError
-from ultracluster.kubernetes.quotas import Room, cpu_room, fleet_gpus
+from ultracluster.kubernetes.quotas import CpuPool, Room, cpu_pools, fleet_gpus
 
 QueueSoftware = Literal["kueue", "volcano", "kai"]
 
@@ -51,6 +51,11 @@ class EksEnvironment:
             observability=environment.observability,
             settings=settings,
         )
+
+    @property
+    def gpu_groups(self) -> tuple[NodeGroup, ...]:
+        """Node groups with GPUs."""
+        return tuple(group for group in self.node_groups if group.hardware.gpu_count)
 
     @property
     def teams(self) -> tuple[Team, ...]:
@@ -113,10 +118,22 @@ class EksEnvironment:
         return [(groups[name], team.quotas.get(name, 0)) for name in team.node_groups]
 
     @property
-    def cpu_share(self) -> Room | None:
-        """CPUs and memory of the CPU nodes for each team: equal shares. None without CPU nodes of a known type."""
-        room = cpu_room(self.settings.cpu_nodes)
-        return Room(*(amount // len(self.teams) for amount in room)) if room else None
+    def cpu_pools(self) -> tuple[CpuPool, ...]:
+        """Nodes without GPUs: the CPU nodes of the control plane, if their type is known, and node groups."""
+        return cpu_pools(self.settings.cpu_nodes, self.node_groups)
+
+    @property
+    def cpu_shares(self) -> dict[str, Room]:
+        """CPUs and memory of each of the CPU pools for each team, by the name of the pool."""
+        return {pool.name: pool.share(len(self.teams)) for pool in self.cpu_pools}
+
+    def cpu_pool(self, cpus: int) -> CpuPool | None:
+        """The first of the CPU pools on which a pod of a team can have `cpus` CPUs; None if there is none."""
+        return next((pool for pool in self.cpu_pools if cpus <= self.pod_cpus(pool)), None)
+
+    def pod_cpus(self, pool: CpuPool) -> int:
+        """CPUs that one pod of a team can have: those of a node, within the share of the team."""
+        return min(pool.each.cpus, pool.share(len(self.teams)).cpus)
 
     def unclaimed_gpus(self, group: NodeGroup) -> int:
         """GPUs of `group` that are not guaranteed to any team."""

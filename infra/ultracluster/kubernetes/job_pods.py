@@ -97,7 +97,11 @@ def torchrun_pod(job: Job, main_address: str, *, rank: str) -> Object:
         f"--master-port={RENDEZVOUS_PORT}",
         f"{lustre.mount_path}/{SCRIPT}" if lustre else SCRIPT,
     ]
-    variables = {**training_environment(job.group.hardware), **user_environment(job.team), "MASTER_ADDR": main_address}
+    variables = {
+        **training_environment(job.group.hardware, efa=job.group.efa),
+        **user_environment(job.team),
+        "MASTER_ADDR": main_address,
+    }
     return gpu_pod(job, "train", command, variables)
 
 
@@ -187,9 +191,9 @@ def _volumes(mounts: Mounts) -> list[Object]:
 def _resources(job: Job) -> Object:
     """Every GPU and EFA device of the node, and three quarters of its CPUs and memory: the node needs the rest."""
     each, devices = job.gpus_per_node, efa_devices(job.group, job.gpus_per_node)
-    limits: dict[str, Any] = {HUGE_PAGES: HUGE_PAGES_REQUEST}
+    limits: dict[str, Any] = {HUGE_PAGES: HUGE_PAGES_REQUEST} if devices else {}
     if not job.uses_dra:
-        limits = {GPU: each, EFA: devices, **limits}
+        limits = {GPU: each, **({EFA: devices} if devices else {}), **limits}
     host = {"cpu": cpus(job.group, each) * 3 // 4, "memory": f"{memory_gib(job.group, each) * 3 // 4}Gi"}
     claims = [{"name": name} for name in _claim_templates(job)]
     return {"requests": {**host, **limits}, "limits": dict(limits), **({"claims": claims} if claims else {})}
@@ -201,7 +205,7 @@ def _claim_templates(job: Job) -> dict[str, str]:
     Those of devices are named after what they claim: all jobs of the namespace that claim the same share them.
     """
     gpus, efa = job.gpus_per_node, efa_devices(job.group, job.gpus_per_node)
-    devices = {"gpus": f"gpus-{gpus}", "efa": f"efa-devices-{efa}"} if job.uses_dra else {}
+    devices = {"gpus": f"gpus-{gpus}", **({"efa": f"efa-devices-{efa}"} if efa else {})} if job.uses_dra else {}
     return {**devices, **({"channel": f"{job.name}-channel"} if job.group.hardware.ultraserver_only else {})}
 
 
@@ -220,7 +224,8 @@ def claims(job: Job) -> list[Object]:
     objects: list[Object] = []
     if job.uses_dra:
         objects.append(_claim_template(job, templates["gpus"], GPU_CLASS, each))
-        objects.append(_claim_template(job, templates["efa"], EFA_CLASS, efa_devices(job.group, each)))
+        if "efa" in templates:
+            objects.append(_claim_template(job, templates["efa"], EFA_CLASS, efa_devices(job.group, each)))
     if job.group.hardware.ultraserver_only:
         objects.append(_compute_domain(job, templates["channel"]))
     return objects

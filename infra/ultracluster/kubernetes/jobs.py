@@ -133,11 +133,10 @@ def _check_nccl_test(view: EksEnvironment, team: Team) -> None:
 
 
 def _check_cpus(view: EksEnvironment, team: Team, cpus: int) -> None:
-    """CPU nodes are one flavor, of which each team has an equal share; a pod needs one node."""
-    share = view.cpu_share
-    if share is None:
+    """Each team has an equal share of each kind of CPU nodes; a pod needs one node."""
+    if not view.cpu_pools:
         raise JobRefused("there are no CPU nodes; set count of control_plane.cpu_nodes to 2")
-    most = min(share.cpus, share.cpus * len(view.teams) // view.settings.cpu_nodes.count)
+    most = max(map(view.pod_cpus, view.cpu_pools))
     if not 1 <= cpus <= most:
         raise JobRefused(f"{cpus} CPUs are too many or too few: a pod of {team.name} may have 1 to {most}")
 
@@ -158,8 +157,8 @@ def _default_image(environment: EksEnvironment, group: NodeGroup, kind: Kind) ->
         closest = closest_image(group.hardware, _USES[kind])
         lacking = f": {closest.name} has {'; '.join(closest.shortfalls(group.hardware))}" if closest else ""
         raise JobRefused(
-            f"no public image of AWS meets the minimum versions of {group.instance_type}{lacking}. "
-            f"Build an image with what `ultracluster catalog {group.instance_type}` lists, and pass it with --image"
+            f"no public image of AWS meets the minimum versions of {group.type_names}{lacking}. "
+            f"Build an image with what `ultracluster catalog {group.hardware.name}` lists, and pass it with --image"
         )
     return _mirrored(environment, found.name)
 
@@ -171,7 +170,7 @@ def _check_gpus(team: Team, group: NodeGroup, gpus: int) -> None:
         below = max(gpus // each, 0) * each
         choices = [count for count in (below, below + each) if each <= count <= limit] or [limit]
         advice = " or ".join(map(str, choices))
-        raise JobRefused(f"{gpus} GPUs are not whole nodes: {group.instance_type} has {each}; request {advice}")
+        raise JobRefused(f"{gpus} GPUs are not whole nodes: {group.type_names} has {each}; request {advice}")
     if gpus > fleet:
         raise JobRefused(f"{gpus} GPUs are too many: {group.name} has {fleet}; request at most {limit}")
     if gpus > limit:

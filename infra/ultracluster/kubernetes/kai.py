@@ -26,7 +26,7 @@ def kai_topologies(environment: EksEnvironment) -> tuple[Object, ...]:
 
 def fleet_queue(environment: EksEnvironment) -> Object:
     """The parent of all teams' queues, with every GPU of the fleet."""
-    gpus = sum(map(fleet_gpus, environment.node_groups))
+    gpus = sum(map(fleet_gpus, environment.gpu_groups))
     return _queue(environment.fleet_name, None, quota=gpus, limit=UNLIMITED, weight=1)
 
 

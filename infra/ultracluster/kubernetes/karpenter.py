@@ -128,7 +128,7 @@ def elastic_pools() -> tuple[ElasticPool, ...]:
             ElasticPool(
                 pool_name(hardware),
                 P_NODES * hardware.vcpus,
-                P_NODES * hardware.memory_gib,
+                P_NODES * int(hardware.memory_gib),
                 P_NODES * hardware.gpu_count,
                 P_NODES * sum(interface.kind != "interface" for interface in interface_layout(hardware, "fewest_ips")),
             )

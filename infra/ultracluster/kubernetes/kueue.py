@@ -1,7 +1,8 @@
 """Kueue's objects: flavors, cohorts, queues with quotas, topologies and priority classes.
 
-The CPU nodes and each node group are a ResourceFlavor. Each team has a ClusterQueue with its quotas, in a Cohort of its
-own. The fleet's Cohort is the parent of all and holds the quota that no team claims.
+The CPU nodes and each node group are a ResourceFlavor. Teams have equal shares of nodes without GPUs. Each team has a
+ClusterQueue with its quotas, in a Cohort of its own. The fleet's Cohort is the parent of all and holds the quota that
+no team claims.
 
 Kueue tries flavors in the order of the queue. CPU nodes come first, without any GPUs: a pod that requests no GPU gets
 CPU nodes while the team's share of them lasts, and CPUs of accelerated nodes after that.
@@ -17,7 +18,6 @@ from ultracluster.config.node_groups import NodeGroup
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.labels import (
     CHANNEL_CLASS,
-    CPU,
     EFA,
     EFA_CLASS,
     GPU,
@@ -61,7 +61,7 @@ def device_class_mappings(environment: EksEnvironment) -> list[dict[str, Any]]:
 
 def kueue_topologies(environment: EksEnvironment) -> tuple[Object, ...]:
     """A Topology for each list of levels in the fleet."""
-    placed = environment.cpu_share and any(_all_placed(environment, team) for team in environment.teams)
+    placed = environment.cpu_shares and any(_all_placed(environment, team) for team in environment.teams)
     hosts = {HOSTS: (HOSTNAME,)} if placed else {}
     return topology_objects({**topologies(environment), **hosts}, API)
 
@@ -100,12 +100,12 @@ def resource_flavor(environment: EksEnvironment, group: NodeGroup) -> Object:
 
 
 def cpu_flavors(environment: EksEnvironment) -> tuple[Object, ...]:
-    """The CPU nodes, once for the teams that need a topology there and once for the others; empty without CPU nodes."""
-    if environment.cpu_share is None:
-        return ()
-    topologies = {_cpu_flavor_name(environment, team): _all_placed(environment, team) for team in environment.teams}
+    """The nodes without GPUs, once for the teams that need a topology there and once for the others."""
+    placed = dict.fromkeys(_all_placed(environment, team) for team in environment.teams)
     return tuple(
-        flavor(name, CPU, gpus=False, topology=HOSTS if placed else None) for name, placed in topologies.items()
+        flavor(_cpu_flavor_name(nodes, placed=each), nodes, gpus=False, topology=HOSTS if each else None)
+        for nodes in environment.cpu_shares
+        for each in placed
     )
 
 
@@ -125,13 +125,13 @@ def _all_placed(environment: EksEnvironment, team: Team) -> bool:
     return all(topology_aware(environment, group) for group, _ in environment.quotas(team))
 
 
-def _cpu_flavor_name(environment: EksEnvironment, team: Team) -> str:
-    return f"{CPU}.{HOSTS}" if _all_placed(environment, team) else CPU
+def _cpu_flavor_name(nodes: str, *, placed: bool) -> str:
+    return f"{nodes}.{HOSTS}" if placed else nodes
 
 
 def fleet_cohort(environment: EksEnvironment) -> Object:
     """The parent of all teams' cohorts, with the quota that no team claims."""
-    unclaimed = [(group, environment.unclaimed_gpus(group)) for group in environment.node_groups]
+    unclaimed = [(group, environment.unclaimed_gpus(group)) for group in environment.gpu_groups]
     return {
         "apiVersion": API,
         "kind": "Cohort",
@@ -232,7 +232,8 @@ def _amounts(environment: EksEnvironment, quotas: Iterable[tuple[NodeGroup, int]
 
 
 def _cpu_amounts(environment: EksEnvironment, team: Team) -> dict[str, Amounts]:
-    share = environment.cpu_share
-    if share is None:
-        return {}
-    return {_cpu_flavor_name(environment, team): {"cpu": share.cpus, "memory": f"{share.memory_gib}Gi"}}
+    placed = _all_placed(environment, team)
+    return {
+        _cpu_flavor_name(nodes, placed=placed): {"cpu": share.cpus, "memory": f"{share.memory_gib}Gi"}
+        for nodes, share in environment.cpu_shares.items()
+    }

@@ -62,8 +62,10 @@ def team_group(team: str) -> str:
     return f"team:{team}"
 
 
-def node_labels(name: str, settings: Eks) -> dict[str, str]:
-    """Labels of the nodes of group `name` of the environment file."""
+def node_labels(name: str, settings: Eks, *, gpus: bool = True) -> dict[str, str]:
+    """Labels of the nodes of group `name` of the environment file. Those without `gpus` have no device stack."""
+    if not gpus:
+        return {NODE_GROUP: name}
     stack = settings.device_stacks(name)[0]
     other = {} if stack == "gpu_operator" else {OPERANDS: "false"}
     return {NODE_GROUP: name, DEVICE_STACK: stack, **other}

@@ -43,7 +43,7 @@ def _fleet(environment: EksEnvironment) -> tuple[Objects, ...]:
 def _flavors(environment: EksEnvironment) -> tuple[Objects, ...]:
     if environment.queue_manager != "kueue":
         return ()
-    groups = (kueue.resource_flavor(environment, group) for group in environment.node_groups)
+    groups = (kueue.resource_flavor(environment, group) for group in environment.gpu_groups)
     return tuple(map(_flavor, (*kueue.cpu_flavors(environment), *groups)))
 
 

@@ -1,9 +1,11 @@
 """Quotas: the CPUs, memory and EFA devices that go with GPUs, priority-class values and borrowing weights."""
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ultracluster.catalog.ec2_sizes import ec2_size
+from ultracluster.catalog import instance_types
 from ultracluster.config.eks import Priority
+from ultracluster.config.eks_fleet import CPU_GROUP
 from ultracluster.config.eks_nodes import CpuNodes
 from ultracluster.config.node_groups import NodeGroup
 
@@ -29,14 +31,30 @@ class Room(NamedTuple):
     memory_gib: int
 
 
-def cpu_room(nodes: CpuNodes) -> Room | None:
-    """What pods can request of all CPU nodes together; None without nodes, or for a type that is not in the list."""
-    size = ec2_size(nodes.instance_type)
-    if size is None or not nodes.count:
-        return None
-    return Room(
-        nodes.count * max(size.vcpus - RESERVED_CPUS, 0), nodes.count * max(int(size.memory_gib) - RESERVED_GIB, 0)
-    )
+class CpuPool(NamedTuple):
+    """Nodes without GPUs: the value of NODE_GROUP on them, their number, and what pods can request of each."""
+
+    name: str
+    nodes: int
+    each: Room
+
+    def share(self, teams: int) -> Room:
+        """What each team can request of all nodes: equal shares."""
+        return Room(*(self.nodes * amount // teams for amount in self.each))
+
+
+def cpu_pools(nodes: CpuNodes, groups: Iterable[NodeGroup]) -> tuple[CpuPool, ...]:
+    """All nodes without GPUs: the CPU nodes, if their type is in the list, and node groups."""
+    own = [(CPU_GROUP, nodes.count, (nodes.instance_type,))] if nodes.instance_type in instance_types else []
+    more = ((group.name, group.max_count, group.types) for group in groups if not group.hardware.gpu_count)
+    return tuple(CpuPool(name, count, _room(types)) for name, count, types in (*own, *more) if count)
+
+
+def _room(types: Sequence[str]) -> Room:
+    """What pods can request of a node; of several types, the one with the least memory counts."""
+    each = [instance_types[name] for name in types]
+    cpus, memory = min(node.vcpus for node in each), min(int(node.memory_gib) for node in each)
+    return Room(max(cpus - RESERVED_CPUS, 0), max(memory - RESERVED_GIB, 0))
 
 
 def fleet_gpus(group: NodeGroup) -> int:
@@ -56,7 +74,7 @@ def cpus(group: NodeGroup, gpus: int) -> int:
 
 def memory_gib(group: NodeGroup, gpus: int) -> int:
     """Host memory in GiB that goes with `gpus` GPUs of `group`."""
-    return group.hardware.memory_gib * gpus // group.hardware.gpu_count
+    return int(group.hardware.memory_gib * gpus // group.hardware.gpu_count)
 
 
 def efa_devices(group: NodeGroup, gpus: int) -> int:

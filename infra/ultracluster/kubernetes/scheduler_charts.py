@@ -190,8 +190,8 @@ def volcano_levels(environment: EksEnvironment) -> tuple[str, ...]:
     Volcano mixes up tiers when topologies share labels, so there is a single topology: the network layers that every
     type of the fleet has, or the NVLink domain if all are UltraServers.
     """
-    types = [group.hardware for group in environment.node_groups]
-    if all(hardware.ultraserver_only for hardware in types):
+    types = [group.hardware for group in environment.gpu_groups]
+    if types and all(hardware.ultraserver_only for hardware in types):
         return (CLIQUE,)
     depth = min((hardware.topology_depth for hardware in types if hardware.topology_depth), default=0)
     return tuple(network_layer(number) for number in range(1, depth + 1))

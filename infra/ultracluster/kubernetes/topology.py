@@ -47,7 +47,7 @@ HOSTS = "hosts"
 
 def topologies(environment: EksEnvironment) -> dict[str, tuple[str, ...]]:
     """Levels by the name of their Topology, for the instance types of the environment."""
-    types = [group.hardware for group in environment.node_groups]
+    types = [group.hardware for group in environment.gpu_groups]
     return {topology_name(hardware): levels(hardware) for hardware in types}
 
 

@@ -25,7 +25,7 @@ def training_runtimes(environment: EksEnvironment) -> tuple[Objects, ...]:
     """
     if "trainer" not in environment.job_operators:
         return ()
-    groups = [group for group in environment.node_groups if not group.hardware.ultraserver_only]
+    groups = [group for group in environment.gpu_groups if not group.hardware.ultraserver_only]
     runtimes = tuple(found for group in groups if (found := training_runtime(environment, group)))
     return (Objects("training-runtimes", runtimes, after=(RELEASE,)),) if runtimes else ()
 
@@ -40,7 +40,7 @@ def training_runtime(environment: EksEnvironment, group: NodeGroup) -> Object | 
     lustre = environment.storage.lustre
     command = ["torchrun", f"{lustre.mount_path}/{SCRIPT}" if lustre else SCRIPT]
     job = Job(environment, environment.teams[0], group, each, name, group.name)
-    template = gpu_pod(job, "node", command, training_environment(group.hardware))
+    template = gpu_pod(job, "node", command, training_environment(group.hardware, efa=group.efa))
     # all teams use the runtime; Kueue's default queue is that of the namespace
     template["spec"].pop("securityContext", None)
     gang: Object = {"podGroupPolicy": {"volcano": {}}} if environment.gang_scheduler == "volcano" else {}

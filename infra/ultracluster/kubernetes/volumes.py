@@ -140,4 +140,4 @@ def _owner(team: Team) -> list[str]:
 def _gbps(environment: EksEnvironment, team: Team) -> int:
     """Bandwidth that Mountpoint may use: network card 0, where pods have their addresses, of the fastest node."""
     groups = (group for group, _ in environment.quotas(team))
-    return max(group.hardware.network_cards[0].gbps for group in groups)
+    return max(int(group.hardware.network_cards[0].gbps) for group in groups)

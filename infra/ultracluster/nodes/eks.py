@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ultracluster.catalog import InstanceType, Interface
+from ultracluster.catalog import InstanceType, Interface, instance_types
 from ultracluster.catalog.eks import HUGE_PAGES_2MI
 from ultracluster.config.lustre import Lustre
 from ultracluster.config.node_groups import NodeGroup
@@ -51,11 +51,11 @@ class ClusterEndpoint:
     service_network: str
 
 
-def gpu_node_user_data(
+def group_user_data(
     group: NodeGroup,
     *,
     labels: Mapping[str, str],
-    taint: Mapping[str, str],
+    taint: Mapping[str, str] | None,
     lustre: Lustre | None,
     cluster: ClusterEndpoint | None,
     last: Sequence[Step] = (),
@@ -64,22 +64,22 @@ def gpu_node_user_data(
 
     The steps `last` run after all others, before the node joins.
 
-    Nodes with a custom AMI also register with `labels` and `taint` (key, value, effect): EKS applies them only later,
-    when pods may already run there.
+    Nodes with a custom AMI also register with `labels` and their `taint` (key, value, effect), if any: EKS applies them
+    only later, when pods may already run there.
     """
     layout = group.layout("eks")
-    spec: dict[str, Any] = {"kubelet": {"config": {**KUBELET, **_max_pods(group.hardware, layout)}}}
-    if group.local_storage == "raid0" and group.hardware.instance_store.disks:
+    spec: dict[str, Any] = {"kubelet": {"config": {**KUBELET, **_max_pods(group, layout)}}}
+    if group.local_storage == "raid0" and group.has_local_disks:
         spec["instance"] = {"localStorage": {"strategy": "RAID0"}}
     if cluster:
         spec["cluster"] = _cluster(cluster)
         spec["kubelet"]["flags"] = _registration_flags(labels, taint)
-    return _user_data(spec, guarded([*gpu_node_steps(group, lustre), *last]))
+    return _user_data(spec, guarded([*group_steps(group, lustre), *last]))
 
 
-def gpu_node_steps(group: NodeGroup, lustre: Lustre | None) -> list[Step]:
+def group_steps(group: NodeGroup, lustre: Lustre | None) -> list[Step]:
     """Steps of the nodes of a node group, in order, before those of the user."""
-    return _steps(group.hardware, lustre)
+    return _steps(group.hardware, lustre, efa=group.efa, lustre_efa=group.lustre_over_efa)
 
 
 def system_node_user_data(*, lustre: Lustre | None) -> str:
@@ -87,34 +87,43 @@ def system_node_user_data(*, lustre: Lustre | None) -> str:
 
     They join even if a step fails: without them nothing in the cluster runs.
     """
-    return _user_data({"kubelet": {"config": KUBELET}}, unguarded(_steps(None, lustre)))
+    return _user_data({"kubelet": {"config": KUBELET}}, unguarded(_steps(None, lustre, efa=False)))
 
 
 def cpu_node_user_data(*, lustre: Lustre | None) -> str:
     """User data of CPU nodes, which run pods of teams."""
-    return _user_data({"kubelet": {"config": KUBELET}}, guarded(_steps(None, lustre)))
+    return _user_data({"kubelet": {"config": KUBELET}}, guarded(_steps(None, lustre, efa=False)))
 
 
 def karpenter_node_user_data(hardware: InstanceType | None, *, lustre: Lustre | None) -> str:
     """User data of nodes that Karpenter launches; `hardware` is None for types without EFA. Karpenter adds the rest."""
-    return _user_data({"kubelet": {"config": KUBELET}}, guarded(_steps(hardware, lustre)))
+    return _user_data({"kubelet": {"config": KUBELET}}, guarded(_steps(hardware, lustre, efa=hardware is not None)))
 
 
-def _steps(hardware: InstanceType | None, lustre: Lustre | None) -> list[Step]:
-    efa = [Step("allow-locked-memory"), Step("allocate-huge-pages", (str(HUGE_PAGES_2MI),))] if hardware else []
-    collectors = collector_steps(efa=hardware is not None, lustre=lustre is not None, seconds=COLLECT_SECONDS)
-    return [*efa, *(prepare_client_steps(hardware, efa=lustre.efa) if lustre else []), *collectors]
+def _steps(
+    hardware: InstanceType | None, lustre: Lustre | None, *, efa: bool, lustre_efa: bool | None = None
+) -> list[Step]:
+    """Steps of nodes with or without `efa`. Lustre uses EFA too unless `lustre_efa` is False."""
+    over_efa = efa if lustre_efa is None else lustre_efa
+    memory = [Step("allow-locked-memory"), Step("allocate-huge-pages", (str(HUGE_PAGES_2MI),))] if efa else []
+    collectors = collector_steps(efa=efa, lustre=lustre is not None, seconds=COLLECT_SECONDS)
+    client = prepare_client_steps(hardware, efa=lustre.efa and over_efa) if lustre else []
+    return [*memory, *client, *collectors]
 
 
-def _max_pods(hardware: InstanceType, layout: Sequence[Interface]) -> dict[str, int]:
+def _max_pods(group: NodeGroup, layout: Sequence[Interface]) -> dict[str, int]:
     """`maxPods` where EFA takes interfaces of network card 0, which EKS's own figure counts as available to pods.
+
+    Of several types, that with the fewest counts.
 
     Source: the VPC CNI's formula; Karpenter, "EFA Support For Static Capacity" (2026).
     """
-    card, taken = hardware.network_cards[0], sum(interface.card == 0 for interface in layout) - 1
+    taken = sum(interface.card == 0 for interface in layout) - 1
     if not taken:
         return {}
-    return {"maxPods": (card.max_interfaces - taken) * (hardware.ipv4_per_interface - 1) + HOST_NETWORK_PODS}
+    types = [instance_types[name] for name in group.types]
+    pods = min((each.network_cards[0].max_interfaces - taken) * (each.ipv4_per_interface - 1) for each in types)
+    return {"maxPods": pods + HOST_NETWORK_PODS}
 
 
 def _cluster(cluster: ClusterEndpoint) -> dict[str, str]:
@@ -126,9 +135,9 @@ def _cluster(cluster: ClusterEndpoint) -> dict[str, str]:
     }
 
 
-def _registration_flags(labels: Mapping[str, str], taint: Mapping[str, str]) -> list[str]:
+def _registration_flags(labels: Mapping[str, str], taint: Mapping[str, str] | None) -> list[str]:
     return [
-        f"--register-with-taints={taint['key']}={taint['value']}:{taint['effect']}",
+        *([f"--register-with-taints={taint['key']}={taint['value']}:{taint['effect']}"] if taint else []),
         "--node-labels=" + ",".join(f"{key}={value}" for key, value in labels.items()),
     ]
 

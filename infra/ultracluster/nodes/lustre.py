@@ -36,7 +36,7 @@ def efa_step(*, required: bool) -> Step:
 def prepare_client_steps(hardware: InstanceType | None, *, efa: bool) -> list[Step]:
     """Steps of an EKS node: they install the Lustre client for the FSx CSI driver, and tune it.
 
-    `hardware` is None for a node without GPUs. EFA is tried where the file system has it, but not required: AWS
+    `hardware` is None for system nodes. EFA is tried where the file system and the node have it, but not required: AWS
     documents it for Amazon Linux 2023, but nobody has verified it on EKS's accelerated images. The kernel needs no
     hold: Amazon Linux 2023 upgrades nothing by itself.
     """

@@ -16,8 +16,8 @@ FOLDER = "/etc/ultracluster/metrics"
 
 _SCRIPT = r"""#!/bin/bash
 # Writes the configuration of the metrics agent: $1 remote write URL, $2 Region, $3 cluster, $4 environment, $5 and $6
-# intervals in seconds for exporters and for Slurm, $7 instance type, $8 node group, $9 gpus or cpu, then groups of
-# metrics that are not sent.
+# intervals in seconds for exporters and for Slurm, $7 instance type or auto, $8 node group, $9 gpus or cpu, then groups
+# of metrics that are not sent.
 set -euo pipefail
 folder={folder}
 mkdir -p "$folder/targets"
@@ -45,6 +45,11 @@ target() {{ # port
   printf '"node_group": "%s"}}}}]\n' "$node_group"
 }}
 instance_type=$7 node_group=$8
+if [ "$instance_type" = auto ]; then
+  token=$(curl -fsS -X PUT -H "X-aws-ec2-metadata-token-ttl-seconds: 60" http://169.254.169.254/latest/api/token)
+  instance_type=$(curl -fsS -H "X-aws-ec2-metadata-token: $token" \
+    http://169.254.169.254/latest/meta-data/instance-type)
+fi
 target 9100 > "$folder/targets/node.json"
 if [ "${{9:-}}" = gpus ]; then
   target 9400 > "$folder/targets/dcgm.json"

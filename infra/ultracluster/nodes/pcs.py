@@ -19,7 +19,7 @@ from ultracluster.nodes.bootstrap import bootstrap_step
 from ultracluster.nodes.lustre import LustreMount, efa_step, module_option_steps
 from ultracluster.nodes.mime import boot_hook, multipart, shell_script
 from ultracluster.nodes.steps import Step, script
-from ultracluster.nodes.telemetry import Telemetry, telemetry_steps
+from ultracluster.nodes.telemetry import LOGIN, Telemetry, telemetry_steps
 
 SCRATCH = "/scratch"
 """Mount point of the instance store."""
@@ -76,8 +76,10 @@ def login_node_steps(
     steps = [Step("hold-kernel")]
     if mount:
         steps += [*mount_steps(mount, None), Step("create-folders", (mount.path, *open_folders))]
-    steps += telemetry_steps(telemetry, instance_type=instance_type, node_group="login", hardware=None, mount=mount)
-    own = bootstrap_step(bootstrap, region=region, node_group="login")
+    steps += telemetry_steps(
+        telemetry, instance_type=instance_type, node_group=LOGIN, gpus=False, efa=False, mount=mount
+    )
+    own = bootstrap_step(bootstrap, region=region, node_group=LOGIN)
     return (*steps, own) if own else tuple(steps)
 
 
@@ -93,15 +95,20 @@ def compute_node_steps(
 
     `own_programs` are Prolog and Epilog of the user, which ours run. `region` is what the scripts are told.
     """
-    variables = tuple(f"{name}={value}" for name, value in type_environment(group.instance_type).items())
+    variables = tuple(f"{name}={value}" for name, value in type_environment(*group.types).items())
     own = own_programs if any(own_programs) else ()
     steps = [Step("hold-kernel"), Step("set-job-environment", variables), Step("write-job-programs", own)]
-    if group.local_storage == "raid0" and group.hardware.instance_store.disks:
+    if group.local_storage == "raid0" and group.has_local_disks:
         steps.append(Step("mount-scratch", (SCRATCH,), "every_boot"))
     if mount:
-        steps += mount_steps(mount, group.hardware)
+        steps += mount_steps(mount, group.hardware, efa=group.lustre_over_efa)
     steps += telemetry_steps(
-        telemetry, instance_type=group.instance_type, node_group=group.name, hardware=group.hardware, mount=mount
+        telemetry,
+        instance_type=group.instance_type or "auto",
+        node_group=group.name,
+        gpus=group.hardware.gpu_count > 0,
+        efa=group.efa,
+        mount=mount,
     )
     if own_step := bootstrap_step(group.boot_scripts, region=region, node_group=group.name):
         steps.append(own_step)
@@ -113,7 +120,7 @@ def job_settings(settings: Mapping[str, str | int], groups: Iterable[NodeGroup])
 
     With TASK_PROLOG if a node group needs it and the user set no program.
     """
-    needed = any(type_environment(group.instance_type) for group in groups)
+    needed = any(type_environment(*group.types) for group in groups)
     programs: dict[str, str | int] = {"Prolog": PROLOG, "Epilog": EPILOG}
     return {**({"TaskProlog": TASK_PROLOG} if needed else {}), **settings, **programs}
 
@@ -145,21 +152,21 @@ def login_node_user_data() -> str:
 
 
 def compute_node_user_data() -> str:
-    """User data of accelerated nodes: slurmd starts only after the last step."""
+    """User data of compute nodes: slurmd starts only after the last step."""
     return multipart([boot_hook(script("limit-upgrades").text), shell_script(script("fence-slurmd").text)])
 
 
-def mount_steps(mount: LustreMount, hardware: InstanceType | None) -> Sequence[Step]:
+def mount_steps(mount: LustreMount, hardware: InstanceType | None, *, efa: bool = True) -> Sequence[Step]:
     """Steps that mount the file system at every boot and tune the client.
 
-    `hardware` is None for a node without GPUs, which mounts over TCP and is not tuned. Where the file system and the
-    node have EFA, AWS's client script sets EFA up, and the mount fails without it.
+    `hardware` is None for a login node, which mounts over TCP and is not tuned. Where the file system and the node have
+    `efa`, AWS's client script sets EFA up, and the mount fails without it.
     """
     source = f"{mount.dns_name}@tcp:/{mount.mount_name}"
     if hardware is None:
         return [Step("mount-lustre", (source, mount.path, "network-online.target"), "every_boot")]
     steps = module_option_steps(hardware)
-    if mount.efa:
+    if mount.efa and efa:
         steps.append(efa_step(required=True))
         steps.append(Step("mount-lustre", (source, mount.path, lustre.EFA_CLIENT_UNIT, "efa"), "every_boot"))
     else:

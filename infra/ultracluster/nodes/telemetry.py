@@ -6,7 +6,6 @@ Every one of them is optional: a node without metrics takes jobs. Agents are ins
 import textwrap
 from dataclasses import dataclass
 
-from ultracluster.catalog import InstanceType
 from ultracluster.catalog.agents import IMAGES
 from ultracluster.catalog.software import mirrored_image
 from ultracluster.nodes import metrics_configuration
@@ -14,6 +13,9 @@ from ultracluster.nodes.collectors import collector_steps
 from ultracluster.nodes.lustre import LustreMount
 from ultracluster.nodes.steps import Step
 from ultracluster.telemetry.agent import SLURM_INTERVAL_SECONDS, slurm_paths
+
+LOGIN = "login"
+"""Name of the group of login nodes."""
 
 COLLECTION_SECONDS = 15
 """Longest interval of the collectors: half of the default scrape interval, so that no scrape sees a counter twice."""
@@ -47,13 +49,16 @@ def telemetry_steps(
     *,
     instance_type: str,
     node_group: str,
-    hardware: InstanceType | None,
+    gpus: bool,
+    efa: bool,
     mount: LustreMount | None,
 ) -> list[Step]:
-    """Steps of a node; none without telemetry. `hardware` is None for a login node, which has neither GPUs nor EFA."""
+    """Steps of a node; none without telemetry. `instance_type` is `auto` where nodes of several types run them.
+
+    Nodes of the group `login` read the metrics of Slurm.
+    """
     if telemetry is None:
         return []
-    gpus = hardware is not None
     used = ("prometheus", "node_exporter", "dcgm_exporter") if gpus else ("prometheus", "node_exporter")
     images = (mirrored_image(IMAGES[name], telemetry.mirror) if telemetry.mirror else IMAGES[name] for name in used)
     labels = (telemetry.remote_write_url, telemetry.region, telemetry.cluster, telemetry.environment)
@@ -64,7 +69,7 @@ def telemetry_steps(
     configuration = (*labels, *intervals, instance_type, node_group, *kind, *drop)
     steps = [
         *collector_steps(
-            efa=gpus,
+            efa=efa,
             lustre=mount is not None,
             seconds=min(COLLECTION_SECONDS, telemetry.interval),
             mount_path=mount.path if mount else None,
@@ -75,6 +80,6 @@ def telemetry_steps(
         *([Step("serve-job-metrics", required=False)] if gpus else []),
         Step("ship-logs", (telemetry.region, telemetry.log_group), required=False),
     ]
-    if hardware is None and telemetry.slurm:
+    if node_group == LOGIN and telemetry.slurm:
         steps.append(Step("find-slurm-controller", slurm_paths(), stage="ready", required=False))
     return steps

@@ -1,4 +1,4 @@
-"""`<env>-compute-<group>` with Kubernetes: the accelerated nodes of one managed node group."""
+"""`<env>-compute-<group>` with Kubernetes: the nodes of one managed node group."""
 
 from collections.abc import Sequence
 
@@ -41,9 +41,10 @@ class EksNodeGroupStack(EnvironmentStack):
             block,
             role=EksNodeRole(self, "Nodes", policies=block.policies) if block.policies else control_plane.node_role,
             subnet=network.node_subnet_id,
-            security_groups=network.node_security_group_ids,
+            zone_subnets=[network.zone_subnet_ids[zone] for zone in group.zones],
+            security_groups=network.security_group_ids(efa=group.efa),
             lustre=environment.storage.lustre,
-            labels=labels.node_labels(group.name, settings),
+            labels=labels.node_labels(group.name, settings, gpus=group.hardware.gpu_count > 0),
             repair=settings.node_repair if acts else NodeRepair(enabled=False),
             release=settings.image_release,
             tags=node_tags(environment, block.name),

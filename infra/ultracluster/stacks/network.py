@@ -30,6 +30,7 @@ class NetworkStack(EnvironmentStack):
             "Network",
             settings=environment.network,
             zone=environment.availability_zone,
+            further_zones=environment.further_zones,
             existing_buckets=[name for name, access in existing if access != "read"],
             read_only_buckets=[*storage.read_only_buckets, *(name for name, access in existing if access == "read")],
             boot_scripts=environment.script_objects,

@@ -20,7 +20,7 @@ from ultracluster.stacks.storage import StorageStack
 
 
 class PcsComputeStack(EnvironmentStack):
-    """Login nodes, the accelerated node groups, and the queues over them."""
+    """Login nodes, the node groups, and the queues over them."""
 
     def __init__(
         self,
@@ -71,7 +71,8 @@ class PcsComputeStack(EnvironmentStack):
                 group,
                 role=group_role,
                 subnet=place.node_subnet_id,
-                security_groups=place.node_security_group_ids,
+                security_groups=place.security_group_ids(efa=group.efa),
+                zone_subnets=[place.zone_subnet_ids[zone] for zone in group.zones],
                 file_system=storage.file_system,
                 telemetry=telemetry,
                 own_programs=own_programs(settings.slurm_settings),

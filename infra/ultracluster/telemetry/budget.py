@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Literal
 
-from ultracluster.catalog import InstanceType
+from ultracluster.catalog import UltraClusterType
 from ultracluster.telemetry.agent import BATCH_SEND_DEADLINE_SECONDS, MAX_SAMPLES_PER_SEND
 from ultracluster.telemetry.metrics import METRICS, ExporterName, Metric
 from ultracluster.telemetry.records import records
@@ -45,7 +45,7 @@ class Fleet:
     """
 
     nodes: int
-    instance_type: InstanceType
+    instance_type: UltraClusterType
     control_plane: Path
     queues: int = 8
     jobs: int = 200
@@ -152,7 +152,7 @@ def collected(fleet: Fleet) -> tuple[Metric, ...]:
     return tuple(each for each in METRICS.values() if each.exporter in exporters and each.group_name not in absent)
 
 
-def _absent(instance_type: InstanceType) -> set[str]:
+def _absent(instance_type: UltraClusterType) -> set[str]:
     """Groups of DCGM fields that the GPU does not support; the exporter writes no series for them."""
     newer = instance_type.gpu.nvlink_generation >= 5
     found = {"pages"} | ({"nvlink5"} if not newer else set())

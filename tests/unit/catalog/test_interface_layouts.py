@@ -9,10 +9,12 @@ from typing import get_args
 
 import pytest
 
-from ultracluster.catalog import Interface, Profile, addresses, catalog, interface_layout
+from ultracluster.catalog import Interface, Profile, addresses, catalog, instance_types, interface_layout
 
 PROFILES = get_args(Profile)
+WITH_EFA = [profile for profile in PROFILES if profile != "without_efa"]
 EVERY = pytest.mark.parametrize(("name", "profile"), list(product(catalog, PROFILES)))
+EVERY_WITH_EFA = pytest.mark.parametrize(("name", "profile"), list(product(catalog, WITH_EFA)))
 GPU_PAIRS = ((1, 3), (5, 7), (9, 11), (13, 15))
 """Network cards that serve one GPU of P6e-GB200 together."""
 
@@ -45,7 +47,7 @@ def test_device_0_is_the_first_of_a_card_that_takes_one(name, profile):
         assert interface.device < catalog[name].network_cards[interface.card].max_interfaces
 
 
-@EVERY
+@EVERY_WITH_EFA
 def test_a_card_has_one_efa_at_the_most(name, profile):
     assert max(Counter(i.card for i in layout_of(name, profile) if is_efa(i)).values()) == 1
 
@@ -65,7 +67,7 @@ def test_limits_of_cards_and_instance_hold(name, profile):
     assert sum(map(is_efa, layout)) <= entry.efa.max_interfaces
 
 
-@EVERY
+@EVERY_WITH_EFA
 def test_the_layout_uses_the_whole_efa_bandwidth(name, profile):
     entry = catalog[name]
     wired = [interface.card for interface in layout_of(name, profile) if is_efa(interface)]
@@ -115,7 +117,7 @@ def test_b300_and_gb200_keep_card_0_free_of_efa(name, profile):
     ]
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", WITH_EFA)
 def test_gb200_has_one_efa_for_each_gpu(profile):
     efa = {interface.card for interface in layout_of("p6e-gb200.36xlarge", profile) if is_efa(interface)}
     assert [len(efa & set(pair)) for pair in GPU_PAIRS] == [1, 1, 1, 1]
@@ -130,3 +132,19 @@ def test_efa_with_ip_needs_no_efa_only(name):
 def test_efa_with_ip_sits_at_device_1_behind_an_efa_primary():
     assert layout_of("p5.48xlarge", "efa_with_ip")[:3] == ((0, 0, "efa"), (1, 1, "efa"), (2, 1, "efa"))
     assert layout_of("p6-b300.48xlarge", "efa_with_ip")[:3] == ((0, 0, "interface"), (1, 0, "efa"), (2, 0, "efa"))
+
+
+@pytest.mark.parametrize("name", [*catalog, "c7i.48xlarge", "g6e.48xlarge"])
+def test_without_efa_a_node_has_one_plain_interface(name):
+    assert interface_layout(instance_types[name], "without_efa") == (Interface(0, 0, "interface"),)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_type_without_efa_has_one_plain_interface(profile):
+    assert interface_layout(instance_types["m7i.4xlarge"], profile) == (Interface(0, 0, "interface"),)
+
+
+@pytest.mark.parametrize(("name", "cards"), [("g6e.12xlarge", 1), ("g6e.48xlarge", 4), ("p4d.24xlarge", 4)])
+def test_other_types_have_every_efa_card_wired(name, cards):
+    for profile in WITH_EFA:
+        assert sum(map(is_efa, interface_layout(instance_types[name], profile))) == cards

@@ -15,7 +15,7 @@ from ultracluster.config.lustre import Lustre
 from ultracluster.nodes.eks import (
     ClusterEndpoint,
     cpu_node_user_data,
-    gpu_node_user_data,
+    group_user_data,
     karpenter_node_user_data,
     system_node_user_data,
 )
@@ -60,7 +60,7 @@ def scripts(text):
 
 
 def gpu_node(group, *, lustre=OVER_EFA, cluster=None):
-    return gpu_node_user_data(group, labels=LABELS, taint=TAINT, lustre=lustre, cluster=cluster)
+    return group_user_data(group, labels=LABELS, taint=TAINT, lustre=lustre, cluster=cluster)
 
 
 EVERY_DOCUMENT = {

@@ -9,7 +9,7 @@ from tests.unit.nodes.machine import Machine, syntax_errors
 from ultracluster.config.eks import Eks
 from ultracluster.config.loader import load
 from ultracluster.kubernetes.labels import GPU_TAINT, node_labels
-from ultracluster.nodes.eks import gpu_node_user_data, karpenter_node_user_data, system_node_user_data
+from ultracluster.nodes.eks import group_user_data, karpenter_node_user_data, system_node_user_data
 from ultracluster.nodes.lustre import LustreMount
 from ultracluster.nodes.pcs import (
     compute_node_steps,
@@ -26,9 +26,7 @@ PCS = {name: found for name, found in ENVIRONMENTS.items() if name not in EKS}
 def eks_documents(environment):
     settings, lustre = environment.control_plane, environment.storage.lustre
     gpu_nodes = [
-        gpu_node_user_data(
-            group, labels=node_labels(group.name, settings), taint=GPU_TAINT, lustre=lustre, cluster=None
-        )
+        group_user_data(group, labels=node_labels(group.name, settings), taint=GPU_TAINT, lustre=lustre, cluster=None)
         for group in environment.node_groups
     ]
     karpenter = [karpenter_node_user_data(group.hardware, lustre=lustre) for group in environment.node_groups]

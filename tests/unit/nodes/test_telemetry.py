@@ -84,7 +84,7 @@ def test_a_login_node_has_neither_gpus_nor_efa_and_reads_the_metrics_of_slurm_on
 
 
 def test_a_node_without_telemetry_has_no_agent():
-    assert telemetry_steps(None, instance_type="", node_group="", hardware=None, mount=None) == []
+    assert telemetry_steps(None, instance_type="", node_group="", gpus=False, efa=False, mount=None) == []
 
 
 def test_pcs_takes_the_steps():

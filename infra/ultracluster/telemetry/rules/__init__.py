@@ -53,7 +53,7 @@ def alerts(environment: Environment) -> tuple[Alert, ...]:
 
 def _groups(facts: Site) -> list[Group]:
     found = [
-        catalogue.group(),
+        catalogue.group(facts),
         usage.group(),
         gpu_health.group(),
         gpu_performance.group(),

@@ -13,7 +13,7 @@ _WHERE = "{{ $labels.node }} ({{ $labels.instance_type }})"
 
 def group(site: Site) -> Group:
     """Recorded traffic, and alerts."""
-    return Group("efa", (*_traffic(site), _missing(site), *_errors(site)))
+    return Group("efa", (*_traffic(site), *_missing(site), *_errors(site)))
 
 
 def _traffic(site: Site) -> Iterator[Recording]:
@@ -26,12 +26,14 @@ def _traffic(site: Site) -> Iterator[Recording]:
         )
 
 
-def _missing(site: Site) -> Alert:
-    groups = f'node_group=~"{"|".join(site.groups)}"'
+def _missing(site: Site) -> Iterator[Alert]:
+    if not site.efa_groups:
+        return
+    groups = f'node_group=~"{"|".join(site.efa_groups)}"'
     active = f"count by ({NODE}) (node_amazonefa_port_state{{{groups}}} == 4)"
     none = f'max by ({NODE}) (up{{job="node", {groups}}} == 1) * 0'
     known = f"and on ({CLUSTER}, node)\n{collected('efa')}"
-    return Alert(
+    yield Alert(
         name="EfaDeviceMissing",
         expr=f"({active}\nor\n{none})\n< on (instance_type) group_left ()\n{EFA_DEVICES}\n{known}",
         severity="critical",

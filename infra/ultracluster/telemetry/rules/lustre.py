@@ -123,9 +123,10 @@ def _clients(site: Site) -> Iterator[Alert]:
         action="Check security groups and LNet with `lctl ping`; many nodes point to the file system.",
     )
     if site.lustre_efa:
+        others = f', node_group!~"{"|".join(site.lustre_tcp_groups)}"' if site.lustre_tcp_groups else ""
         yield Alert(
             name="LustreOverTcp",
-            expr=f'count by ({NODE}, target) (lustre_import_network{{network="tcp"}} == 1)\n'
+            expr=f'count by ({NODE}, target) (lustre_import_network{{network="tcp"{others}}} == 1)\n'
             f"and on (instance_type)\n{EFA_DEVICES}",
             severity="warning",
             component="lustre",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ultracluster.telemetry.rules.catalogue import EFA_DEVICES, GPUS
+from ultracluster.telemetry.rules.catalogue import GPUS
 from ultracluster.telemetry.rules.expressions import COLLECTED_SECONDS, worst
 from ultracluster.telemetry.rules.model import CLUSTER, JOB, NODE, OF_JOB, Alert, Group, Recording
 from ultracluster.telemetry.rules.site import Site
@@ -140,9 +140,12 @@ def _collectors(site: Site) -> Iterator[Alert]:
     )
     groups = f'node_group=~"{"|".join(site.groups)}"'
     up = f'max by ({NODE}) (up{{job="node", {groups}}} == 1)'
-    expected = {"efa.prom": f"({up}\nand on (instance_type)\n({EFA_DEVICES} > 0))"}
+    with_efa = f'node_group=~"{"|".join(site.efa_groups)}"'
+    expected = {"efa.prom": f'max by ({NODE}) (up{{job="node", {with_efa}}} == 1)'} if site.efa_groups else {}
     if site.lustre:
         expected["lustre.prom"] = up
+    if not expected:
+        return
     without = (
         f"label_replace({nodes}\nunless on ({CLUSTER}, node)\n"
         f'node_textfile_mtime_seconds{{file=~"(.*/)?{file}"}}, "file", "{file}", "", "")'

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from ultracluster.catalog import InstanceType, catalog, instance_types
 from ultracluster.config.environment import Environment
 from ultracluster.config.lustre import Lustre
 from ultracluster.config.pcs import Pcs
@@ -27,6 +28,12 @@ class Site:
     plane: Literal["pcs", "eks"]
     scrape_seconds: int
     groups: tuple[str, ...]
+    efa_groups: tuple[str, ...]
+    """Those of the node groups whose nodes have EFA."""
+    lustre_tcp_groups: tuple[str, ...]
+    """Those whose nodes reach a file system over TCP, even if it has EFA."""
+    types: tuple[InstanceType, ...]
+    """Instance types of the catalogue, and others of the node groups."""
     lustre: bool
     lustre_efa: bool
     lustre_mb_per_s: int | None
@@ -48,11 +55,15 @@ def site(environment: Environment) -> Site:
     """Facts of `environment`."""
     plane, lustre = environment.control_plane, environment.storage.lustre
     on_pcs = isinstance(plane, Pcs)
+    used = {name for group in environment.node_groups for name in group.types}
     return Site(
         environment=environment.name,
         plane="pcs" if on_pcs else "eks",
         scrape_seconds=environment.observability.scrape_interval_seconds,
         groups=tuple(group.name for group in environment.launched_groups),
+        efa_groups=tuple(group.name for group in environment.launched_groups if group.efa),
+        lustre_tcp_groups=tuple(group.name for group in environment.launched_groups if not group.lustre_over_efa),
+        types=(*catalog.values(), *(instance_types[name] for name in sorted(used - catalog.keys()))),
         lustre=lustre is not None,
         lustre_efa=lustre is not None and lustre.efa,
         lustre_mb_per_s=None if lustre is None else _disk_mb_per_s(lustre),
