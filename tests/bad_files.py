@@ -35,7 +35,12 @@ def reading_of(name: str) -> Reading:
 
 
 def report_of(name: str) -> str:
-    """The report of `ultracluster validate`."""
+    """The report of `ultracluster validate`, without line numbers, which say little in docs/errors.md."""
+    return report(reading_of(name), lines=False) + "\n"
+
+
+def printed(name: str) -> str:
+    """The report of `ultracluster validate`, with line numbers."""
     return report(reading_of(name)) + "\n"
 
 

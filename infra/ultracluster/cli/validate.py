@@ -1,20 +1,52 @@
-"""`ultracluster validate`: errors and warnings of environment files."""
+"""`ultracluster validate`: errors and warnings of environment files, and what their nodes do at boot."""
 
-from typing import Annotated
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from ultracluster.config.findings import Reading
+
+STANDARD_INPUT = "-"
+
 
 def validate(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Environment files.", show_default=False)],
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE", help="Environment files, folders of them, or - for standard input.", show_default=False
+        ),
+    ],
+    explain: Annotated[bool, typer.Option("--explain", help="Print what each node group does at boot, too.")] = False,  # noqa: FBT002
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as a JSON list.")] = False,  # noqa: FBT002
 ) -> None:
     """Check environment files and report all errors and warnings. Exit code 1 if there are errors."""
     from ultracluster.cli.console import terminal_width
-    from ultracluster.config import loader
     from ultracluster.config.layout import WIDTH
     from ultracluster.config.report import report, report_json
 
-    readings, width = [loader.survey(file) for file in files], min(WIDTH, terminal_width())
-    typer.echo(report_json(readings) if as_json else "\n".join(report(reading, width=width) for reading in readings))
+    readings, width = [reading for file in files for reading in _readings(file)], min(WIDTH, terminal_width())
+    if explain:
+        from ultracluster.cli.boot_plan import plan_json, plan_text
+
+        text = plan_json(readings) if as_json else "\n".join(plan_text(reading, width=width) for reading in readings)
+    else:
+        text = report_json(readings) if as_json else "\n".join(report(reading, width=width) for reading in readings)
+    typer.echo(text)
     raise typer.Exit(any(reading.errors for reading in readings))
+
+
+def _readings(file: str) -> Iterator["Reading"]:
+    """The file, each environment file of a folder, or standard input."""
+    from ultracluster.config import loader, siblings
+
+    if file == STANDARD_INPUT:
+        yield loader.validate_stream(sys.stdin.buffer, "standard input")
+    elif Path(file).is_dir():
+        found = siblings.environment_files(Path(file))
+        yield from map(loader.survey, found) if found else [loader.nothing_in(file)]
+    else:
+        yield loader.survey(file)

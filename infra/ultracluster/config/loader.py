@@ -1,8 +1,9 @@
 """Reads an environment file and reports every problem at once, in file order."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path as FilePath
+from typing import BinaryIO
 
 from ultracluster.config.environment import Environment
 from ultracluster.config.extends import CannotExtend, extended
@@ -11,7 +12,7 @@ from ultracluster.config.problems import Path, Problem, dotted
 from ultracluster.config.report import report
 from ultracluster.config.settings import examine
 from ultracluster.config.siblings import sibling_problems
-from ultracluster.config.source import Source, UnreadableSource, parse, read_text
+from ultracluster.config.source import Source, UnreadableSource, parse, read_stream, read_text
 from ultracluster.errors import UltraclusterError
 
 
@@ -33,27 +34,42 @@ def load(file: str | FilePath) -> Environment:
 
 def validate(file: str | FilePath) -> Reading:
     """Reads `file` and checks all of it. Never raises for the content of the file."""
-    return _reading(FilePath(file), among_siblings=False)
+    path = FilePath(file)
+    return _reading(lambda: read_text(path), str(path), path.parent)
 
 
 def survey(file: str | FilePath) -> Reading:
     """`validate`, with warnings about the name of the environment among the files of its folder."""
-    return _reading(FilePath(file), among_siblings=True)
+    path = FilePath(file)
+    reading = validate(path)
+    problems = list(sibling_problems(path, reading.environment.name)) if reading.environment else []
+    if not problems:
+        return reading
+    source = extended(parse(read_text(path), path.parent), path.parent)
+    found = [_finding(each.path, each, source) for each in problems]
+    return replace(reading, findings=_ordered([*reading.findings, *found]))
 
 
-def _reading(file: FilePath, *, among_siblings: bool) -> Reading:
+def validate_stream(stream: BinaryIO, name: str) -> Reading:
+    """`validate` of a file that is read from `stream`, such as standard input; its paths are relative to the folder."""
+    return _reading(lambda: read_stream(stream), name, FilePath())
+
+
+def nothing_in(folder: str) -> Reading:
+    """The reading of a folder without environment files."""
+    message, hint = "the folder has no environment file", "give the path of an environment file"
+    return Reading(folder, None, (Finding("file-unreadable", "", message, hint, "error", 1, 1),))
+
+
+def _reading(read: Callable[[], str], name: str, folder: FilePath) -> Reading:
     try:
-        source = extended(parse(read_text(file), file.parent), file.parent)
+        source = extended(parse(read(), folder), folder)
     except UnreadableSource as error:
-        return Reading(str(file), None, (Finding(error.code, "", error.message, error.hint, "error", *error.position),))
+        return Reading(name, None, (Finding(error.code, "", error.message, error.hint, "error", *error.position),))
     except CannotExtend as error:
         finding = Finding(error.code, error.path, error.message, error.hint, "error", *error.position, error.file)
-        return Reading(str(file), None, (finding,))
-    reading = check(source, str(file))
-    if not among_siblings or reading.environment is None:
-        return reading
-    found = [_finding(each.path, each, source) for each in sibling_problems(file, reading.environment.name)]
-    return replace(reading, findings=_ordered([*reading.findings, *found]))
+        return Reading(name, None, (finding,))
+    return check(source, name)
 
 
 def check(source: Source, file: str = "") -> Reading:

@@ -12,9 +12,12 @@ _WITHOUT_PLACE = ("file-unreadable", "empty-file")
 """Codes of problems with the file as a whole."""
 
 
-def report(reading: Reading, *, width: int = WIDTH) -> str:
-    """The file name, then each finding in at most `width` columns: path, message, hint, and the code on the right."""
-    entries = [_entry(finding, width) for finding in reading.findings] or ["  fine"]
+def report(reading: Reading, *, width: int = WIDTH, lines: bool = True) -> str:
+    """The file name, then each finding in at most `width` columns.
+
+    Line and column (unless `lines` is False), path, message, hint, and the code on the right.
+    """
+    entries = [_entry(finding, width, lines=lines) for finding in reading.findings] or ["  fine"]
     return "\n".join([printable(reading.file), *entries])
 
 
@@ -25,9 +28,17 @@ def report_json(readings: Sequence[Reading]) -> str:
     return json.dumps(found, indent=2)
 
 
-def _entry(finding: Finding, width: int) -> str:
-    place = finding.path or f"line {finding.line}, column {finding.column}"
-    place = "" if finding.code in _WITHOUT_PLACE else place
-    if finding.file:
-        place = f"{finding.file}: {place}" if place else finding.file
+def _entry(finding: Finding, width: int, *, lines: bool) -> str:
+    place = _place(finding, lines=lines)
     return entry(finding.code, place, finding.message, finding.hint, finding.severity, width=width)
+
+
+def _place(finding: Finding, *, lines: bool) -> str:
+    """Where a finding is: in this file `10:47 node_groups[0].count`, in its base `base.yaml:10:47 ...`."""
+    if finding.code in _WITHOUT_PLACE:
+        return finding.file
+    if not lines:
+        path = finding.path or f"line {finding.line}, column {finding.column}"
+        return f"{finding.file}: {path}" if finding.file else path
+    numbers = f"{finding.line}:{finding.column}"
+    return f"{finding.file}:{numbers} {finding.path}".strip() if finding.file else f"{numbers} {finding.path}".strip()

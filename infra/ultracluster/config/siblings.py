@@ -11,6 +11,9 @@ from ultracluster.errors import UltraclusterError
 FOLDER = "environments"
 _NAME = re.compile(r"^name:\s*[\"']?([a-z][a-z0-9-]*)[\"']?\s*(#.*)?$", re.MULTILINE)
 
+_OWN_KEYS = re.compile(r"^(schema_version|extends)\s*:", re.MULTILINE)
+_EXTENDS = re.compile(r"^extends\s*:\s*[\"']?([^\"'#\n]+)", re.MULTILINE)
+
 
 class UnknownEnvironment(UltraclusterError):
     """No file in the folder has this name. The text lists the names that there are."""
@@ -29,6 +32,13 @@ def environment_file(folder: str | FilePath, name: str) -> FilePath:
     if not file.is_file():
         raise UnknownEnvironment(name, FilePath(folder))
     return file
+
+
+def environment_files(folder: FilePath) -> list[FilePath]:
+    """The environment files in `folder`, by name: without lists of users, and without files that others extend."""
+    texts = {file: _text(file) for file in sorted(folder.glob("*.y*ml"))}
+    shared = {(folder / found[1].strip()).resolve() for text in texts.values() if (found := _EXTENDS.search(text))}
+    return [file for file, text in texts.items() if _OWN_KEYS.search(text) and file.resolve() not in shared]
 
 
 def sibling_problems(file: FilePath, name: str) -> Iterator[Problem]:
@@ -50,8 +60,13 @@ def sibling_problems(file: FilePath, name: str) -> Iterator[Problem]:
 
 def _name_in(file: FilePath) -> str | None:
     """The name in a file, without parsing it."""
-    try:
-        found = _NAME.search(file.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError):
-        return None
+    found = _NAME.search(_text(file))
     return found[1] if found else None
+
+
+def _text(file: FilePath) -> str:
+    """The text of a file, empty if it cannot be read."""
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, BinaryIO
 
 import yaml
 
@@ -67,18 +67,24 @@ def read_text(file: str | FilePath) -> str:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 message = "the file is a pipe or a device"
                 raise UnreadableSource("file-unreadable", message, "save it as a regular file", (1, 1))
-            content = stream.read(MAXIMUM_BYTES + 1)
-        if len(content) > MAXIMUM_BYTES:
-            message = f"the file is larger than {MAXIMUM_BYTES // 1024} KiB"
-            raise UnreadableSource("file-unreadable", message, "give the path of an environment file", (1, 1))
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        message = f"byte {error.start + 1} is not UTF-8 text"
-        raise UnreadableSource("file-unreadable", message, "save the file as UTF-8 text", (1, 1)) from None
+            return read_stream(stream)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         message = f"the file cannot be read: {reason.lower()}"
         raise UnreadableSource("file-unreadable", message, "check the path", (1, 1)) from None
+
+
+def read_stream(stream: BinaryIO) -> str:
+    """The text of `stream`. Raises UnreadableSource if it is too long, or no text."""
+    content = stream.read(MAXIMUM_BYTES + 1)
+    if len(content) > MAXIMUM_BYTES:
+        message = f"the file is larger than {MAXIMUM_BYTES // 1024} KiB"
+        raise UnreadableSource("file-unreadable", message, "give the path of an environment file", (1, 1))
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"byte {error.start + 1} is not UTF-8 text"
+        raise UnreadableSource("file-unreadable", message, "save the file as UTF-8 text", (1, 1)) from None
 
 
 def parse(text: str, folder: FilePath = FilePath()) -> Source:

@@ -1,5 +1,6 @@
 """`ultracluster validate`: reports, exit codes, imports."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bad_files import FOLDER, report_of
+from tests.bad_files import FOLDER, NAMES, printed
 
 ROOT = Path(__file__).parents[3]
 HEAVY = {"aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint", "rich"}
@@ -30,26 +31,26 @@ def test_a_valid_file_is_fine():
 
 def test_an_error_is_reported_and_exits_with_1():
     done = ultracluster("validate", "bad/lustre-efa-capacity.yaml")
-    assert (done.returncode, done.stdout, done.stderr) == (1, report_of("lustre-efa-capacity"), "")
+    assert (done.returncode, done.stdout, done.stderr) == (1, printed("lustre-efa-capacity"), "")
 
 
 def test_a_report_fits_a_narrow_terminal():
     files = ["bad/arn-other-account.yaml", "bad/image-not-pinned.yaml", "bad/lustre-efa-capacity.yaml"]
     done = ultracluster("validate", *files, env={**os.environ, "COLUMNS": "80"})
     assert max(map(len, done.stdout.splitlines())) <= 80
-    words = "".join(map(report_of, ("arn-other-account", "image-not-pinned", "lustre-efa-capacity"))).split()
+    words = "".join(map(printed, ("arn-other-account", "image-not-pinned", "lustre-efa-capacity"))).split()
     assert done.stdout.split() == words
 
 
 def test_a_warning_is_reported_and_exits_with_0():
     done = ultracluster("validate", "bad/image-not-pinned.yaml")
-    assert (done.returncode, done.stdout) == (0, report_of("image-not-pinned"))
+    assert (done.returncode, done.stdout) == (0, printed("image-not-pinned"))
 
 
 def test_several_files_are_reported_in_order():
     done = ultracluster("validate", "bad/cidr-size.yaml", "minimal.yaml", "bad/out-of-range.yaml")
     assert done.returncode == 1
-    assert done.stdout == report_of("cidr-size") + "minimal.yaml\n  fine\n" + report_of("out-of-range")
+    assert done.stdout == printed("cidr-size") + "minimal.yaml\n  fine\n" + printed("out-of-range")
 
 
 def test_json_is_a_list_of_findings():
@@ -77,7 +78,7 @@ def test_a_missing_file_is_a_finding(tmp_path):
     done = ultracluster("validate", "nowhere.yaml", tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     assert "the file cannot be read: no such file or directory.  Check the path." in done.stdout
-    assert "the file cannot be read: is a directory.  Check the path." in done.stdout
+    assert "the folder has no environment file.  Give the path of an environment file." in done.stdout
     assert done.stdout.count("[file-unreadable]") == 2
 
 
@@ -135,3 +136,78 @@ def test_shipped_files_have_no_errors(file):
 
     reading = validate(file)
     assert reading.errors == (), report(reading)
+
+
+def test_each_finding_has_its_line_and_column_unless_it_is_about_the_whole_file():
+    done = ultracluster("validate", "bad/out-of-range.yaml", "bad/yaml-syntax.yaml", "bad/empty-file.yaml")
+    lines = done.stdout.splitlines()
+    assert lines[1].startswith("  10:47 node_groups[0].count: 0 is out of range")
+    assert any(line.startswith("  12:1: a tab indents this line") for line in lines)
+    assert any(line.startswith("  the file is empty") for line in lines)
+
+
+def test_a_finding_in_the_extended_file_names_it_with_the_line(tmp_path):
+    (tmp_path / "base.yaml").write_text(VALID.read_text().replace("count: 2", "count: 0"))
+    (tmp_path / "env.yaml").write_text("extends: base.yaml\n")
+    done = ultracluster("validate", "env.yaml", cwd=tmp_path)
+    assert done.stdout.splitlines()[1].startswith("  base.yaml:10:47 node_groups[0].count: 0 is out of range")
+
+
+def test_a_file_can_come_from_standard_input():
+    text = (FOLDER / "bad/out-of-range.yaml").read_text()
+    done = ultracluster("validate", "-", input=text)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (1, "standard input")
+    assert "[out-of-range]" in done.stdout
+    done = ultracluster("validate", "-", input=VALID.read_text())
+    assert (done.returncode, done.stdout) == (0, "standard input\n  fine\n")
+    [found] = json.loads(ultracluster("validate", "--json", "-", input=text).stdout)
+    assert (found["file"], found["line"]) == ("standard input", 10)
+
+
+def test_standard_input_that_is_not_text_is_a_finding():
+    done = ultracluster("validate", "-", input="\xff", encoding="latin-1")
+    assert done.returncode == 1
+    assert "byte 1 is not UTF-8 text" in done.stdout
+
+
+def test_a_folder_stands_for_its_environment_files(tmp_path):
+    (tmp_path / "a.yaml").write_text("extends: shared.yaml\nname: a\n")
+    (tmp_path / "b.yml").write_text(VALID.read_text().replace("count: 2", "count: 0"))
+    (tmp_path / "shared.yaml").write_text(VALID.read_text())
+    (tmp_path / "users.yaml").write_text("users: []\n")
+    done = ultracluster("validate", tmp_path)
+    assert done.returncode == 1
+    names = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
+    assert names == [str(tmp_path / "a.yaml"), str(tmp_path / "b.yml")]
+
+
+def test_explain_prints_the_steps_in_order_with_hash_and_time_limit(tmp_path):
+    (tmp_path / "site.sh").write_text("#!/bin/bash\ntrue\n")
+    text = VALID.read_text().replace("count: 2,", "count: 2, bootstrap: [{file: site.sh, timeout_seconds: 61}],")
+    (tmp_path / "env.yaml").write_text(text)
+    env = {**os.environ, "COLUMNS": "80"}
+    done = ultracluster("validate", "--explain", "env.yaml", cwd=tmp_path, env=env)
+    assert done.returncode == 0
+    assert done.stdout.startswith("env.yaml\n  fine\n\n  login: 1 node of m7i.4xlarge\n    1. hold-kernel: ")
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    checksum = hashlib.sha256(b"#!/bin/bash\ntrue\n").hexdigest()
+    words = " ".join(done.stdout.split())
+    assert f"site.sh: your script, SHA-256 {checksum[:16]}..., at most 61 s. At first boot." in words
+    assert (
+        words.index("mount-lustre: ", words.index("train: ")) < words.index("site.sh: ") < words.index("admit-jobs: ")
+    )
+    [found] = json.loads(ultracluster("validate", "--explain", "--json", "env.yaml", cwd=tmp_path).stdout)
+    assert (found["file"], found["findings"]) == ("env.yaml", [])
+    [script] = [step for node in found["nodes"] for step in node["steps"] if step["sha256"]]
+    assert (script["name"], script["sha256"], script["timeout_seconds"]) == ("site.sh", checksum, 61)
+
+
+def test_explain_of_a_refused_file_is_its_report():
+    done = ultracluster("validate", "--explain", "bad/out-of-range.yaml")
+    assert (done.returncode, done.stdout) == (1, printed("out-of-range"))
+
+
+@pytest.mark.parametrize("name", ["bootstrap-too-long", "image-not-pinned"])
+def test_a_report_with_warnings_comes_before_the_plan(name):
+    assert name in NAMES
+    assert ultracluster("validate", "--explain", f"bad/{name}.yaml").stdout.startswith(printed(name) + "\n  login: ")

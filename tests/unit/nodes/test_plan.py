@@ -1,0 +1,39 @@
+"""What nodes do at boot, as `ultracluster validate --explain` tells it: for every shipped environment."""
+
+import re
+
+import pytest
+
+from tests.synthesis import FILES
+from ultracluster.config.loader import load
+from ultracluster.nodes.plan import LOGGED, boot_plans, summary
+from ultracluster.nodes.steps import Step
+
+PLANS = {name: boot_plans(load(file)) for name, file in FILES.items()}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_group_has_a_plan_and_every_step_says_what_it_does(name):
+    environment = load(FILES[name])
+    groups = [group.name for group in environment.launched_groups]
+    login = ["login"] if environment.control_plane.type == "pcs" else []
+    assert [plan.name for plan in PLANS[name]] == [*login, *groups]
+    for plan in PLANS[name]:
+        assert plan.nodes
+        assert plan.steps
+        for step in plan.steps:
+            assert len(step.does) > 10
+            assert not re.search(r"\$\d", step.does)
+
+
+def test_what_a_failure_does_depends_on_control_plane_step_and_script():
+    login, train = PLANS["p5en.48xlarge"]
+    assert {step.failure for step in login.steps} == {"the node stays", LOGGED}
+    assert {step.failure for step in train.steps} == {"the node takes no jobs; PCS terminates it", LOGGED}
+    [staging] = PLANS["staging"]
+    assert "the node powers off before it joins, and is replaced" in {step.failure for step in staging.steps}
+
+
+def test_a_sentence_has_the_arguments_of_its_step():
+    assert summary(Step("mount-scratch", ("/scratch",))) == "Mounts the NVMe instance store at /scratch"
+    assert summary(Step("collect-efa", ("15",))).endswith("every 15 seconds")
