@@ -3,6 +3,7 @@
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 
@@ -21,6 +22,7 @@ from ultracluster.constructs.links import S3Links
 from ultracluster.constructs.lustre import TrainingFileSystem
 from ultracluster.constructs.metrics import MetricsWorkspace
 from ultracluster.constructs.network import ClusterNetwork
+from ultracluster.constructs.throwaway import throw_away
 
 LUSTRE = Lustre(
     capacity_gib=9600,
@@ -90,6 +92,25 @@ def faults():
 
 def test_the_constructs_have_no_open_finding():
     assert open_findings(build) == []
+
+
+def build_thrown_away(app):
+    """The same stack, whose deletion deletes everything, and an EKS cluster."""
+    stack = build(app)
+    key = DataKey(stack, "OtherKey", description="Secrets")
+    eks.CfnCluster(
+        stack,
+        "Cluster",
+        role_arn="arn:aws:iam::111122223333:role/eks",
+        resources_vpc_config={"subnetIds": ["subnet-0123456789abcdef0"], "endpointPublicAccess": False},
+    )
+    throw_away(stack, key=key)
+    return stack
+
+
+def test_a_thrown_away_stack_has_no_open_finding_of_its_own():
+    findings = open_findings(build_thrown_away)
+    assert {finding.construct.split("/")[1] for finding in findings} <= {"Cluster"}
 
 
 @pytest.mark.parametrize(

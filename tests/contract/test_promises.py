@@ -71,7 +71,15 @@ def test_create_only_properties_of_stateful_resources(name, snapshot):
     assert readable(kept) == snapshot(extension_class=KeyALine)
 
 
-@pytest.mark.parametrize("name", FILES)
+THROWN_AWAY = ("p5.4xlarge",)
+
+
+@pytest.mark.parametrize("name", THROWN_AWAY)
+def test_stateful_resources_of_a_thrown_away_environment_are_deleted(name):
+    assert {resource.get("DeletionPolicy") for _, resource in stateful(name)} == {"Delete"}
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name not in THROWN_AWAY])
 def test_stateful_resources_are_retained_once_created_and_access_logs_always(name):
     policies = {
         place: (resource.get("DeletionPolicy"), resource.get("UpdateReplacePolicy"))

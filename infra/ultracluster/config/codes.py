@@ -42,6 +42,9 @@ Code = Literal[
     "tag-characters",
     "tag-letter-case",
     "tags-too-many",
+    # what is retained
+    "retain-with-protect",
+    "data-not-retained",
     # storage
     "bucket-settings-ignored",
     "file-system-missing",

@@ -67,6 +67,10 @@ class Environment(Settings):
     protect: bool = False
     """Termination protection of the stacks with data, and deletion protection of an EKS cluster. Set it after the first
     deployment: the CDK CLI cannot retry a protected deployment that failed. Data is retained either way."""
+    retain: bool = True
+    """Whether data, logs, keys and the network stay when the stacks are deleted. false is for environments that are
+    thrown away: deleting their stacks deletes everything that they made, with all versions of objects. Whatever the
+    file names as existing stays."""
     network: Network
     """A new or an existing VPC."""
     storage: Storage = Storage()
@@ -149,6 +153,19 @@ class Environment(Settings):
     def _name_of_buckets(self) -> Iterator[Problem]:
         """The names of new buckets begin with the name (S3 User Guide, "General purpose bucket naming rules", 2026)."""
         yield from environment_name_problems(self.name)
+
+    @rule
+    def _nothing_is_retained(self) -> Iterator[Problem]:
+        """CloudFormation deletes by the template that is deployed, which `validate` cannot see."""
+        if self.retain:
+            return
+        if self.protect:
+            message = "protect: true guards what retain: false gives away"
+            yield Problem("retain-with-protect", "retain", message, "remove retain, or set protect: false")
+            return
+        message = "destroying the stacks deletes all data that they hold; what an earlier deployment retains, stays"
+        hint = "after retain: true, deploy once before you destroy"
+        yield Problem("data-not-retained", "retain", message, hint, "warning")
 
     @rule
     def _existing_region(self) -> Iterator[Problem]:

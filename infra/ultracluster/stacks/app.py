@@ -13,6 +13,7 @@ from ultracluster.config.findings import Finding
 from ultracluster.config.pcs import Pcs
 from ultracluster.constructs.metrics import MetricsWorkspace, PrometheusWorkspace
 from ultracluster.stacks.alerts import AlertsStack
+from ultracluster.stacks.base import EnvironmentStack
 from ultracluster.stacks.links import LinksStack
 from ultracluster.stacks.network import NetworkStack
 from ultracluster.stacks.observability import ObservabilityStack
@@ -47,7 +48,13 @@ def build_app(environment: Environment, *, app: cdk.App | None = None, warnings:
         _slurm(app, environment, environment.control_plane, network, storage, metrics)
     else:
         _kubernetes(app, environment, environment.control_plane, network, storage, metrics)
-    if not environment.protect:
+    if not environment.retain:
+        from ultracluster.constructs.throwaway import throw_away
+
+        for stack in app.node.children:
+            if isinstance(stack, EnvironmentStack):
+                throw_away(stack, key=getattr(stack, "key", storage.key))
+    elif not environment.protect:
         Annotations.of(storage).add_info_v2("ultracluster:protect", UNPROTECTED)
     for found in warnings:
         text = f"{found.path}: {found.message}. {found.hint[0].upper()}{found.hint[1:]}"

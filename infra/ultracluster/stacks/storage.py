@@ -21,7 +21,7 @@ class StorageStack(EnvironmentStack):
     def __init__(self, scope: Construct, environment: Environment, *, network: ClusterNetwork) -> None:
         super().__init__(scope, "storage", environment, stateful=True)
         settings = environment.storage
-        self._key = DataKey(self, "Key", description=f"Buckets and file system of {environment.name}")
+        self.key = DataKey(self, "Key", description=f"Buckets and file system of {environment.name}")
         self.buckets = {
             name: TrainingBucket(self, f"Bucket-{name}", settings=bucket, key=self._key_of(name, bucket))
             for name, bucket in settings.buckets.items()
@@ -30,7 +30,7 @@ class StorageStack(EnvironmentStack):
 
     def _key_of(self, name: str, bucket: Bucket) -> IKeyRef | None:
         if not bucket.existing:
-            return self._key
+            return self.key
         return kms.Key.from_key_arn(self, f"KeyOf-{name}", bucket.key_arn) if bucket.key_arn else None
 
     def _file_system(self, storage: Storage, settings: Lustre, network: ClusterNetwork) -> TrainingFileSystem:
@@ -42,7 +42,7 @@ class StorageStack(EnvironmentStack):
             subnet=network.node_subnet_id,
             clients=network.cluster_security_group_id,
             efa_clients=network.efa_security_group_id if settings.efa else None,
-            key=self._key,
+            key=self.key,
             backups=storage.backups,
             maintenance_window=storage.maintenance_window,
         )

@@ -11,7 +11,6 @@ from botocore.exceptions import ClientError
 from localaws.handlers.common import function_failed
 from localaws.resources import Context, Handler, Properties, Resource, handler
 from localaws.rows.existing import existing
-from localaws.services.corrections import stop_access_logs
 
 AUTO_DELETE = {"Key": "aws-cdk:auto-delete-objects", "Value": "true"}
 
@@ -76,7 +75,6 @@ class AutoDeleteObjects(_Provider):
         if AUTO_DELETE not in (tags or {}).get("TagSet", []):
             return
         _deny_writes(s3, bucket)
-        stop_access_logs(context.account, bucket)
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
             versions = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
             keys = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in versions]

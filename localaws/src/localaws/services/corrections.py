@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from moto.awslambda.models import LambdaFunction
-from moto.backends import get_backend
 from moto.cloudtrail.responses import CloudTrailResponse
 from moto.cloudwatch.models import CloudWatchBackend
 from moto.cloudwatch.responses import CloudWatchResponse
@@ -296,20 +295,21 @@ def _get_permission(original: Any, self: Any, action: str, resource: str) -> Any
     return PermissionResult.NEUTRAL
 
 
-def stop_access_logs(account: str, bucket: str) -> None:
-    """Let no further access logs come into a bucket that is emptied to be deleted.
-
-    S3 delivers them hours later (S3 User Guide, "Logging requests with server access logging"), moto at once.
-    """
-    get_backend("s3")[account]["aws"].buckets[bucket].takes_logs = False
-
-
 @patch(S3Backend, "log_incoming_request")
 def _log_request(original: Any, self: Any, request: Any, bucket_name: str) -> None:
+    # moto asks no policy of the target at delivery (S3 User Guide, "Permissions for log delivery")
     bucket = self.buckets.get(bucket_name)
     target = self.buckets.get((bucket.logging or {}).get("TargetBucket")) if bucket else None
-    if getattr(target, "takes_logs", True):
+    if target and _takes_logs(target):
         original(self, request, bucket_name)
+
+
+def _takes_logs(target: Any) -> bool:
+    statements = json.loads(target.policy)["Statement"] if target.policy else []
+    closed = [each for each in statements if each["Effect"] == "Deny" and not each.get("Condition")]
+    denied = any(each["Principal"] == "*" and "s3:PutObject" in str(each["Action"]) for each in closed)
+    allowed = any("logging.s3.amazonaws.com" in str(each["Principal"]) for each in statements)
+    return not denied and (allowed or FakeBucket._log_permissions_enabled_acl(target))
 
 
 @patch(S3Response, "all_buckets")

@@ -1,0 +1,119 @@
+"""Environments that are thrown away: deleting their stacks deletes all that the stacks have made."""
+
+from typing import cast
+
+from aws_cdk import CfnDeletionPolicy, CfnResource, RemovalPolicy, Stack, Tags
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from aws_cdk.interfaces.aws_kms import IKeyRef
+from constructs import Construct
+
+from ultracluster.constructs.acknowledgements import wildcards
+from ultracluster.constructs.functions import ACCEPTED, InlineResource, inline_code, logging_function
+from ultracluster.constructs.names import own_arn, stable_name
+
+PENDING_DAYS = 7
+"""Days for which KMS keeps a deleted key, the fewest that it allows (KMS API, ScheduleKeyDeletion)."""
+
+BUCKET_ACTIONS = (
+    *("s3:GetBucketPolicy", "s3:GetBucketTagging", "s3:ListBucketMultipartUploads", "s3:ListBucketVersions"),
+    "s3:PutBucketPolicy",
+)
+OBJECT_ACTIONS = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:DeleteObjectVersion")
+
+IN_THE_CLUSTER = "Custom::AWSCDK-EKS-"
+"""Start of the types of what is inside a cluster, which ends with the cluster. Deleting a namespace with pods of
+somebody could wait for them without end."""
+
+EKS_CLUSTER = "AWS::EKS::Cluster"
+OF_A_CLUSTER = ("AWS::EKS::AccessEntry", "AWS::EKS::Addon", "AWS::EKS::PodIdentityAssociation")
+
+SECONDS = 900
+TAG = "ultracluster:retain"
+
+
+def throw_away(stack: Stack, *, key: IKeyRef) -> None:
+    """Lets the deletion of a complete stack delete its retained resources, and empty its buckets before.
+
+    Keys are deleted after a week. `key` encrypts the logs of the functions that prepare the deletion. What the stack
+    refers to by name or id is not part of it, and stays.
+    """
+    buckets = [found for found in _retained_resources(stack) if isinstance(found, s3.CfnBucket)]
+    if buckets:
+        _Emptying(stack, "EmptyBuckets", buckets=buckets, key=key)
+    for cluster in _of_type(stack, EKS_CLUSTER):
+        _quieten(stack, cluster, key)
+    for resource in _retained_resources(stack):
+        resource.apply_removal_policy(RemovalPolicy.DESTROY)
+        # a change of the policy alone is none (CloudFormation Template Reference, "DeletionPolicy attribute", 2026)
+        Tags.of(resource).add(TAG, "false")
+        if isinstance(resource, kms.CfnKey):
+            resource.pending_window_in_days = PENDING_DAYS
+
+
+def _of_type(stack: Stack, *types: str) -> list[CfnResource]:
+    resources = [found for found in stack.node.find_all() if isinstance(found, CfnResource)]
+    return [found for found in resources if found.cfn_resource_type in types]
+
+
+def _quieten(stack: Stack, cluster: CfnResource, key: IKeyRef) -> None:
+    """A resource that CloudFormation deletes first, while nothing else changes the cluster."""
+    Tags.of(cluster).add(TAG, "false")
+    arn = own_arn("eks", f"cluster/{cluster.ref}")
+    quiet = InlineResource(
+        stack,
+        "QuietCluster",
+        handler="quiet_cluster",
+        resource_type="Custom::QuietCluster",
+        properties={"ClusterName": cluster.ref},
+        statements=[
+            {"Action": ["eks:DescribeCluster", "eks:DescribeUpdate", "eks:UpdateClusterConfig"], "Resource": arn}
+        ],
+        key=key,
+        timeout_seconds=SECONDS,
+    )
+    for part in _of_type(stack, *OF_A_CLUSTER):
+        quiet.resource.add_resource_dependency(part)
+
+
+def _retained_resources(stack: Stack) -> list[CfnResource]:
+    policies = (CfnDeletionPolicy.RETAIN, CfnDeletionPolicy.RETAIN_EXCEPT_ON_CREATE)
+    resources = [found for found in stack.node.find_all() if isinstance(found, CfnResource)]
+    retained = [found for found in resources if found.cfn_options.deletion_policy in policies]
+    return [found for found in retained if not found.cfn_resource_type.startswith(IN_THE_CLUSTER)]
+
+
+class _Emptying(Construct):
+    """One function, and for each bucket a resource that CloudFormation deletes before the bucket and its policy."""
+
+    def __init__(self, scope: Construct, id: str, *, buckets: list[s3.CfnBucket], key: IKeyRef) -> None:
+        super().__init__(scope, id)
+        arns = [bucket.attr_arn for bucket in buckets]
+        objects = [f"{arn}/*" for arn in arns]
+        function = logging_function(
+            self,
+            log_group_name="/aws/lambda/empty_bucket",
+            description="Empties buckets that are deleted with their stack",
+            code={"zipFile": inline_code("empty_bucket")},
+            statements=[
+                {"Action": list(BUCKET_ACTIONS), "Resource": arns},
+                {"Action": list(OBJECT_ACTIONS), "Resource": objects},
+            ],
+            key=key,
+            timeout_seconds=SECONDS,
+            findings=ACCEPTED,
+            accepted=wildcards(self, objects, "all objects of the stack's own buckets"),
+        )
+        for bucket in buckets:
+            resource = CfnResource(
+                self,
+                f"Empty{stable_name(self, bucket)}",
+                type="Custom::EmptyBucket",
+                properties={
+                    "ServiceToken": function.attr_arn,
+                    "ServiceTimeout": str(SECONDS + 60),
+                    "BucketName": bucket.ref,
+                    "Objects": f"{bucket.attr_arn}/*",
+                },
+            )
+            resource.add_resource_dependency(cast("s3.CfnBucketPolicy", bucket.node.find_child("Policy")))
