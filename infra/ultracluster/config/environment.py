@@ -255,7 +255,9 @@ class Environment(Settings):
         zone = self.availability_zone
         if not self._zone_of_region and not from_cdk(zone):
             message = f"{zone} is not a zone of {self.region}, such as {self.region}a or {self.region}-dfw-2a"
-            hint = f"set availability_zone: {self.region}a, or the zone of your capacity"
+            letter = zone if re.fullmatch("[a-f]", zone) else "a"
+            hint = f"set availability_zone: {self.region}{letter}"
+            hint += "" if letter == zone else ", or the zone of your capacity"
             yield Problem("zone-outside-region", "availability_zone", message, hint)
 
     @rule

@@ -236,8 +236,16 @@ def unknown_group(code: Code, at: Path, name: str, groups: Sequence[str]) -> Pro
 
 
 def unused_groups(code: Code, user: str, groups: Sequence[str], used: Collection[str]) -> Iterator[Problem]:
-    """Errors of the whole file for groups that are not `used`: no `user`, a queue or a team, runs jobs on them."""
+    """Errors of the whole file for groups that are not `used`: no `user`, a queue or a team, runs jobs on them.
+
+    A name in `used` that no group has is a typing error, of which another error tells: it stands for an unused group.
+    """
+    unknown = [name for name in used if name not in groups]
+    unused = [name for name in groups if name not in used]
+    meant = {near for name in unknown for near in get_close_matches(name, unused, n=1)}
+    if len(unknown) >= len(unused):
+        return
     for i, name in enumerate(groups):
-        if name not in used:
+        if name in unused and name not in meant:
             message = f"no {user} uses {name}, so jobs cannot run on it"
             yield Problem(code, ("node_groups", i, "name"), message, f"add {name} to node_groups of a {user}")

@@ -118,7 +118,8 @@ class PcsControlPlane(Settings):
     def _known_version(self) -> Iterator[Problem]:
         end = pcs.SLURM_VERSIONS.get(self.slurm_version)
         newest = max(pcs.SLURM_VERSIONS, key=lambda version: pcs.SLURM_VERSIONS[version])
-        hint = f'set slurm_version: "{newest}"'
+        meant = next((known for known in pcs.SLURM_VERSIONS if self.slurm_version.startswith(f"{known}.")), newest)
+        hint = f'set slurm_version: "{meant}"'
         if end is None:
             message = f"PCS does not offer Slurm {self.slurm_version}; known versions: {', '.join(pcs.SLURM_VERSIONS)}"
             yield Problem("slurm-version-unknown", "slurm_version", message, hint)

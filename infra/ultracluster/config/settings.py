@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, Validatio
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
 from ultracluster.config.problems import Collector, InvalidSettings, Path, Problem
-from ultracluster.config.wording import misshapen, secondary
+from ultracluster.config.wording import misshapen, secondary, without_consequences
 
 SettingsT = TypeVar("SettingsT", bound="Settings")
 
@@ -86,7 +86,8 @@ def examine(
         settings = model.__pydantic_validator__.validate_python(data, context=collector, **options)
     except ValidationError as error:
         errors = [details for details in error.errors(include_url=False) if not secondary(details)]
-        return Examined(None, [misshapen(details, model, written) for details in errors], collector.found)
+        problems = without_consequences([misshapen(details, model, written) for details in errors])
+        return Examined(None, problems, collector.found)
     return Examined(settings, [], collector.found)
 
 

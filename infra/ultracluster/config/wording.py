@@ -1,7 +1,7 @@
 """Pydantic's errors about the shape of a value as Problems, in plain words."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 from ultracluster.config.codes import Code
 from ultracluster.config.fields import CDK_VALUE, FORMATS
 from ultracluster.config.problems import Path, Problem
+from ultracluster.config.repairs import meant_choice, meant_number, meant_text
 
 _PRICE = re.compile(r"price|bid")
 """Keys that people write to limit the price of Spot Instances."""
@@ -142,6 +143,18 @@ def secondary(details: ErrorDetails) -> bool:
     return details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]
 
 
+def without_consequences(problems: Sequence[Problem]) -> list[Problem]:
+    """`problems` without keys that are missing only because they are written in another way."""
+    missing = {problem.path for problem in problems if problem.code == "missing-key"}
+    explained = set[Path]()
+    for problem in problems:
+        if problem.code == "unknown-key":
+            section = {path[-1]: path for path in missing if path[:-1] == problem.path[:-1]}
+            near = get_close_matches(str(problem.path[-1]), [str(key) for key in section], n=1)
+            explained |= {section[key] for key in near}
+    return [problem for problem in problems if problem.code != "missing-key" or problem.path not in explained]
+
+
 def _words(code: Code, place: _Place, value: Any, shown: str, context: dict[str, Any], kind: str) -> tuple[str, str]:
     """Message (what is wrong, what is allowed) and hint (what to do)."""
     while place.path and _is_tag(place.path[-1]):
@@ -163,7 +176,7 @@ def _words(code: Code, place: _Place, value: Any, shown: str, context: dict[str,
         case "invalid-format" if kind == CDK_VALUE:
             return f"{shown} is a CDK token or dummy, which has no value in a file", f"set {key} to its real value"
         case "invalid-format":
-            return f"{shown} is not {FORMATS[context['pattern']]}", f"write {key} in that format"
+            return f"{shown} is not {FORMATS[context['pattern']]}", _format_hint(place, key, value, context["pattern"])
         case "out-of-range":
             limit, bound = next((name, bound) for name, bound in context.items() if name in _LIMITS)
             allowed = f"{_LIMITS[limit]} {bound}"
@@ -173,6 +186,17 @@ def _words(code: Code, place: _Place, value: Any, shown: str, context: dict[str,
             return _length(key, value, context)
         case _:
             return _type(place, key, value, shown, kind, context)
+
+
+def _format_hint(place: _Place, key: str, value: str, pattern: str) -> str:
+    """What to write instead of text in a wrong format. A key of a mapping is the value itself."""
+    meant = meant_text(value, pattern)
+    if meant is None:
+        return f"write {key} in that format"
+    if key == value and not _model(place.above.annotation):
+        return f"rename it {meant}"
+    quoted = f'"{meant}"' if meant.isdecimal() else meant
+    return f"write {quoted}" if key == ENTRY else f"set {key}: {quoted}"
 
 
 def _key(place: _Place) -> str:
@@ -197,7 +221,8 @@ def _nearest(value: Any, choices: list[str]) -> list[str]:
     """The choice that is meant: of numbers the next larger one, else the largest; of texts a similar one."""
     if isinstance(value, int) and not isinstance(value, bool) and all(choice.isdecimal() for choice in choices):
         return [min(choices, key=lambda choice: (int(choice) < value, abs(int(choice) - value)))]
-    return get_close_matches(str(value), choices, n=1)
+    meant = meant_choice(value, choices)
+    return [meant] if meant else []
 
 
 def _length(key: str, value: Any, context: dict[str, Any]) -> tuple[str, str]:
@@ -218,6 +243,14 @@ def _type(place: _Place, key: str, value: Any, shown: str, kind: str, context: M
     if not place.in_file and "class_name" in context:
         allowed = f"{context['class_name']} or a mapping"
     if value is None:
+        model = _model(place.annotation)
+        if (
+            allowed == "a mapping"
+            and model
+            and not _required(place)
+            and not any(each.is_required() for each in model.model_fields.values())
+        ):
+            return f"the value is empty; expected {allowed}", f"set {key}: {{}} for its defaults, or remove {key}"
         hint = f"set a value for {key}" if _required(place) else f"set a value for {key}, or remove {key}"
         return f"the value is empty; expected {allowed}", hint
     if allowed in ("text", "text or a whole number") and not isinstance(value, dict | list):
@@ -225,13 +258,22 @@ def _type(place: _Place, key: str, value: Any, shown: str, kind: str, context: M
         return f"{shown} is not {allowed}", f"put it in quotes: {quoted}"
     if allowed == "true or false" and shown.strip("'").lower() in _BOOLEANS:
         return f"{shown} is not {allowed}", f"set {key}: {_BOOLEANS[shown.strip(chr(39)).lower()]}"
-    if isinstance(value, str) and allowed == "a whole number" and value.isdecimal():
-        return f"{shown} in quotes is text, not {allowed}", f"set {key}: {value}"
+    if isinstance(value, str) and allowed.startswith("a whole number") and (number := meant_number(value)):
+        text = f"{shown} in quotes is text, not {allowed}" if number == value else f"{shown} is not {allowed}"
+        return text, f"set {key}: {number}"
     if allowed == "a list" and isinstance(value, str) and _PLAIN.fullmatch(value):
         return f"{shown} is not {allowed}", f"{'write' if key == ENTRY else f'set {key}:'} [{value}]"
     known = _known_keys(place) if allowed == "a mapping" and place.path and not _sides(place.annotation) else []
     keys = f"; known keys: {', '.join(known)}" if known else ""
+    if isinstance(value, str) and "type" in known and _PLAIN.fullmatch(value):
+        return f"{shown} is not {allowed}{keys}", f"set {key}: {{type: {value}}}"
+    if isinstance(value, list) and allowed == "a mapping" and not known and _are_names(value):
+        return f"{shown} is not {allowed}", f"set {key}: {{{', '.join(f'{name}: {{}}' for name in value)}}}"
     return f"{shown} is not {allowed}{keys}", f"write {key} as {allowed}"
+
+
+def _are_names(values: list[Any]) -> bool:
+    return 0 < len(values) <= 3 and all(isinstance(each, str) and _PLAIN.fullmatch(each) for each in values)
 
 
 _PLAIN = re.compile(r"[A-Za-z_/][\w@./+-]{0,59}")

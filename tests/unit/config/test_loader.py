@@ -51,7 +51,7 @@ def test_rules_of_the_whole_are_reported_beside_rules_of_a_section():
         ("capacity_gib: 1200", "capacity_gib: 1000"),
         ("node_groups: [train]", "node_groups: [trian]"),
     )
-    expected = ["zone-outside-region", "lustre-capacity", "node-group-without-queue", "queue-node-group-unknown"]
+    expected = ["zone-outside-region", "lustre-capacity", "queue-node-group-unknown"]
     assert codes(reading) == expected
 
 
