@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ultracluster.cli import access, catalog, job, local, schema, validate
+from ultracluster.cli import access, catalog, job, leftovers, local, schema, validate
 
 app = typer.Typer(
     name="ultracluster",
@@ -44,6 +44,7 @@ app.command("schema")(schema.schema)
 app.command("job")(job.job)
 app.command("kubeconfig")(access.kubeconfig)
 app.command("connect")(access.connect)
+app.command("leftovers")(leftovers.leftovers)
 app.add_typer(local.app, name="local")
 
 

@@ -1,0 +1,321 @@
+"""What an environment left in an account and Region: resources that carry the environment's tag.
+
+A name may narrow a search, and never decides: the tag does. What a file names as existing is never one of them.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+TAG = "ultracluster:environment"
+PENDING_DAYS = 7
+"""Days for which KMS keeps a deleted key, the fewest that it allows (KMS API, ScheduleKeyDeletion)."""
+POLL_SECONDS, DEADLINE_SECONDS = 10, 30 * 60
+"""File systems and clusters take minutes to go, and the network stays in use until then."""
+
+LIVING = ("pending", "running", "shutting-down", "stopping", "stopped")
+"""States of an instance that is not terminated."""
+
+Client = Callable[[str], Any]
+"""boto3's client of a service, in the Region of the environment."""
+Tags = Mapping[str, str] | Iterable[Mapping[str, str]] | None
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A resource that carries the environment's tag. `deletable` is False for kinds that people delete by hand."""
+
+    kind: str
+    id: str
+    details: str = ""
+    deletable: bool = True
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How to find and delete resources of one kind. With `slow`, deletion takes minutes after the call."""
+
+    name: str
+    find: Callable[[Client, str], Iterator[tuple[str, str]]]
+    delete: Callable[[Client, str], object]
+    slow: bool = False
+
+
+def leftovers(client: Client, environment: str, named: Iterable[str] = ()) -> list[Leftover]:
+    """All of them, in the order in which they can be deleted. `named` is what the file names: it is left out."""
+    files = set(named)
+    found = [
+        Leftover(kind.name, *row) for kind in KINDS for row in kind.find(client, environment) if row[0] not in files
+    ]
+    known = {each.id for each in found} | files
+    return [*found, *_others(client, environment, known), *_logs_of_clusters(client, environment, known)]
+
+
+def delete(client: Client, environment: str, found: Iterable[Leftover], say: Callable[[str], object]) -> list[str]:
+    """Deletes what can be deleted, and waits for what takes time. Returns what failed."""
+    found, failed = list(found), list[str]()
+    for kind in KINDS:
+        rows = [each.id for each in found if each.kind == kind.name]
+        # twice: security groups that name each other can be deleted once all of them have lost their rules
+        again = [each for each in rows if _error(kind, client, each, say)]
+        failed += [f"{kind.name} {each}: {error}" for each in again if (error := _error(kind, client, each, say))]
+        if kind.slow and rows:
+            _wait(lambda kind=kind: list(kind.find(client, environment)), kind.name, say)  # type: ignore[misc]
+    return failed
+
+
+def _error(kind: Kind, client: Client, each: str, say: Callable[[str], object]) -> str | None:
+    """Why a resource could not be deleted; None when it could."""
+    try:
+        kind.delete(client, each)
+    except (BotoCoreError, ClientError) as error:
+        return str(error)
+    say(f"deleted {kind.name} {each}")
+    return None
+
+
+def named_in(value: Any) -> Iterator[str]:
+    """Every text in the values of an environment file, and the last part of every ARN."""
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            yield from named_in(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from named_in(inner)
+    elif isinstance(value, str):
+        yield value
+        yield value.rpartition("/")[2]
+
+
+def _wait(left: Callable[[], list[Any]], what: str, say: Callable[[str], object]) -> None:
+    ends = time.monotonic() + DEADLINE_SECONDS
+    while left() and time.monotonic() < ends:
+        say(f"waiting until no {what} is left")
+        time.sleep(POLL_SECONDS)
+
+
+def _has(tags: Tags, environment: str) -> bool:
+    """Whether tags, in any of AWS's forms, are those of the environment."""
+    if isinstance(tags, Mapping):
+        return tags.get(TAG) == environment
+    pairs = [(each.get("Key", each.get("TagKey")), each.get("Value", each.get("TagValue"))) for each in tags or ()]
+    return (TAG, environment) in pairs
+
+
+def _pages(client: Any, operation: str, result: str, **arguments: Any) -> Iterator[Any]:
+    for page in client.get_paginator(operation).paginate(**arguments):
+        yield from page.get(result, ())
+
+
+def _tagged_ec2(operation: str, result: str, key: str, details: Callable[[Any], str]) -> Callable[..., Any]:
+    """Resources of EC2, which filters by tag."""
+
+    def find(client: Client, environment: str) -> Iterator[tuple[str, str]]:
+        wanted = [{"Name": f"tag:{TAG}", "Values": [environment]}]
+        for found in _pages(client("ec2"), operation, result, Filters=wanted):
+            yield found[key], details(found)
+
+    return find
+
+
+def _pcs_clusters(client: Client, environment: str) -> Iterator[tuple[str, str]]:
+    pcs = client("pcs")
+    for cluster in _pages(pcs, "list_clusters", "clusters"):
+        if _has(pcs.list_tags_for_resource(resourceArn=cluster["arn"])["tags"], environment):
+            yield cluster["id"], cluster["name"]
+
+
+def _file_systems(client: Client, environment: str) -> Iterator[tuple[str, str]]:
+    for system in _pages(client("fsx"), "describe_file_systems", "FileSystems"):
+        if _has(system.get("Tags"), environment):
+            size = f"{system['StorageCapacity']} GiB" if system.get("StorageCapacity") else "elastic"
+            yield system["FileSystemId"], f"{system['FileSystemType'].capitalize()}, {size}, {system['Lifecycle']}"
+
+
+def _delete_file_system(client: Client, id: str) -> None:
+    """Without a final backup."""
+    fsx = client("fsx")
+    (system,) = fsx.describe_file_systems(FileSystemIds=[id])["FileSystems"]
+    options: dict[str, Any] = {}
+    if system["FileSystemType"] == "LUSTRE":
+        options = {"LustreConfiguration": {"SkipFinalBackup": True}}
+    if system["FileSystemType"] == "OPENZFS":
+        children = ["DELETE_CHILD_VOLUMES_AND_SNAPSHOTS"]
+        options = {"OpenZFSConfiguration": {"SkipFinalBackup": True, "Options": children}}
+    fsx.delete_file_system(FileSystemId=id, **options)
+
+
+def _backups(client: Client, environment: str) -> Iterator[tuple[str, str]]:
+    """Backups that carry the tag, or whose file system did."""
+    for backup in _pages(client("fsx"), "describe_backups", "Backups"):
+        tags = [*backup.get("Tags", ()), *backup.get("FileSystem", {}).get("Tags", ())]
+        if _has(tags, environment) and backup["Lifecycle"] != "DELETED":
+            yield backup["BackupId"], f"{backup['Type'].lower().replace('_', ' ')}, {backup['CreationTime']:%Y-%m-%d}"
+
+
+def _elastic_file_systems(client: Client, environment: str) -> Iterator[tuple[str, str]]:
+    for system in _pages(client("efs"), "describe_file_systems", "FileSystems"):
+        if _has(system.get("Tags"), environment):
+            yield system["FileSystemId"], f"{system['SizeInBytes']['Value']} bytes"
+
+
+def _delete_elastic_file_system(client: Client, id: str) -> None:
+    efs = client("efs")
+    for point in efs.describe_access_points(FileSystemId=id)["AccessPoints"]:
+        efs.delete_access_point(AccessPointId=point["AccessPointId"])
+    targets = [each["MountTargetId"] for each in efs.describe_mount_targets(FileSystemId=id)["MountTargets"]]
+    for target in targets:
+        efs.delete_mount_target(MountTargetId=target)
+    ends = time.monotonic() + DEADLINE_SECONDS
+    while efs.describe_mount_targets(FileSystemId=id)["MountTargets"] and time.monotonic() < ends:
+        time.sleep(POLL_SECONDS)
+    efs.delete_file_system(FileSystemId=id)
+
+
+def _buckets(client: Client, environment: str) -> Iterator[tuple[str, str]]:
+    s3 = client("s3")
+    region = s3.meta.region_name
+    for bucket in s3.list_buckets()["Buckets"]:
+        name = bucket["Name"]
+        # names of buckets begin with that of their environment; asking all buckets of an account would take long
+        if not name.startswith(f"{environment}-"):
+            continue
+        place = s3.get_bucket_location(Bucket=name)["LocationConstraint"] or "us-east-1"
+        if place == region and _has(_bucket_tags(s3, name), environment):
+            yield name, f"created {bucket['CreationDate']:%Y-%m-%d}"
+
+
+def _bucket_tags(s3: Any, name: str) -> Any:
+    try:
+        return s3.get_bucket_tagging(Bucket=name)["TagSet"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchTagSet":
+            raise
+        return ()
+
+
+def _delete_bucket(client: Client, name: str) -> None:
+    """With every version of every object, and the parts of open uploads."""
+    s3 = client("s3")
+    s3.put_bucket_logging(Bucket=name, BucketLoggingStatus={})
+    for page in s3.get_paginator("list_object_versions").paginate(Bucket=name):
+        found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+        if keys := [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found]:
+            s3.delete_objects(Bucket=name, Delete={"Objects": keys, "Quiet": True})
+    for upload in _pages(s3, "list_multipart_uploads", "Uploads", Bucket=name):
+        s3.abort_multipart_upload(Bucket=name, Key=upload["Key"], UploadId=upload["UploadId"])
+    s3.delete_bucket(Bucket=name)
+
+
+def _workspaces(client: Client, environment: str) -> Iterator[tuple[str, str]]:
+    for workspace in _pages(client("amp"), "list_workspaces", "workspaces"):
+        if _has(workspace.get("tags"), environment):
+            yield workspace["workspaceId"], workspace.get("alias", "")
+
+
+def _log_groups(client: Client, environment: str) -> Iterator[tuple[str, str]]:
+    logs = client("logs")
+    for group in _pages(logs, "describe_log_groups", "logGroups"):
+        name = group["logGroupName"]
+        # names of log groups hold that of their stack; see _buckets
+        if f"/{environment}-" not in name:
+            continue
+        if _has(logs.list_tags_for_resource(resourceArn=group["arn"].removesuffix(":*"))["tags"], environment):
+            yield name, f"{group.get('storedBytes', 0)} bytes"
+
+
+def _delete_security_group(client: Client, id: str) -> None:
+    """Its rules first, because groups that name each other cannot be deleted."""
+    ec2 = client("ec2")
+    (group,) = ec2.describe_security_groups(GroupIds=[id])["SecurityGroups"]
+    if inbound := group["IpPermissions"]:
+        ec2.revoke_security_group_ingress(GroupId=id, IpPermissions=inbound)
+    if outbound := group["IpPermissionsEgress"]:
+        ec2.revoke_security_group_egress(GroupId=id, IpPermissions=outbound)
+    ec2.delete_security_group(GroupId=id)
+
+
+def _keys(client: Client, environment: str) -> Iterator[tuple[str, str]]:
+    kms = client("kms")
+    for key in _pages(kms, "list_keys", "Keys"):
+        about = kms.describe_key(KeyId=key["KeyId"])["KeyMetadata"]
+        if about["KeyManager"] != "CUSTOMER" or about["KeyState"] == "PendingDeletion":
+            continue
+        if _has(kms.list_resource_tags(KeyId=key["KeyId"])["Tags"], environment):
+            yield key["KeyId"], about.get("Description", "")
+
+
+def _others(client: Client, environment: str, known: set[str]) -> Iterator[Leftover]:
+    """Tagged resources of further kinds, as the Resource Groups Tagging API lists them, sometimes after they went."""
+    wanted = [{"Key": TAG, "Values": [environment]}]
+    tagging = client("resourcegroupstaggingapi")
+    for found in _pages(tagging, "get_resources", "ResourceTagMappingList", TagFilters=wanted):
+        arn = found["ResourceARN"]
+        ends = {arn, arn.rpartition("/")[2], arn.rpartition(":")[2], arn.partition(":log-group:")[2].removesuffix(":*")}
+        if not (ends - {""}) & known and not _gone(client, arn):
+            service = arn.split(":", 5)[2]
+            yield Leftover(f"other, {service}", arn, "delete it by hand, if it still exists", deletable=False)
+
+
+def _gone(client: Client, arn: str) -> bool:
+    """Whether a service shows something for a while after it was deleted, as KMS does a key and EC2 the rest."""
+    last = arn.rpartition("/")[2]
+    if ":key/" in arn:
+        return bool(client("kms").describe_key(KeyId=last)["KeyMetadata"]["KeyState"] == "PendingDeletion")
+    if ":natgateway/" in arn:
+        gateways = client("ec2").describe_nat_gateways(NatGatewayIds=[last])["NatGateways"]
+        return all(gateway["State"] == "deleted" for gateway in gateways)
+    if ":instance/" in arn:
+        wanted = [{"Name": "instance-id", "Values": [last]}, {"Name": "instance-state-name", "Values": list(LIVING)}]
+        return not client("ec2").describe_instances(Filters=wanted)["Reservations"]
+    return False
+
+
+def _logs_of_clusters(client: Client, environment: str, known: set[str]) -> Iterator[Leftover]:
+    """Log groups that EKS made again after its cluster was deleted. They carry no tag, so people decide."""
+    logs, pattern = client("logs"), re.compile(rf"/aws/eks/{re.escape(environment)}-[0-9a-f]{{8}}/cluster")
+    for group in _pages(logs, "describe_log_groups", "logGroups", logGroupNamePrefix=f"/aws/eks/{environment}-"):
+        name = group["logGroupName"]
+        if pattern.fullmatch(name) and name not in known:
+            yield Leftover("log group", name, "has no tag: EKS made it; delete it by hand", deletable=False)
+
+
+KINDS = (
+    Kind("PCS cluster", _pcs_clusters, lambda c, each: c("pcs").delete_cluster(clusterIdentifier=each), slow=True),
+    Kind("file system", _file_systems, _delete_file_system, slow=True),
+    Kind("backup", _backups, lambda c, each: c("fsx").delete_backup(BackupId=each)),
+    Kind("EFS file system", _elastic_file_systems, _delete_elastic_file_system, slow=True),
+    Kind(
+        "volume",
+        _tagged_ec2("describe_volumes", "Volumes", "VolumeId", lambda found: f"{found['Size']} GiB, {found['State']}"),
+        lambda c, each: c("ec2").delete_volume(VolumeId=each),
+    ),
+    Kind("bucket", _buckets, _delete_bucket),
+    Kind("Prometheus workspace", _workspaces, lambda c, each: c("amp").delete_workspace(workspaceId=each), slow=True),
+    Kind("log group", _log_groups, lambda c, each: c("logs").delete_log_group(logGroupName=each)),
+    Kind(
+        "security group",
+        _tagged_ec2("describe_security_groups", "SecurityGroups", "GroupId", lambda found: str(found["Description"])),
+        _delete_security_group,
+    ),
+    Kind(
+        "subnet",
+        _tagged_ec2("describe_subnets", "Subnets", "SubnetId", lambda found: str(found["CidrBlock"])),
+        lambda c, each: c("ec2").delete_subnet(SubnetId=each),
+    ),
+    Kind(
+        "VPC",
+        _tagged_ec2("describe_vpcs", "Vpcs", "VpcId", lambda found: str(found["CidrBlock"])),
+        lambda c, each: c("ec2").delete_vpc(VpcId=each),
+    ),
+    Kind(
+        "KMS key",
+        _keys,
+        lambda c, each: c("kms").schedule_key_deletion(KeyId=each, PendingWindowInDays=PENDING_DAYS),
+    ),
+)
+"""In the order of deletion: what uses a network before the network, data before keys."""
