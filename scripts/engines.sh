@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Builds the folder of a Debian system with the engines that tests run, unless it exists, and prints its path: cloud-init, systemd,
-# Slurm, and Prometheus with promtool, Alertmanager with amtool and node exporter, which run without entering the folder.
+# Slurm, sshd with sudo, and Prometheus with promtool, Alertmanager with amtool and node exporter, which run without entering the folder.
 # Needs root, debootstrap, and the Debian mirror that apt of this machine uses. Takes about 110 s of CPU and 550 MB.
 set -euo pipefail
 
 suite=forky
-packages=cloud-init,iproute2,python3-cffi-backend,systemd,udev,slurmctld,slurmd,slurm-client,munge,prometheus,prometheus-alertmanager,prometheus-node-exporter
+packages=cloud-init,iproute2,python3-cffi-backend,systemd,udev,slurmctld,slurmd,slurm-client,munge,prometheus,prometheus-alertmanager,prometheus-node-exporter,sudo,openssh-server,openssh-client
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/ultracluster/engines
-folder=$cache/$suite-3
+folder=$cache/$suite-4
 mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 2>/dev/null | grep -v security | head -n 1 || true)
 
 mkdir -p "$cache"

@@ -50,10 +50,12 @@ def code_of(name: str) -> str:
 
 
 def changed_lines(name: str) -> str:
-    """The lines in which the file differs from the most similar valid file."""
+    """The lines in which the file differs from the most similar valid file; then its file of users."""
     lines = FILES[name].read_text("utf-8", errors="backslashreplace").splitlines()
-    changes = [_added((FOLDER / file).read_text("utf-8").splitlines(), lines) for file in VALID]
-    return "\n".join(min(changes, key=len))
+    changes = min((_added((FOLDER / file).read_text("utf-8").splitlines(), lines) for file in VALID), key=len)
+    people = FOLDER / "bad" / "people" / f"{name}.yaml"
+    listed = [f"# people/{name}.yaml", *people.read_text("utf-8").splitlines()] if people.exists() else []
+    return "\n".join([*changes, *listed])
 
 
 def _added(valid: list[str], lines: list[str]) -> list[str]:

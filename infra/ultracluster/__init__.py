@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     from ultracluster.config.siblings import UnknownEnvironment as UnknownEnvironment
     from ultracluster.config.siblings import environment_file as environment_file
     from ultracluster.config.storage import Storage as Storage
+    from ultracluster.config.users import Group as Group
+    from ultracluster.config.users import User as User
+    from ultracluster.config.users import Users as Users
     from ultracluster.constructs.access_host import AccessHost as AccessHost
     from ultracluster.constructs.alarms import Alarms as Alarms
     from ultracluster.constructs.alarms import Watch as Watch
@@ -106,6 +109,7 @@ if TYPE_CHECKING:
     from ultracluster.constructs.saved_queries import SavedQueries as SavedQueries
     from ultracluster.constructs.scraper import ClusterScraper as ClusterScraper
     from ultracluster.constructs.scraper import ScraperRoles as ScraperRoles
+    from ultracluster.constructs.users import UserList as UserList
     from ultracluster.constructs.vpc import ClusterVpc as ClusterVpc
     from ultracluster.errors import InvalidArgument as InvalidArgument
     from ultracluster.errors import MissingExtra as MissingExtra
@@ -114,6 +118,7 @@ if TYPE_CHECKING:
     from ultracluster.kubernetes.jobs import JobRefused as JobRefused
     from ultracluster.kubernetes.jobs import example_job as example_job
     from ultracluster.nodes.steps import Step as Step
+    from ultracluster.nodes.users import UserSource as UserSource
     from ultracluster.stacks.app import build_app as build_app
 
 _MODULES = {
@@ -140,6 +145,8 @@ _MODULES = {
     "kubernetes.environment": ("NotEks",),
     "kubernetes.jobs": ("JobRefused", "example_job"),
     "nodes.steps": ("Step",),
+    "nodes.users": ("UserSource",),
+    "config.users": ("Group", "User", "Users"),
     "constructs.access_host": ("AccessHost",),
     "constructs.alarms": ("Alarms", "Watch"),
     "constructs.alerts": ("AlertTopic", "RuleFiles"),
@@ -172,6 +179,7 @@ _MODULES = {
     "constructs.root_squash": ("RootSquash",),
     "constructs.saved_queries": ("SavedQueries",),
     "constructs.scraper": ("ClusterScraper", "ScraperRoles"),
+    "constructs.users": ("UserList",),
     "constructs.vpc": ("ClusterVpc",),
     "stacks.app": ("build_app",),
 }

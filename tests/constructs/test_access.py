@@ -1,5 +1,7 @@
 """Who may connect to the Kubernetes API and to login nodes: security groups, the access host, and nobody else."""
 
+import json
+
 import pytest
 from aws_cdk.assertions import Match
 
@@ -8,9 +10,10 @@ from tests.constructs.nag import open_findings
 from tests.linting import findings
 from tests.synthesis import synthesise
 from ultracluster.config.access import Host
-from ultracluster.config.loader import check, validate
+from ultracluster.config.loader import check, load, validate
 from ultracluster.config.source import parse
 from ultracluster.constructs.access_host import AccessHost
+from ultracluster.nodes.steps import Step
 from ultracluster.stacks import build_app
 
 SLURM, KUBERNETES = (FOLDER / "minimal.yaml", FOLDER / "minimal-eks.yaml")
@@ -120,14 +123,14 @@ def test_the_host_is_locked_down(synth, instance_type, architecture):
 def test_another_boot_script_is_another_host(synth):
     """CloudFormation changes user data in place, and an instance runs them at its first boot only."""
 
-    def name(user_data):
+    def name(*steps):
         def fill(stack):
             place = {"vpc": "vpc-1", "subnet": "subnet-1", "name": "prod-host"}
-            AccessHost(stack, "Host", settings=Host(), user_data=user_data, **place)
+            AccessHost(stack, "Host", settings=Host(), steps=steps, **place)
 
         return list(synth(fill).find_resources("AWS::EC2::Instance"))
 
-    assert name("#!/bin/bash\n") == name("#!/bin/bash\n") != name("#!/bin/bash\ntrue\n")
+    assert name(Step("hold-kernel")) == name(Step("hold-kernel")) != name(Step("admit-jobs")) != name()
 
 
 def test_the_role_of_the_host_is_under_the_permissions_boundary():
@@ -138,9 +141,62 @@ def test_the_role_of_the_host_is_under_the_permissions_boundary():
     assert "AmazonSSMManagedInstanceCore" in str(role["ManagedPolicyArns"])
 
 
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB"
+
+
+def with_users(file, tmp_path, users, access=""):
+    """An environment whose users are `users`, a list as YAML."""
+    (tmp_path / "users.yaml").write_text(f"users: {users}\n")
+    text = file.read_text("utf-8") + f"access: {{users: users.yaml{access}}}\n"
+    (tmp_path / file.name).write_text(text)
+    return load(tmp_path / file.name)
+
+
+def test_another_list_of_users_changes_a_parameter_and_no_node(tmp_path):
+    one = synthesise(with_users(SLURM, tmp_path, f"[{{name: ada, uid: 10001, keys: [{KEY}]}}]"))
+    two = synthesise(with_users(SLURM, tmp_path, f"[{{name: bob, uid: 10002, keys: [{KEY}]}}]"))
+    assert {part for part in one if one[part] != two[part]} == {"access"}
+    changed = {name for name, each in one["access"]["Resources"].items() if each != two["access"]["Resources"][name]}
+    assert {one["access"]["Resources"][name]["Type"] for name in changed} == {
+        "AWS::SSM::Parameter", "AWS::IAM::ManagedPolicy"
+    }  # fmt: skip
+
+
+def test_nodes_may_read_the_list_before_a_parameter_names_it(tmp_path):
+    parts = synthesise(with_users(SLURM, tmp_path, f"[{{name: ada, uid: 10001, keys: [{KEY}]}}]", ", host: true"))
+    found = parts["access"]["Resources"]
+    (parameter,) = [each for each in found.values() if each["Type"] == "AWS::SSM::Parameter"]
+    policies = {name for name, each in found.items() if each["Type"] == "AWS::IAM::ManagedPolicy"}
+    assert set(parameter["DependsOn"]) == policies
+    assert len(policies) == 2
+    (instance,) = [each for each in found.values() if each["Type"] == "AWS::EC2::Instance"]
+    assert policies & set(instance["DependsOn"])
+    actions = json.dumps(found)
+    assert parameter["Properties"]["Name"] == "/ultracluster/test/users"
+    assert "ssm:GetParameter" in actions
+
+
+def test_the_steps_of_every_node_name_the_parameter(tmp_path):
+    parts = synthesise(with_users(SLURM, tmp_path, f"[{{name: ada, uid: 10001, keys: [{KEY}]}}]"))
+    groups = resources(parts["compute"], "AWS::PCS::ComputeNodeGroup")
+    assert len(groups) == 2
+    for group in groups.values():
+        steps = {each["Name"]: each for each in group["NodeLifecycleActions"]["Stages"]["NodeBootstrapped"]}
+        assert steps["create-users"]["Arguments"] == ["/ultracluster/test/users", "us-east-2", "local"]
+
+
+def test_the_user_data_of_the_host_with_users_fits(tmp_path):
+    parts = synthesise(with_users(KUBERNETES, tmp_path, f"[{{name: ada, uid: 10001, keys: [{KEY}]}}]", ", host: true"))
+    (instance,) = resources(parts["access"], "AWS::EC2::Instance").values()
+    text = instance["UserData"]["Fn::Base64"]
+    assert len(text) < 16 * 1024
+    assert "create-users /ultracluster/test/users us-east-2 local <<" in text
+
+
 @pytest.mark.parametrize("file", [SLURM, KUBERNETES])
-def test_scanners_find_nothing(file):
-    found = environment(file, f"{{private_ranges: [{RANGES}], host: true}}")
+def test_scanners_find_nothing(file, tmp_path):
+    people = f"[{{name: ada, uid: 10001, keys: [{KEY}]}}]"
+    found = with_users(file, tmp_path, people, f", private_ranges: [{RANGES}], host: true")
     assert findings(synthesise(found), found.region) == []
     assert {finding.rule for finding in open_findings(lambda app: build_app(found, app=app))} <= {
         "Annotation::ultracluster:pcs-agent"  # the AMI of the file is not AWS's

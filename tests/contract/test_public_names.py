@@ -24,7 +24,8 @@ PUBLIC = [
     "CpuLaunchTemplate", "CpuNodeGroup", "CpuNodes", "CreateNetwork", "DataKey", "DeviceStacks", "Eks",
     "EksAddon", "EksCluster", "EksControlPlane", "EksNodeGroup", "EksNodeRole", "Environment", "ExistingMetrics",
     "ExistingNetwork", "ExistingPlacementGroup", "Finding", "Grafana", "GrafanaContent", "GrafanaUsers",
-    "GrafanaWorkspace", "HelmRelease", "Host", "InterfaceEndpoints", "InvalidArgument", "InvalidSettings", "JobRefused",
+    "GrafanaWorkspace", "Group", "HelmRelease", "Host",
+    "InterfaceEndpoints", "InvalidArgument", "InvalidSettings", "JobRefused",
     "Karpenter", "KubectlProvider", "KubernetesCluster", "KubernetesJobEnd", "KubernetesObjects", "Lifecycle",
     "LogGroup", "Login", "Logs", "Lustre", "LustreFileSystem", "ManagedGrafana", "MetricsWorkspace", "MissingExtra",
     "Network", "NodeDrain", "NodeGroup", "NodeLaunchTemplate", "NodeNetwork", "NodeRepair", "NodeRole", "NodeTelemetry",
@@ -35,13 +36,15 @@ PUBLIC = [
     "Storage",
     "SystemNodeGroup",
     "SystemNodes", "Team", "TrainingBucket", "TrainingFileSystem", "UltraclusterError", "UnknownAddon",
-    "UnknownChart", "UnknownEnvironment", "UnknownInstanceType", "Watch", "WrongReference", "build_app",
+    "UnknownChart", "UnknownEnvironment", "UnknownInstanceType", "User", "UserList", "UserSource", "Users",
+    "Watch", "WrongReference", "build_app",
     "environment_file", "example_job", "load", "survey", "validate",
 ]  # fmt: skip
 """A name that leaves this list breaks other people's code: it takes a new major version and a line in CHANGELOG."""
 
 NOT_PUBLIC = {
     "CannotExtend",  # the loader turns it into a finding
+    "CannotInclude",  # the loader turns it into a finding
     "EksBootstrap",  # KubernetesCluster.add_node_group creates it
     "FunctionResource",  # base of InlineResource
     "InlineResource",  # its code is a file of this package

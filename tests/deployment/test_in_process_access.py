@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from localaws import local_aws
-from tests.constructs.test_access import EXISTING, KUBERNETES, SLURM, environment
+from tests.constructs.test_access import EXISTING, KEY, KUBERNETES, SLURM, environment, with_users
 from tests.deployment.in_process import change, client, cluster, create, deployed_as, in_order, prepare
 from tests.synthesis import synthesise
 from ultracluster.cli import app
@@ -125,3 +125,31 @@ def test_access_to_an_existing_network(file):
             assert create(found, part, parts[part]) == "CREATE_COMPLETE"
         (host,) = hosts(found)
         assert host["SubnetId"] == ids["subnet-01234568"]
+
+
+@pytest.mark.parametrize("file", [SLURM, KUBERNETES])
+def test_another_list_of_users_replaces_no_machine(tmp_path, file):
+    ada, bob = (f"[{{name: {name}, uid: 10001, keys: [{KEY}]}}]" for name in ("ada", "bob"))
+    found = with_users(file, tmp_path, ada, ", host: true")
+    with deployed_as(found, parts_of(found)):
+        (host,) = hosts(found)
+        value = listed(found)
+        changed = with_users(file, tmp_path, bob, ", host: true")
+        assert change(changed, "access", parts_of(changed)["access"]) == "UPDATE_COMPLETE"
+        assert listed(found) != value
+        assert [each["InstanceId"] for each in hosts(found)] == [host["InstanceId"]]
+        # the host may read the new list
+        iam = client(found, "iam")
+        profile = host["IamInstanceProfile"]["Arn"].rpartition("/")[2]
+        (role,) = iam.get_instance_profile(InstanceProfileName=profile)["InstanceProfile"]["Roles"]
+        attached = iam.list_attached_role_policies(RoleName=role["RoleName"])["AttachedPolicies"]
+        (own,) = [each["PolicyArn"] for each in attached if ":aws:policy" not in each["PolicyArn"]]
+        version = iam.get_policy(PolicyArn=own)["Policy"]["DefaultVersionId"]
+        document = iam.get_policy_version(PolicyArn=own, VersionId=version)["PolicyVersion"]["Document"]
+        address = listed(found).split()[0].removeprefix("s3://")
+        assert f"arn:aws:s3:::{address}" in json.dumps(document)
+
+
+def listed(found):
+    """Address and checksum of the list of users."""
+    return client(found, "ssm").get_parameter(Name="/ultracluster/test/users")["Parameter"]["Value"]

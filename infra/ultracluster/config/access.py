@@ -5,12 +5,13 @@ from dataclasses import replace
 from ipaddress import IPv4Network
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Discriminator, Field, Tag
+from pydantic import BaseModel, Discriminator, Field, Tag, WithJsonSchema
 
 from ultracluster.config.fields import CpuType, Many, cdk_value, from_cdk, text
 from ultracluster.config.network import Network
 from ultracluster.config.problems import Path, Problem, repeated, rule
 from ultracluster.config.settings import Settings
+from ultracluster.config.users import Users
 
 PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
 """Networks of VPCs and offices: RFC 1918, and the shared address space of RFC 6598, which VPCs may use too."""
@@ -47,6 +48,10 @@ class Access(Settings):
     ] = False
     """Whether there is an access host, or its settings."""
 
+    users: Annotated[Users | None, WithJsonSchema({"type": "string"})] = None
+    """Path, relative to this file, of the file of users: who has a login on every node of PCS, and on the access host.
+    A change of that file replaces no node."""
+
     @property
     def access_host(self) -> Host | None:
         """Settings of the access host; None without one."""
@@ -55,7 +60,7 @@ class Access(Settings):
     @property
     def wanted(self) -> bool:
         """Whether anything of the section is set."""
-        return bool(self.private_ranges or self.access_host)
+        return bool(self.private_ranges or self.access_host or self.users)
 
     @rule
     def _private_networks(self) -> Iterator[Problem]:
@@ -79,10 +84,24 @@ class Access(Settings):
         return {i: IPv4Network(cidr) for i, cidr in ranges if not (from_cdk(cidr) or list(_not_private(cidr)))}
 
 
-def access_problems(access: Access, network: Network) -> Iterator[Problem]:
+def access_problems(access: Access, network: Network, *, on_eks: bool, shared_homes: bool) -> Iterator[Problem]:
     """Problems of the section with the rest of the file, at paths of the file."""
-    for problem in _ranges_of_the_vpc(access, network):
+    found = [*_ranges_of_the_vpc(access, network), *_places_of_users(access, on_eks=on_eks, shared_homes=shared_homes)]
+    for problem in found:
         yield replace(problem, at=("access", *problem.path))
+
+
+def _places_of_users(access: Access, *, on_eks: bool, shared_homes: bool) -> Iterator[Problem]:
+    """On EKS, people run pods; the only machine that they log in to is the access host."""
+    if access.users is None:
+        return
+    if on_eks and access.access_host is None:
+        message = "on EKS users have a login on the access host only, and there is none"
+        yield Problem("users-without-host", "users", message, "set host: true, or remove users")
+    if not on_eks and not shared_homes:
+        message = "home directories are on the disk of each node: a job does not see those of the login node, and they"
+        message += " end with their node"
+        yield Problem("homes-on-each-node", "users", message, "set storage.home", "warning")
 
 
 def _ranges_of_the_vpc(access: Access, network: Network) -> Iterator[Problem]:

@@ -8,6 +8,7 @@ from typing import BinaryIO
 from ultracluster.config.environment import Environment
 from ultracluster.config.extends import CannotExtend, extended
 from ultracluster.config.findings import Finding, Reading
+from ultracluster.config.people import CannotInclude, with_users
 from ultracluster.config.problems import Path, Problem, dotted
 from ultracluster.config.report import report
 from ultracluster.config.settings import examine
@@ -63,11 +64,16 @@ def nothing_in(folder: str) -> Reading:
 
 def _reading(read: Callable[[], str], name: str, folder: FilePath) -> Reading:
     try:
-        source = extended(parse(read(), folder), folder)
+        source = with_users(extended(parse(read(), folder), folder))
     except UnreadableSource as error:
         return Reading(name, None, (Finding(error.code, "", error.message, error.hint, "error", *error.position),))
     except CannotExtend as error:
         finding = Finding(error.code, error.path, error.message, error.hint, "error", *error.position, error.file)
+        return Reading(name, None, (finding,))
+    except CannotInclude as error:
+        finding = Finding(
+            error.code, dotted(error.path), error.message, error.hint, "error", *error.position, error.file
+        )
         return Reading(name, None, (finding,))
     return check(source, name)
 
@@ -89,6 +95,7 @@ def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def _finding(path: Path, problem: Problem, source: Source) -> Finding:
     known = next(path[:n] for n in range(len(path), -1, -1) if path[:n] in source.positions)
-    line, column = source.positions[known]
-    file = source.base_file if source.is_inherited(known) else ""
-    return Finding(problem.code, dotted(path), problem.message, problem.hint, problem.severity, line, column, file)
+    file, inside = source.place(path)
+    # a key that the whole of an included file lacks has the place of its start
+    line, column = (1, 1) if known in source.included and known != path else source.positions[known]
+    return Finding(problem.code, dotted(inside), problem.message, problem.hint, problem.severity, line, column, file)

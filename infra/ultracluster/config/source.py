@@ -42,7 +42,7 @@ class Source:
     `folder` is that of the file; every text in `data` knows it.
 
     Of a file that extends `base_file`, `inherited` holds the paths that only the base sets, and `parts` the two
-    sources, whose mappings `paths` identifies.
+    sources, whose mappings `paths` identifies. `included` maps paths to the files whose content is there.
     """
 
     data: Any = None
@@ -53,10 +53,18 @@ class Source:
     base_file: str = ""
     inherited: set[Path] = field(default_factory=set)
     parts: tuple["Source", ...] = ()
+    included: dict[Path, str] = field(default_factory=dict)
 
     def is_inherited(self, path: Path) -> bool:
         """Whether the value at `path` is the base file's."""
         return any(path[:n] in self.inherited for n in range(1, len(path) + 1))
+
+    def place(self, path: Path) -> tuple[str, Path]:
+        """The file of the value at `path`, empty for the file itself, and the path in that file."""
+        for n in range(1, len(path)):
+            if file := self.included.get(path[:n]):
+                return file, path[n:]
+        return self.base_file if self.is_inherited(path) else "", path
 
 
 def read_text(file: str | FilePath) -> str:

@@ -1,11 +1,12 @@
 """The access host: a small instance that people reach through Session Manager."""
 
 import hashlib
+from collections.abc import Sequence
 
 from aws_cdk import CfnTag, Fn
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from ultracluster.config.access import Host
 from ultracluster.constructs.acknowledgements import acknowledge
@@ -13,6 +14,8 @@ from ultracluster.constructs.launch_templates import ami_reference, cpu_architec
 from ultracluster.constructs.references import SecurityGroup, Subnet, Vpc, expect, security_group_id, subnet_id, vpc_id
 from ultracluster.constructs.roles import service_role
 from ultracluster.constructs.security_groups import Ports, allow, security_group
+from ultracluster.nodes.steps import Step
+from ultracluster.nodes.users import host_user_data
 
 IMAGE_PARAMETER = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{architecture}"
 """Newest image of Amazon Linux 2023, with the Systems Manager agent and the AWS CLI (AL2023 User Guide, 2026)."""
@@ -31,7 +34,7 @@ class AccessHost(Construct):
     """An instance of Amazon Linux 2023 in a private subnet: IMDSv2, an encrypted root volume, no open port.
 
     People reach it through Session Manager, which needs a NAT gateway or the interface endpoints ssm and ssmmessages.
-    Its security group reaches any address; `allow_to` opens another group to it. It runs `user_data` at its first boot.
+    Its security group reaches any address; `allow_to` opens another group to it. It runs `steps` at its first boot.
     It keeps nothing: another image, type or boot script replaces it.
     """
 
@@ -47,7 +50,7 @@ class AccessHost(Construct):
         vpc: Vpc,
         subnet: Subnet,
         name: str,
-        user_data: str | None = None,
+        steps: Sequence[Step] = (),
     ) -> None:
         super().__init__(scope, id)
         expect(settings, Host, "settings")
@@ -66,10 +69,10 @@ class AccessHost(Construct):
         profile = iam.CfnInstanceProfile(self, "Profile", roles=[self._role.ref])
         architecture = cpu_architecture(settings.instance_type)
         # CloudFormation changes user data in place, and an instance runs them once
-        version = hashlib.sha256(user_data.encode()).hexdigest()[:8] if user_data else ""
+        version = hashlib.sha256(" ".join(each.script.checksum for each in steps).encode()).hexdigest()[:8]
         self._instance = ec2.CfnInstance(
             self,
-            f"Instance{version}",
+            f"Instance{version if steps else ''}",
             image_id=ami_reference("ssm:" + IMAGE_PARAMETER.format(architecture=architecture)),
             instance_type=settings.instance_type,
             subnet_id=subnet_id(subnet),
@@ -88,7 +91,7 @@ class AccessHost(Construct):
             ],
             metadata_options={"httpEndpoint": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 1},
             tags=[CfnTag(key="Name", value=name)],
-            user_data=Fn.base64(user_data) if user_data else None,
+            user_data=Fn.base64(host_user_data(steps)) if steps else None,
         )
         acknowledge(self._instance, ACCEPTED)
 
@@ -96,6 +99,10 @@ class AccessHost(Construct):
         """Lets the host connect to members of `group` on `ports`, by rules whose ids begin with `id`."""
         target = security_group_id(group)
         allow(self, id, source=self.security_group_id, target=target, ports=ports, description=description)
+
+    def wait_for(self, *constructs: IConstruct) -> None:
+        """Launches the instance after `constructs`, such as the policy with which it reads a list of users."""
+        self._instance.node.add_dependency(*constructs)
 
     @property
     def instance_id(self) -> str:

@@ -47,6 +47,7 @@ from ultracluster.nodes.pcs import (
     login_node_user_data,
 )
 from ultracluster.nodes.steps import Step
+from ultracluster.nodes.users import UserSource
 
 PurchaseOption = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK", "INTERRUPTIBLE_CAPACITY_RESERVATION"]
 
@@ -97,6 +98,7 @@ class SlurmCluster(Construct):
         file_system: LustreFileSystem | None = None,
         telemetry: NodeTelemetry | None = None,
         own_programs: tuple[str, str] = ("", ""),
+        users: UserSource | None = None,
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> "PcsNodeGroup":
@@ -105,7 +107,8 @@ class SlurmCluster(Construct):
         They are in `subnet`, or in `zone_subnets` if there are any: one for each of the settings' `zones`.
 
         With `telemetry` they send metrics and logs. Jobs run the programs PROLOG and EPILOG of `ultracluster.nodes.pcs`
-        if the cluster's settings name them; `own_programs` are your own prolog and epilog, which these run.
+        if the cluster's settings name them; `own_programs` are your own prolog and epilog, which these run. `users` is
+        the source of a UserList: create the list, and let `role` read it, before.
 
         UltraServers are launched block by block: add each of `settings.blocks()`. `role` needs an instance profile
         under the path /aws-pcs/, as a PcsNodeRole has. `scope` defaults to the cluster.
@@ -141,6 +144,7 @@ class SlurmCluster(Construct):
                 telemetry=telemetry.agents if telemetry else None,
                 own_programs=own_programs,
                 region=Aws.REGION,
+                users=users,
             ),
             slurm_settings=settings.slurm_settings,
             gres_settings=settings.gres_settings,
@@ -157,6 +161,7 @@ class SlurmCluster(Construct):
         file_system: LustreFileSystem | None = None,
         open_folders: Sequence[str] = (),
         telemetry: NodeTelemetry | None = None,
+        users: UserSource | None = None,
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> "PcsNodeGroup":
@@ -196,6 +201,7 @@ class SlurmCluster(Construct):
                 telemetry=telemetry.agents if telemetry else None,
                 bootstrap=settings.boot_scripts,
                 region=Aws.REGION,
+                users=users,
             ),
             on_failed_step="CONTINUE",
         )

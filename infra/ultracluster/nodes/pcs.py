@@ -20,6 +20,7 @@ from ultracluster.nodes.lustre import LustreMount, efa_step, module_option_steps
 from ultracluster.nodes.mime import boot_hook, multipart, shell_script
 from ultracluster.nodes.steps import Step, script
 from ultracluster.nodes.telemetry import LOGIN, Telemetry, telemetry_steps
+from ultracluster.nodes.users import UserSource, user_steps
 
 SCRATCH = "/scratch"
 """Mount point of the instance store."""
@@ -53,6 +54,7 @@ PCS_SCRIPTS = (
     "set-up-lustre-efa",
     "mount-lustre",
     "tune-lustre",
+    "create-users",
     "create-folders",
     "admit-jobs",
 )
@@ -67,15 +69,17 @@ def login_node_steps(
     telemetry: Telemetry | None = None,
     bootstrap: Sequence[Script] = (),
     region: str = "",
+    users: UserSource | None = None,
 ) -> tuple[Step, ...]:
     """Steps of login nodes, which mount the file system over TCP, and create the folders of users in it.
 
-    `open_folders` are paths in the file system that users may write to, beside a folder for each queue. The scripts of
-    `bootstrap` run last, and are told the `region`.
+    `open_folders` are paths in the file system that users may write to, beside a folder for each queue. `users` is
+    where the list of users is. The scripts of `bootstrap` run last, and are told the `region`.
     """
     steps = [Step("hold-kernel")]
     if mount:
         steps += [*mount_steps(mount, None), Step("create-folders", (mount.path, *open_folders))]
+    steps += user_steps(users)
     steps += telemetry_steps(
         telemetry, instance_type=instance_type, node_group=LOGIN, gpus=False, efa=False, mount=mount
     )
@@ -90,6 +94,7 @@ def compute_node_steps(
     telemetry: Telemetry | None = None,
     own_programs: tuple[str, str] = ("", ""),
     region: str = "",
+    users: UserSource | None = None,
 ) -> tuple[Step, ...]:
     """Steps of the nodes of a node group. The last one lets slurmd start, after the scripts of `group.bootstrap`.
 
@@ -102,6 +107,7 @@ def compute_node_steps(
         steps.append(Step("mount-scratch", (SCRATCH,), "every_boot"))
     if mount:
         steps += mount_steps(mount, group.hardware, efa=group.lustre_over_efa)
+    steps += user_steps(users)
     steps += telemetry_steps(
         telemetry,
         instance_type=group.instance_type or "auto",

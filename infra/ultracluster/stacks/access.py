@@ -1,10 +1,15 @@
 """`<env>-access`: the access host, and who may connect to the Kubernetes API or to login nodes."""
 
+from dataclasses import replace
+
+from aws_cdk.interfaces.aws_iam import IRoleRef
 from constructs import Construct
 
 from ultracluster.config.environment import Environment
 from ultracluster.constructs.access_host import AccessHost
 from ultracluster.constructs.security_groups import Ports, allow_range
+from ultracluster.constructs.users import UserList
+from ultracluster.nodes.users import UserSource, user_steps
 from ultracluster.stacks.base import EnvironmentStack
 from ultracluster.stacks.network import NetworkStack
 
@@ -12,15 +17,25 @@ SSH, KUBERNETES_API = Ports("tcp", 22, 22), Ports("tcp", 443, 443)
 
 
 class AccessStack(EnvironmentStack):
-    """The access host, and rules that let it and the private ranges connect to members of the group `entrance`.
+    """The access host, the list of users, and who may connect to members of the security group `entrance`.
 
-    `entrance` is the security group that EKS created with the cluster, or that of the login nodes of PCS; `port` is
-    what they listen on. This stack only imports values that their stacks always export, so that it can be removed at
-    any time. Never protected: it keeps no data.
+    `entrance` is the group that EKS created with the cluster, or that of the login nodes of PCS; `port` is what they
+    listen on. Machines with `node_role`, and the host, read the list of users. This stack only imports values that
+    their stacks always export, so that it can be removed at any time. Never protected: it keeps no data.
     """
 
+    users: UserSource | None
+    """Where machines find the list of users; None without users."""
+
     def __init__(
-        self, scope: Construct, environment: Environment, *, network: NetworkStack, entrance: str, port: Ports
+        self,
+        scope: Construct,
+        environment: Environment,
+        *,
+        network: NetworkStack,
+        entrance: str,
+        port: Ports,
+        node_role: IRoleRef | None = None,
     ) -> None:
         super().__init__(scope, "access", environment, holds="Access of people")
         settings, place = environment.access, network.network
@@ -28,6 +43,10 @@ class AccessStack(EnvironmentStack):
         ranges = Construct(self, "Ranges")  # names below a construct end in a hash: 10.1.11.0 is not 10.11.1.0
         for cidr in settings.private_ranges:
             allow_range(ranges, cidr, target=entrance, ports=port, description=f"{what} for people")
+        users = self._users(environment)
+        self.users = users.source if users else None
+        if users and node_role:
+            users.grant_read(node_role)
         if settings.access_host:
             host = AccessHost(
                 self,
@@ -36,8 +55,17 @@ class AccessStack(EnvironmentStack):
                 vpc=place.vpc_id,
                 subnet=place.control_plane_subnet_ids[0],
                 name=f"{environment.name}-host",
+                steps=user_steps(replace(users.source, shared_homes=False)) if users else (),
             )
+            if users:
+                host.wait_for(users.grant_read(host.role), users)
             host.allow_to(entrance, "Entrance", ports=port, description=f"{what} for the access host")
             if place.endpoints:
                 group = place.endpoints.security_group_id
                 host.allow_to(group, "Endpoints", ports=KUBERNETES_API, description="AWS APIs for the access host")
+
+    def _users(self, environment: Environment) -> UserList | None:
+        if environment.access.users is None:
+            return None
+        homes = getattr(environment.storage, "homes", None) is not None
+        return UserList(self, "Users", settings=environment.access.users, name=environment.name, shared_homes=homes)

@@ -99,11 +99,13 @@ def _slurm(
     from ultracluster.stacks.pcs_control_plane import PcsControlPlaneStack
 
     control_plane = PcsControlPlaneStack(app, environment, settings=settings, network=network.network)
+    access = None
     if environment.access.wanted and network.login_security_group_id:
         from ultracluster.stacks.access import SSH, AccessStack
 
-        AccessStack(app, environment, network=network, entrance=network.login_security_group_id, port=SSH)
-    PcsComputeStack(
+        entrance, role = network.login_security_group_id, control_plane.node_role
+        access = AccessStack(app, environment, network=network, entrance=entrance, port=SSH, node_role=role)
+    compute = PcsComputeStack(
         app,
         environment,
         settings=settings,
@@ -112,7 +114,11 @@ def _slurm(
         control_plane=control_plane,
         metrics=metrics.workspace,
         topics=metrics.topics,
+        users=access.users if access else None,
     )
+    if access and access.users:
+        # it imports nothing: nodes read a parameter by its name
+        compute.add_stack_dependency(access, "Nodes read the list of users when they boot")
 
 
 def _kubernetes(

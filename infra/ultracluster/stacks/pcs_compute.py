@@ -13,6 +13,7 @@ from ultracluster.constructs.metrics import PrometheusWorkspace
 from ultracluster.constructs.node_telemetry import NodeTelemetry
 from ultracluster.constructs.pcs_role import PcsNodeRole
 from ultracluster.nodes.pcs import own_programs
+from ultracluster.nodes.users import UserSource
 from ultracluster.stacks.base import EnvironmentStack, node_tags
 from ultracluster.stacks.network import NetworkStack
 from ultracluster.stacks.pcs_control_plane import PcsControlPlaneStack
@@ -33,6 +34,7 @@ class PcsComputeStack(EnvironmentStack):
         control_plane: PcsControlPlaneStack,
         metrics: PrometheusWorkspace,
         topics: Sequence[str],
+        users: UserSource | None = None,
     ) -> None:
         super().__init__(scope, "compute", environment, nodes=True)
         cluster, role = control_plane.cluster, control_plane.node_role
@@ -60,6 +62,7 @@ class PcsComputeStack(EnvironmentStack):
             file_system=storage.file_system,
             open_folders=[link.path for link in lustre.links if link.export_events] if lustre else [],
             telemetry=telemetry,
+            users=users,
             tags=node_tags(environment, "login"),
             scope=self,
         )
@@ -76,6 +79,7 @@ class PcsComputeStack(EnvironmentStack):
                 file_system=storage.file_system,
                 telemetry=telemetry,
                 own_programs=own_programs(settings.slurm_settings),
+                users=users,
                 tags=node_tags(environment, group.name),
                 scope=self,
             )

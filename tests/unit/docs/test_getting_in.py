@@ -7,11 +7,12 @@ import pytest
 from tests.bad_files import FOLDER
 from tests.synthesis import ROOT
 from tests.unit.docs.test_docs import blocks
-from ultracluster.config.loader import check
+from ultracluster.config.loader import check, validate
 from ultracluster.config.source import parse
 
 PAGE = ROOT / "docs" / "getting-in.md"
-SECTIONS = [block for block in blocks(PAGE, "text") if block.startswith("access:")]
+BLOCKS = blocks(PAGE, "text")
+SECTIONS = [block for block in BLOCKS if block.startswith("access:") and "users:" not in block]
 
 
 @pytest.mark.parametrize("section", SECTIONS)
@@ -20,6 +21,21 @@ def test_a_section_is_accepted_for_both_control_planes(file, section):
     reading = check(parse((FOLDER / file).read_text("utf-8") + section))
     assert reading.findings == ()
     assert reading.environment.access.wanted
+
+
+@pytest.mark.parametrize(
+    ("file", "more", "warned"),
+    [("minimal.yaml", "", ["homes-on-each-node"]), ("minimal-eks.yaml", "  host: true\n", [])],
+)
+def test_the_file_of_users_is_accepted(tmp_path, file, more, warned):
+    (section,) = [block for block in BLOCKS if block.startswith("access:") and "users:" in block]
+    (people,) = [block for block in BLOCKS if block.startswith("# people/users.yaml")]
+    (tmp_path / "people").mkdir()
+    (tmp_path / "people" / "users.yaml").write_text(people)
+    (tmp_path / file).write_text((FOLDER / file).read_text("utf-8") + section + more)
+    reading = validate(tmp_path / file)
+    assert [finding.code for finding in reading.findings] == warned
+    assert reading.environment.access.users.users[0].name == "ada"
 
 
 def test_there_are_sections():

@@ -23,6 +23,7 @@ from ultracluster.nodes.pcs import (
     own_programs,
 )
 from ultracluster.nodes.steps import Step
+from ultracluster.nodes.users import UserSource
 
 OVER_EFA = LustreMount("fs-1.fsx.us-east-2.amazonaws.com", "abcdefgh", "/fsx", efa=True)
 
@@ -124,7 +125,8 @@ def test_every_compute_node_has_the_task_prolog(machine):
 
 def test_every_step_has_a_script_that_nodes_may_read():
     compute = compute_node_steps(group("p5.4xlarge"), OVER_EFA, telemetry=TELEMETRY)
-    steps = [*COMPUTE, *compute, *login_node_steps(OVER_EFA, telemetry=TELEMETRY)]
+    users = UserSource("/ultracluster/test/users", "us-east-2")
+    steps = [*COMPUTE, *compute, *login_node_steps(OVER_EFA, telemetry=TELEMETRY, users=users)]
     assert set(names(steps)) == set(PCS_SCRIPTS)
 
 
@@ -223,3 +225,13 @@ def test_slurmd_of_a_compute_node_starts_only_after_the_last_step(machine):
 
 def test_a_login_node_is_not_fenced():
     assert "slurmd.service" not in login_node_user_data()
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_users_exist_on_a_compute_node_before_jobs_do(shared):
+    source = UserSource("/ultracluster/test/users", "us-east-2", shared_homes=shared)
+    found = compute_node_steps(group("p5.4xlarge"), OVER_EFA, users=source)
+    assert names(found).index("mount-lustre") < names(found).index("create-users") < names(found).index("admit-jobs")
+    (step,) = [each for each in found if each.name == "create-users"]
+    assert step.arguments == (source.parameter, source.region, "shared" if shared else "local")
+    assert (step.required, step.frequency) == (True, "every_boot")
