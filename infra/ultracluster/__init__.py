@@ -110,6 +110,7 @@ if TYPE_CHECKING:
     from ultracluster.constructs.scraper import ClusterScraper as ClusterScraper
     from ultracluster.constructs.scraper import ScraperRoles as ScraperRoles
     from ultracluster.constructs.users import UserList as UserList
+    from ultracluster.constructs.users import UserReader as UserReader
     from ultracluster.constructs.vpc import ClusterVpc as ClusterVpc
     from ultracluster.errors import InvalidArgument as InvalidArgument
     from ultracluster.errors import MissingExtra as MissingExtra
@@ -179,7 +180,7 @@ _MODULES = {
     "constructs.root_squash": ("RootSquash",),
     "constructs.saved_queries": ("SavedQueries",),
     "constructs.scraper": ("ClusterScraper", "ScraperRoles"),
-    "constructs.users": ("UserList",),
+    "constructs.users": ("UserList", "UserReader"),
     "constructs.vpc": ("ClusterVpc",),
     "stacks.app": ("build_app",),
 }

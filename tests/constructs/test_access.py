@@ -1,5 +1,6 @@
 """Who may connect to the Kubernetes API and to login nodes: security groups, the access host, and nobody else."""
 
+import hashlib
 import json
 
 import pytest
@@ -157,23 +158,31 @@ def test_another_list_of_users_changes_a_parameter_and_no_node(tmp_path):
     two = synthesise(with_users(SLURM, tmp_path, f"[{{name: bob, uid: 10002, keys: [{KEY}]}}]"))
     assert {part for part in one if one[part] != two[part]} == {"access"}
     changed = {name for name, each in one["access"]["Resources"].items() if each != two["access"]["Resources"][name]}
-    assert {one["access"]["Resources"][name]["Type"] for name in changed} == {
-        "AWS::SSM::Parameter", "AWS::IAM::ManagedPolicy"
-    }  # fmt: skip
+    assert {one["access"]["Resources"][name]["Type"] for name in changed} == {"AWS::SSM::Parameter"}
 
 
-def test_nodes_may_read_the_list_before_a_parameter_names_it(tmp_path):
+def test_machines_may_read_the_list_when_they_boot(tmp_path):
     parts = synthesise(with_users(SLURM, tmp_path, f"[{{name: ada, uid: 10001, keys: [{KEY}]}}]", ", host: true"))
-    found = parts["access"]["Resources"]
-    (parameter,) = [each for each in found.values() if each["Type"] == "AWS::SSM::Parameter"]
-    policies = {name for name, each in found.items() if each["Type"] == "AWS::IAM::ManagedPolicy"}
-    assert set(parameter["DependsOn"]) == policies
-    assert len(policies) == 2
-    (instance,) = [each for each in found.values() if each["Type"] == "AWS::EC2::Instance"]
-    assert policies & set(instance["DependsOn"])
-    actions = json.dumps(found)
-    assert parameter["Properties"]["Name"] == "/ultracluster/test/users"
-    assert "ssm:GetParameter" in actions
+    parameters = resources(parts["access"], "AWS::SSM::Parameter")
+    assert [each["Name"] for each in parameters.values()] == ["/ultracluster/test/users/1", "/ultracluster/test/users"]
+    *texts, head = parameters
+    assert parts["access"]["Resources"][head]["DependsOn"] == texts
+    for part, kind in (("access", "AWS::EC2::Instance"), ("compute", "AWS::PCS::ComputeNodeGroup")):
+        (policy,) = resources(parts[part], "AWS::IAM::Policy")
+        assert "parameter/ultracluster/test/users/*" in json.dumps(parts[part]["Resources"][policy])
+        # groups of PCS are deployed one after the other
+        first = next(each for each in parts[part]["Resources"].values() if each["Type"] == kind)
+        assert policy in first["DependsOn"]
+
+
+def test_a_long_list_is_cut_into_parameters(tmp_path):
+    people = ", ".join(f"{{name: user{i}, uid: {10001 + i}, keys: [{KEY} user{i}]}}" for i in range(200))
+    found = synthesise(with_users(SLURM, tmp_path, f"[{people}]"))["access"]
+    values = [each["Value"] for each in resources(found, "AWS::SSM::Parameter").values()]
+    number, checksum = values.pop().split()
+    assert len(values) == int(number) > 5
+    assert max(map(len, values)) <= 4096
+    assert hashlib.sha256(("\n".join(values) + "\n").encode()).hexdigest() == checksum
 
 
 def test_the_steps_of_every_node_name_the_parameter(tmp_path):

@@ -36,8 +36,8 @@ PUBLIC = [
     "Storage",
     "SystemNodeGroup",
     "SystemNodes", "Team", "TrainingBucket", "TrainingFileSystem", "UltraclusterError", "UnknownAddon",
-    "UnknownChart", "UnknownEnvironment", "UnknownInstanceType", "User", "UserList", "UserSource", "Users",
-    "Watch", "WrongReference", "build_app",
+    "UnknownChart", "UnknownEnvironment", "UnknownInstanceType", "User", "UserList", "UserReader",
+    "UserSource", "Users", "Watch", "WrongReference", "build_app",
     "environment_file", "example_job", "load", "survey", "validate",
 ]  # fmt: skip
 """A name that leaves this list breaks other people's code: it takes a new major version and a line in CHANGELOG."""

@@ -7,15 +7,13 @@ import pytest
 from tests.engines.debian import WORKING
 from ultracluster.config.users import Group, User, Users
 from ultracluster.nodes.steps import Step
-from ultracluster.nodes.users import UserSource, user_list, user_steps
+from ultracluster.nodes.users import UserSource, list_parts, user_list, user_steps
 
 AWS = """
-case "$1" in
-  ssm) cat /parameter;;
-  s3) cp "/${@: -2:1}" "${@: -1}";;
-esac
+while [ "$1" != --name ]; do shift; done
+if [ -d "/parameters/$2" ]; then cat "/parameters/$2.head"; else cat "/parameters/$2"; fi
 """
-"""An AWS CLI that answers from the folder: the parameter, and objects below /s3:."""
+"""An AWS CLI that answers from the folder of parameters."""
 
 SOURCE = UserSource("/ultracluster/test/users", "us-east-2")
 (LOCAL,) = user_steps(SOURCE)
@@ -44,9 +42,12 @@ def person(machine, name="ada", uid=10001, **more):
 
 def publish(machine, *users, groups=(), checksum=None):
     text = user_list(Users(users=users, groups=groups))
-    machine.write("/s3:/bucket/list", text)
+    parts = list_parts(text)
+    for i, part in enumerate(parts, start=1):
+        machine.write(f"/parameters{SOURCE.parameter}/{i}", f"{part}\n")
     checksum = checksum or hashlib.sha256(text.encode()).hexdigest()
-    machine.write("/parameter", f"s3://bucket/list {checksum}\n")
+    machine.write(f"/parameters{SOURCE.parameter}.head", f"{len(parts)} {checksum}\n")
+    return len(parts)
 
 
 def again(machine):
@@ -86,6 +87,14 @@ def test_sudo_is_for_those_who_have_it(machine):
     assert shell(machine, "visudo --check --quiet && echo valid") == "valid"
 
 
+def test_a_list_of_several_parts_is_whole(machine):
+    key = machine.read("/ada.key.pub").strip()
+    people = [User(name=f"person{i}", uid=10001 + i, keys=(key,)) for i in range(40)]
+    assert publish(machine, *people) > 1
+    machine.boot([LOCAL])
+    assert shell(machine, "getent passwd | grep -c ^person") == "40"
+
+
 def test_groups_have_their_members_and_ids(machine):
     research = Group(name="research", gid=20000)
     ada, bob = person(machine, gid=20000), person(machine, "bob", 10002, groups=("research",))
@@ -121,7 +130,7 @@ def test_the_same_list_again_does_nothing(machine):
     machine.run("bash", "-c", "touch /home/ada/work; echo changed > /etc/ssh/authorized_keys.d/ada")
     machine.boot([LOCAL])
     assert machine.read("/etc/ssh/authorized_keys.d/ada") == "changed\n"
-    assert sum(line.startswith("aws s3") for line in machine.stubs_called()) == 1
+    assert sum("users/1" in line for line in machine.stubs_called()) == 1
     assert machine.stubs_called().count("systemctl try-reload-or-restart ssh.service") == 1
 
 

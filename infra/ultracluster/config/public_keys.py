@@ -16,6 +16,9 @@ CURVES = {"nistp256": 65, "nistp384": 97, "nistp521": 133}
 
 ECDSA, SECURITY_KEY = "ecdsa-sha2-", "@openssh.com"
 ED25519, ED25519_SK, ECDSA_SK = "ssh-ed25519", "sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com"
+MAXIMUM_LENGTH = 3500
+"""Characters of a key with its comment: an RSA key of 16384 bits has 2800."""
+
 TYPES = (ED25519, *(f"{ECDSA}{curve}" for curve in CURVES), ED25519_SK, ECDSA_SK, "ssh-rsa")
 """Kinds of keys that may log in."""
 
@@ -32,6 +35,10 @@ def wrong_key(text: str) -> str | None:
     kind, _, rest = text.partition(" ")
     if "\n" in text.strip() or not text.isprintable():
         return "the key is not one line of printable characters"
+    if len(text) > MAXIMUM_LENGTH:
+        return f"the key has {len(text)} characters with its comment; the maximum is {MAXIMUM_LENGTH}"
+    if "{{" in text:
+        return "the comment contains {{, which Systems Manager does not store"
     if kind not in TYPES:
         return _other_kind(kind)
     try:

@@ -108,7 +108,7 @@ class SlurmCluster(Construct):
 
         With `telemetry` they send metrics and logs. Jobs run the programs PROLOG and EPILOG of `ultracluster.nodes.pcs`
         if the cluster's settings name them; `own_programs` are your own prolog and epilog, which these run. `users` is
-        the source of a UserList: create the list, and let `role` read it, before.
+        the source of a UserList, which `role` may read by a UserReader.
 
         UltraServers are launched block by block: add each of `settings.blocks()`. `role` needs an instance profile
         under the path /aws-pcs/, as a PcsNodeRole has. `scope` defaults to the cluster.

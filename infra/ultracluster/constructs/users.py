@@ -1,4 +1,4 @@
-"""The list of users: an object in S3, and the SSM parameter that names the newest one."""
+"""The list of users in SSM parameters, and the permission of machines to read it."""
 
 import hashlib
 
@@ -9,55 +9,62 @@ from aws_cdk.interfaces.aws_iam import IRoleRef
 from constructs import Construct
 
 from ultracluster.config.users import Users
-from ultracluster.constructs.assets import text_asset
-from ultracluster.constructs.names import PARTITION, own_arn
+from ultracluster.constructs.acknowledgements import acknowledge, wildcards
+from ultracluster.constructs.names import own_arn
 from ultracluster.constructs.references import expect, role_object
-from ultracluster.constructs.roles import managed_policy
-from ultracluster.nodes.users import UserSource, user_list
+from ultracluster.constructs.roles import policy_document
+from ultracluster.nodes.users import UserSource, list_parts, user_list
 
 
 class UserList(Construct):
     """The users of machines, which read the list at boot and every ten minutes.
 
-    The list is an object in the bucket of `cdk bootstrap`. `name` is that of the environment: the SSM parameter
-    /ultracluster/NAME/users names the object, with its SHA-256. Another list is another object, so the parameter
-    changes, and no machine. `shared_homes` is whether /home is a shared file system.
+    The list is text in SSM parameters /ultracluster/NAME/users/1, 2 and so on, where `name` is that of the environment.
+    The parameter /ultracluster/NAME/users has their number and the SHA-256 of the whole, and changes last. So another
+    list changes parameters, and no machine. `shared_homes` is whether /home is a shared file system.
     """
 
     source: UserSource
-    """Where machines find the list, for `add_node_group`, `add_login_nodes` and `AccessHost`."""
+    """Where machines find the list, for `add_node_group`, `add_login_nodes` and `UserReader`."""
 
     def __init__(self, scope: Construct, id: str, *, settings: Users, name: str, shared_homes: bool = False) -> None:
         super().__init__(scope, id)
         expect(settings, Users, "settings")
-        text = user_list(settings)
-        checksum = hashlib.sha256(text.encode()).hexdigest()
-        uploaded = text_asset(self, "List", text=text, checksum=checksum, suffix=".txt", display_name="Users")
-        parameter = f"/ultracluster/{name}/users"
-        self._object_arn = f"arn:{PARTITION}:s3:::{uploaded.bucket_name}/{uploaded.object_key}"
-        self._parameter_arn = own_arn("ssm", f"parameter{parameter}")
-        self._parameter = ssm.CfnParameter(
+        text, parameter = user_list(settings), f"/ultracluster/{name}/users"
+        parts = [
+            ssm.CfnParameter(self, f"Part{i}", name=f"{parameter}/{i}", type="String", value=part)
+            for i, part in enumerate(list_parts(text), start=1)
+        ]
+        head = ssm.CfnParameter(
             self,
-            "Parameter",
+            "Head",
             name=parameter,
             type="String",
-            value=f"s3://{uploaded.bucket_name}/{uploaded.object_key} {checksum}",
-            description="Address and SHA-256 of the list of users",
+            value=f"{len(parts)} {hashlib.sha256(text.encode()).hexdigest()}",
+            description="Number of parts and SHA-256 of the list of users",
         )
+        for part in parts:
+            head.add_resource_dependency(part)
         self.source = UserSource(parameter, Stack.of(self).region, shared_homes)
-        self._readers = 0
 
-    def grant_read(self, role: IRoleRef) -> iam.CfnManagedPolicy:
-        """Allows machines with `role` to read the list. The parameter names a list only after they may read it."""
-        self._readers += 1
-        policy = managed_policy(
+
+class UserReader(Construct):
+    """Allows machines with `role` to read the list of users of `source`. Machines must be launched after it.
+
+    An inline policy: it is the same for every list, and IAM attaches only ten managed policies to a role.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, source: UserSource, role: IRoleRef) -> None:
+        super().__init__(scope, id)
+        expect(source, UserSource, "source")
+        arns = [own_arn("ssm", f"parameter{source.parameter}{parts}") for parts in ("", "/*")]
+        policy = iam.CfnPolicy(
             self,
-            f"Read{self._readers}",
-            roles=[role_object(role)],
-            statements=[
-                {"Action": "ssm:GetParameter", "Resource": self._parameter_arn},
-                {"Action": "s3:GetObject", "Resource": self._object_arn},
-            ],
+            "Policy",
+            policy_name="read-users",
+            policy_document=policy_document([{"Action": "ssm:GetParameter", "Resource": arns}]),
+            roles=[role_object(role).role_ref.role_name],
         )
-        self._parameter.add_resource_dependency(policy)
-        return policy
+        accepted = wildcards(self, arns[1:], "the parts of the list, whose number changes")
+        inline = {"NIST.800.53.R5-IAMNoInlinePolicy": "IAM attaches only ten managed policies to a role of nodes."}
+        acknowledge(policy, {**accepted, **inline})

@@ -1,7 +1,7 @@
 """Users of nodes: the list that machines read, and the step that creates them.
 
-The list is not part of a node: the step names an SSM parameter, which names the newest list in S3. So a change of the
-list replaces no node; each one reads it at boot and every ten minutes.
+The list is not part of a node: the step names an SSM parameter. So a change of the list replaces no node; each one
+reads it at boot and every ten minutes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +13,9 @@ from ultracluster.nodes.mime import multipart, shell_script
 from ultracluster.nodes.steps import Step
 
 STEP = "create-users"
+
+PART_LENGTH = 4096
+"""Characters of a parameter of the standard tier (Systems Manager User Guide, "Managing parameter tiers", 2026)."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,17 @@ def host_user_data(steps: Sequence[Step]) -> str:
 def user_list(users: Users) -> str:
     """The list as text, one fact a line: groups, users, members of groups, keys. The script explains the format."""
     return "\n".join([*_lines(users), ""])
+
+
+def list_parts(text: str) -> list[str]:
+    """The list cut at ends of lines, each part short enough for a parameter. Joined by line ends, they are the list."""
+    parts: list[str] = []
+    for line in text.splitlines():
+        if parts and len(parts[-1]) + 1 + len(line) <= PART_LENGTH:
+            parts[-1] += f"\n{line}"
+        else:
+            parts.append(line)
+    return parts
 
 
 def _lines(users: Users) -> Iterator[str]:

@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-from aws_cdk.interfaces.aws_iam import IRoleRef
 from constructs import Construct
 
 from ultracluster.config.environment import Environment
 from ultracluster.constructs.access_host import AccessHost
 from ultracluster.constructs.security_groups import Ports, allow_range
-from ultracluster.constructs.users import UserList
+from ultracluster.constructs.users import UserList, UserReader
 from ultracluster.nodes.users import UserSource, user_steps
 from ultracluster.stacks.base import EnvironmentStack
 from ultracluster.stacks.network import NetworkStack
@@ -20,8 +19,8 @@ class AccessStack(EnvironmentStack):
     """The access host, the list of users, and who may connect to members of the security group `entrance`.
 
     `entrance` is the group that EKS created with the cluster, or that of the login nodes of PCS; `port` is what they
-    listen on. Machines with `node_role`, and the host, read the list of users. This stack only imports values that
-    their stacks always export, so that it can be removed at any time. Never protected: it keeps no data.
+    listen on. This stack only imports values that their stacks always export, so that it can be removed at any time.
+    Never protected: it keeps no data.
     """
 
     users: UserSource | None
@@ -35,7 +34,6 @@ class AccessStack(EnvironmentStack):
         network: NetworkStack,
         entrance: str,
         port: Ports,
-        node_role: IRoleRef | None = None,
     ) -> None:
         super().__init__(scope, "access", environment, holds="Access of people")
         settings, place = environment.access, network.network
@@ -45,8 +43,6 @@ class AccessStack(EnvironmentStack):
             allow_range(ranges, cidr, target=entrance, ports=port, description=f"{what} for people")
         users = self._users(environment)
         self.users = users.source if users else None
-        if users and node_role:
-            users.grant_read(node_role)
         if settings.access_host:
             host = AccessHost(
                 self,
@@ -58,7 +54,7 @@ class AccessStack(EnvironmentStack):
                 steps=user_steps(replace(users.source, shared_homes=False)) if users else (),
             )
             if users:
-                host.wait_for(users.grant_read(host.role), users)
+                host.wait_for(users, UserReader(self, "HostUsers", source=users.source, role=host.role))
             host.allow_to(entrance, "Entrance", ports=port, description=f"{what} for the access host")
             if place.endpoints:
                 group = place.endpoints.security_group_id

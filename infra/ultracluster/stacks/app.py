@@ -103,8 +103,7 @@ def _slurm(
     if environment.access.wanted and network.login_security_group_id:
         from ultracluster.stacks.access import SSH, AccessStack
 
-        entrance, role = network.login_security_group_id, control_plane.node_role
-        access = AccessStack(app, environment, network=network, entrance=entrance, port=SSH, node_role=role)
+        access = AccessStack(app, environment, network=network, entrance=network.login_security_group_id, port=SSH)
     compute = PcsComputeStack(
         app,
         environment,

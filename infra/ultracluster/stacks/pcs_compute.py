@@ -12,6 +12,7 @@ from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.metrics import PrometheusWorkspace
 from ultracluster.constructs.node_telemetry import NodeTelemetry
 from ultracluster.constructs.pcs_role import PcsNodeRole
+from ultracluster.constructs.users import UserReader
 from ultracluster.nodes.pcs import own_programs
 from ultracluster.nodes.users import UserSource
 from ultracluster.stacks.base import EnvironmentStack, node_tags
@@ -52,7 +53,7 @@ class PcsComputeStack(EnvironmentStack):
             slurm_metrics=serves_metrics(settings.slurm_settings, settings.slurm_version),
         )
         buckets = list(storage.buckets.values())
-        roles = _Roles(self, role, telemetry, buckets, environment.storage.read_only_buckets)
+        roles = _Roles(self, role, telemetry, buckets, environment.storage.read_only_buckets, users)
         login_role, login_access = roles.of("login", settings.login.policies)
         login = cluster.add_login_nodes(
             settings.login,
@@ -102,9 +103,10 @@ class _Roles:
         telemetry: NodeTelemetry,
         buckets: Sequence[TrainingBucket],
         read_only: Sequence[str],
+        users: UserSource | None,
     ) -> None:
         self._scope, self._telemetry, self._buckets, self._read_only = scope, telemetry, buckets, read_only
-        self._shared = shared
+        self._shared, self._users = shared, users
         self._shared_access = self._access("BucketAccess", shared)
 
     def of(self, name: str, policies: Sequence[str]) -> tuple[PcsNodeRole, list[IDependable]]:
@@ -118,6 +120,10 @@ class _Roles:
         return role, [*own_access, self._telemetry.grant_write(role, id=f"Policy-{name}")]
 
     def _access(self, id: str, role: PcsNodeRole) -> list[IDependable]:
-        if not (self._buckets or self._read_only):
-            return []
-        return [BucketAccess(self._scope, id, buckets=self._buckets, role=role, read_only=self._read_only)]
+        access: list[IDependable] = []
+        if self._buckets or self._read_only:
+            access.append(BucketAccess(self._scope, id, buckets=self._buckets, role=role, read_only=self._read_only))
+        if self._users:
+            users = id.replace("BucketAccess", "UserReader")
+            access.append(UserReader(self._scope, users, source=self._users, role=role))
+        return access

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Creates the users of the list that the SSM parameter $1 in Region $2 names, and has systemd do so again every ten minutes:
+# Creates the users of the list in the SSM parameter $1 in Region $2, and has systemd do so again every ten minutes:
 # the list changes without the node. With $3 = shared, /home is a shared file system, and must be mounted.
 set -euo pipefail
 mkdir -p /usr/local/sbin /etc/ssh/authorized_keys.d /etc/ssh/sshd_config.d
@@ -7,7 +7,7 @@ chmod 755 /etc/ssh/authorized_keys.d
 cat > /usr/local/sbin/create-users <<'SCRIPT'
 #!/bin/bash
 # Creates and changes users and groups of this machine as the list says, and locks those that are no longer in it.
-# $1 is the SSM parameter with the address and the SHA-256 of the list, $2 the Region, $3 shared or local homes.
+# $1 is the SSM parameter of the list, $2 the Region, $3 shared or local homes.
 # Lines of the list: group NAME GID | user NAME UID GID SUDO | member GROUP USER | key USER TYPE KEY COMMENT
 set -euo pipefail
 parameter=$1 region=$2 homes=${3:-local}
@@ -17,12 +17,18 @@ chmod 700 "$state"
 exec 9> "$state/lock"
 flock 9
 
-fetch() { # the list into $state/new, what the parameter says into $value
-  local bucket_and_key checksum
-  value=$(aws ssm get-parameter --region "$region" --name "$parameter" --query Parameter.Value --output text) || return 1
+parameter_value() {
+  aws ssm get-parameter --region "$region" --name "$1" --query Parameter.Value --output text
+}
+fetch() { # the list into $state/new, what the parameter says into $value: number of parts, and SHA-256
+  local parts checksum
+  value=$(parameter_value "$parameter") || return 1
   [ "$value" != "$(cat "$state/applied" 2> /dev/null)" ] || return 0
-  read -r bucket_and_key checksum <<< "$value"
-  aws s3 cp --region "$region" --only-show-errors "$bucket_and_key" "$state/new" || return 1
+  read -r parts checksum <<< "$value"
+  for part in $(seq "$parts"); do
+    parameter_value "$parameter/$part" || return 1
+  done > "$state/new"
+  # a deployment that is under way has changed some parts
   echo "$checksum  $state/new" | sha256sum --check --status || { echo "the list has another checksum than $parameter says" >&2; return 1; }
 }
 for attempt in 1 2 3 4 5 6; do
