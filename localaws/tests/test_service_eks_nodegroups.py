@@ -126,6 +126,13 @@ def test_security_groups_of_a_launch_template_exist_in_the_vpc(account: Account)
     refuses(account, "'sg-0123456789abcdef0' does not exist", make_template(account, NetworkInterfaces=[interface]))
 
 
+def test_the_types_have_the_interfaces_of_the_launch_template(account: Account) -> None:
+    interfaces = [{"DeviceIndex": 0, "InterfaceType": "efa", "Groups": [account.group]}]
+    template = make_template(account, InstanceType=None, NetworkInterfaces=interfaces)
+    refuses(account, "m7i.4xlarge does not support efa", template, instanceTypes=["c7i.48xlarge", "m7i.4xlarge"])
+    create(account, template, instanceTypes=["c7i.48xlarge"])
+
+
 def test_members_of_the_launch_template_are_refused_in_the_group(account: Account) -> None:
     template = make_template(account)
     refuses(account, "instance types in both", template, instanceTypes=["p5.48xlarge"])

@@ -212,6 +212,42 @@ def test_the_node_role_needs_its_path_or_name(account: Account, cluster: str) ->
     create(**group_request(account, iamInstanceProfileArn=make_profile(account.iam, "AWSPCS-node")))
 
 
+@pytest.mark.parametrize(
+    ("types", "words"),
+    [
+        (["c7i.48xlarge", "c7g.16xlarge"], "c7g.16xlarge has architecture arm64, c7i.48xlarge has x86_64"),
+        (["c7i.48xlarge", "m7i.24xlarge"], "m7i.24xlarge has vCPUs 96"),
+        (["g6e.12xlarge", "c7i.12xlarge"], "c7i.12xlarge has GPUs 0"),
+        (["c7i.47xlarge"], "c7i.47xlarge does not exist"),
+    ],
+)
+def test_instance_types_exist_and_are_alike(account: Account, cluster: str, types: list[str], words: str) -> None:
+    template = {"id": make_template(account.ec2, account.group, NetworkInterfaces=None), "version": "1"}
+    request = group_request(account, customLaunchTemplate=template)
+    request["instanceConfigs"] = [{"instanceType": name} for name in types]
+    refused("ValidationException", words, account.pcs.create_compute_node_group, **request)
+    request["instanceConfigs"] = [{"instanceType": name} for name in ("c7i.48xlarge", "m7i.48xlarge")]
+    account.pcs.create_compute_node_group(**request)
+
+
+@pytest.mark.parametrize(
+    ("name", "interface", "words"),
+    [
+        ("m7i.4xlarge", {"InterfaceType": "efa"}, "network card 0 of m7i.4xlarge does not support efa"),
+        ("g6e.12xlarge", {"InterfaceType": "efa-only", "NetworkCardIndex": 1}, "g6e.12xlarge has no network card 1"),
+        ("g6e.12xlarge", {"InterfaceType": "efa", "DeviceIndex": 1}, "takes 1 EFA interfaces, not 2"),
+    ],
+)
+def test_the_type_has_the_interfaces_of_its_launch_template(
+    account: Account, cluster: str, name: str, interface: dict[str, Any], words: str
+) -> None:
+    first = {"DeviceIndex": 0, "InterfaceType": "efa" if "takes" in words else "interface"}
+    both = [{"Groups": [account.group], **each} for each in (first, interface)]
+    template = {"id": make_template(account.ec2, account.group, NetworkInterfaces=both), "version": "1"}
+    request = group_request(account, customLaunchTemplate=template, instanceConfigs=[{"instanceType": name}])
+    refused("ValidationException", words, account.pcs.create_compute_node_group, **request)
+
+
 def test_launch_template_and_its_version_must_exist_and_match(account: Account, cluster: str) -> None:
     create = account.pcs.create_compute_node_group
 

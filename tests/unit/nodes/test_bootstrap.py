@@ -11,7 +11,7 @@ from ultracluster.config.bootstrap import Script
 from ultracluster.config.named_files import NamedFile
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.nodes.bootstrap import bootstrap_step
-from ultracluster.nodes.eks import gpu_node_user_data
+from ultracluster.nodes.eks import group_user_data
 from ultracluster.nodes.pcs import compute_node_steps, login_node_steps
 from ultracluster.nodes.steps import Step
 
@@ -188,7 +188,7 @@ def test_on_eks_a_node_downloads_the_step_and_runs_it_before_it_joins(folder, ma
     assert (ran.returncode, machine.read("order")) == (0, "site\n")
     [call] = machine.commands("aws")
     assert call.startswith("aws s3api get-object --region us-east-2 --bucket bucket --key key ")
-    text = gpu_node_user_data(group(folder), labels={}, taint={}, lustre=None, cluster=None, last=[last])
+    text = group_user_data(group(folder), labels={}, taint={}, lustre=None, cluster=None, last=[last])
     assert text.index("run required allocate-huge-pages") < text.index("run required run-from-s3")
     assert text.index("run required run-from-s3") < text.index(": > /var/lib/cloud/instance/ultracluster-ready")
 

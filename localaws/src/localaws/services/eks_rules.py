@@ -12,6 +12,7 @@ from typing import Any
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from localaws.services.eks_store import invalid
+from localaws.services.hardware import unsupported
 from localaws.services.launch_templates import is_mime_multipart
 
 Parameters = Mapping[str, Any]
@@ -70,6 +71,9 @@ def check_template(data: Parameters, group: Parameters, *, given: bool) -> None:
         raise invalid("Launch template has security groups on the instance and on network interfaces; one must go.")
     if data.get("InstanceType") and group.get("instanceTypes"):
         raise invalid("You cannot specify instance types in both launch template and request.")
+    for name in instance_types(data, group):
+        if name in INSTANCE_TYPES and (problem := unsupported(name, interfaces)):
+            raise invalid(problem)
     _check_image(data, group)
     _check_market(data, group)
 

@@ -8,7 +8,10 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
+from moto.ec2.models.instance_types import INSTANCE_TYPES
+
 from localaws.records import records
+from localaws.services.hardware import unlike, unsupported
 from localaws.services.launch_templates import is_mime_multipart, refused_tag_key
 from localaws.services.references import References
 from localaws.services.service import Refusal, invalid
@@ -345,6 +348,13 @@ def _check_template(template: Parameters, group: Parameters) -> None:
     if option.startswith(("CAPACITY", "INTERRUPTIBLE")) and not target.get("CapacityReservationId"):
         raise invalid(field, f"{option} needs a CapacityReservationId as the template's target.")
     types, found = [config.get("instanceType") for config in group["instanceConfigs"]], template.get("InstanceType")
+    for name in types:
+        if name not in INSTANCE_TYPES:
+            raise invalid("instanceConfigs", f"instance type {name} does not exist.")
+        if problem := unsupported(name, interfaces):
+            raise invalid(field, problem)
+    if problem := unlike(types):
+        raise invalid("instanceConfigs", f"instance types of a group are alike: {problem}")
     if option == "CAPACITY_BLOCK" and types != [found]:
         message = f"CAPACITY_BLOCK needs the template's InstanceType ({found}) alone, not {types}."
         raise invalid("instanceConfigs", message)
