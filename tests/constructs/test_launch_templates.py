@@ -162,12 +162,44 @@ def test_several_ultraservers_are_launched_block_by_block():
         launch_template(group("p6e-gb200.36xlarge", purchase=two, count=18))
 
 
-def test_names_tell_the_architecture_of_cpu_types():
+def test_names_tell_the_architecture_of_types_that_are_not_in_the_list():
     """A1 is older than the naming convention."""
-    families = {name: entry["architecture"] for name, entry in records("ec2_sizes")["families"].items() if name != "a1"}
-    assert {name: cpu_architecture(f"{name}.large") for name in families} == families
+    families = {name: entry["architecture"] for name, entry in records("ec2_types")["families"].items() if name != "a1"}
+    assert {name: cpu_architecture(f"{name}.newer") for name in families} == families
 
 
 def test_nodes_have_as_many_tags_of_ours_as_the_rule_about_tags_counts():
     environment = load(FOLDER / "minimal.yaml")
     assert len(node_tags(environment, "train")) == OWN_TAGS
+
+
+def cpu_group(**changes):
+    return NodeGroup.model_validate({"name": "prep", "instance_type": "m7i.4xlarge", "count": 2, **changes})
+
+
+@pytest.mark.parametrize("control_plane", ["pcs", "eks"])
+def test_nodes_without_efa_name_security_groups_and_leave_the_subnet_to_the_control_plane(control_plane):
+    data, template = launch_template(cpu_group(zones=["us-east-2a", "us-east-2b"]), control_plane)
+    assert data["SecurityGroupIds"] == ["sg-efa", "sg-cluster"]
+    assert "NetworkInterfaces" not in data
+    assert data["InstanceType"] == "m7i.4xlarge"
+    template.resource_count_is("AWS::EC2::PlacementGroup", 0)
+
+
+def test_a_template_of_several_types_names_none():
+    types = {"instance_type": None, "instance_types": ["c7i.48xlarge", "m7i.48xlarge"]}
+    data, _ = launch_template(NodeGroup.model_validate({"name": "prep", "count": 2, **types}))
+    assert "InstanceType" not in data
+
+
+@pytest.mark.parametrize(
+    ("name", "architecture"),
+    [("m7g.large", "arm64"), ("c8gn.xlarge", "arm64"), ("m7i.large", "x86_64"), ("g5g.xlarge", "arm64")],
+)
+def test_the_architecture_is_that_of_the_record(name, architecture):
+    assert cpu_architecture(name) == architecture
+
+
+@pytest.mark.parametrize(("name", "architecture"), [("m99g.large", "arm64"), ("m99i.large", "x86_64")])
+def test_the_architecture_of_a_newer_type_follows_from_its_name(name, architecture):
+    assert cpu_architecture(name) == architecture

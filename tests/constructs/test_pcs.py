@@ -60,11 +60,11 @@ class Deployed(cdk.Stack):
             **{
                 "name": name,
                 "cluster": self.cluster,
-                "instance_type": instance_type,
+                "instance_types": [instance_type],
                 "architecture": "x86_64",
                 "launch_template": template,
                 "role": role,
-                "subnet": self.subnet,
+                "subnets": [self.subnet],
                 "min_count": 0,
                 "max_count": 2,
                 **changes,

@@ -1,13 +1,14 @@
 """The VPC of a cluster: subnets, routes, flow logs and the default security group."""
 
 import json
+from ipaddress import IPv4Network
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Match, Template
 
 from tests.synthesis import flags
-from ultracluster.config.network import CreateNetwork, Network
+from ultracluster.config.network import CreateNetwork, Network, subnet_plan, zone_plan
 from ultracluster.constructs.network import ClusterNetwork
 
 LOCAL_ZONE = "us-east-1-dfw-2a"
@@ -206,3 +207,42 @@ def test_the_function_that_empties_the_default_security_group_may_do_nothing_els
     }
     document = {"Statement": Match.array_with([revoke])}
     template.has_resource_properties("AWS::IAM::ManagedPolicy", {"PolicyDocument": Match.object_like(document)})
+
+
+@pytest.fixture(scope="module")
+def zones(synth):
+    def several(stack):
+        create = Network(create=CreateNetwork())
+        further = ["us-east-2a", "us-east-2c"]
+        return ClusterNetwork(stack, "Network", settings=create, zone="us-east-2b", further_zones=further)
+
+    return synth(several)
+
+
+def test_a_further_zone_has_a_subnet_of_its_letter_that_no_other_zone_moves(zones):
+    found = {
+        block: entry["AvailabilityZone"] for block, (_, entry) in subnets(zones).items() if "AvailabilityZone" in entry
+    }
+    assert found["10.0.64.0/21"] == "us-east-2a"
+    assert found["10.0.80.0/21"] == "us-east-2c"
+    assert found["10.0.128.0/17"] == "us-east-2b"
+
+
+def test_nodes_in_further_zones_reach_the_internet_and_s3_as_the_others_do(zones):
+    assert nat_of(zones, "10.0.64.0/21") == nat_of(zones, "10.0.128.0/17")
+    (gateway,) = [
+        endpoint["Properties"]
+        for endpoint in zones.find_resources("AWS::EC2::VPCEndpoint").values()
+        if endpoint["Properties"].get("VpcEndpointType") == "Gateway"
+    ]
+    assert len(gateway["RouteTableIds"]) == 5
+
+
+def test_a_plan_has_room_for_every_zone_of_a_region():
+    plan = zone_plan(IPv4Network("10.0.0.0/16"))
+    main = subnet_plan(IPv4Network("10.0.0.0/16"))
+    assert list(plan) == list("abcdef")
+    for block in plan.values():
+        assert not any(block.overlaps(other) for other in (main.node, *main.control_plane, *main.public))
+    assert zone_plan(IPv4Network("10.0.0.0/24")) == {}
+    assert plan["f"] != plan["a"]

@@ -11,6 +11,7 @@ from tests.unit.nodes.machine import Machine
 from tests.unit.nodes.test_eks import group
 from ultracluster.catalog.agents import DCGM_VERSION, IMAGES
 from ultracluster.catalog.metric_groups import METRIC_GROUPS
+from ultracluster.config.node_groups import NodeGroup
 from ultracluster.nodes.collectors import TEXTFILE_FOLDER
 from ultracluster.nodes.lustre import LustreMount
 from ultracluster.nodes.pcs import compute_node_steps, login_node_steps
@@ -369,3 +370,25 @@ def test_an_image_without_the_agent_gets_it_from_the_bucket_of_the_region(machin
     [curl] = machine.commands("curl")
     bucket = "https://amazoncloudwatch-agent-us-east-2.s3.us-east-2.amazonaws.com"
     assert curl.endswith(f"{bucket}/ubuntu/amd64/latest/amazon-cloudwatch-agent.deb")
+
+
+def test_a_cpu_node_has_neither_dcgm_nor_efa_collectors():
+    cpu = NodeGroup.model_validate({"name": "prep", "instance_type": "c7i.48xlarge", "count": 2})
+    found = {step.name: step for step in compute_node_steps(cpu, MOUNT, telemetry=TELEMETRY)}
+    assert "collect-efa" not in found
+    assert "serve-job-metrics" not in found
+    assert found["run-exporters"].arguments == (IMAGES["prometheus"], IMAGES["node_exporter"])
+    assert "gpus" not in found["configure-metrics"].arguments
+    assert "find-slurm-controller" not in found
+    assert "set-up-lustre-efa" not in found
+
+
+def test_nodes_of_several_types_ask_the_metadata_service_for_theirs(machine):
+    types = ["c7i.48xlarge", "m7i.48xlarge"]
+    cpu = NodeGroup.model_validate({"name": "prep", "instance_types": types, "count": 2})
+    (step,) = [step for step in compute_node_steps(cpu, None, telemetry=TELEMETRY) if step.name == "configure-metrics"]
+    assert "auto" in step.arguments
+    answer = 'case "$*" in *PUT*) echo TOKEN ;; *"token: TOKEN"*instance-type) echo m7i.48xlarge ;; *) exit 22 ;; esac'
+    ran = machine.run(step, curl=answer)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert '"instance_type": "m7i.48xlarge"' in machine.read("etc/ultracluster/metrics/targets/node.json")
