@@ -6,6 +6,10 @@ from typing import Any
 from tests.synthesis import FILES
 from ultracluster import load
 from ultracluster.config.environment import Environment
+from ultracluster.config.node_groups import NodeGroup
+
+PREP = NodeGroup.model_validate({"name": "prep", "instance_type": "c7i.48xlarge", "count": 2})
+"""CPU nodes: their type could have EFA, but they have none."""
 
 
 @cache
@@ -16,6 +20,7 @@ def environment(plane: str) -> Environment:
     assert lustre is not None
     changed: dict[str, Any] = {
         "name": "test",
+        "node_groups": (*shipped.node_groups, PREP),
         "storage": shipped.storage.model_copy(
             update={"lustre": lustre.model_copy(update={"compression": "none", "efa": True})}
         ),

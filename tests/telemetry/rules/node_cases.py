@@ -21,6 +21,8 @@ from tests.telemetry.rules.series import (
 )
 
 _N1 = "n1 (p5.48xlarge)"
+_CPU_NODE = {**NODE, "node_group": "prep", "instance_type": "c7i.48xlarge"}
+"""A node of a CPU group, whose type could have EFA."""
 _MINUTES = 200
 
 
@@ -167,6 +169,7 @@ VISIBILITY = (
                 series("up", {**NODE, "instance_type": "m7i.2xlarge"}, job="node"): steady(1, 100),
                 **_BOOTED,
             },
+            "a CPU group": {series("up", _CPU_NODE, job="node"): steady(1, 100), **_BOOTED},
             "the node is down": {**_up("node", fault(1, 0)), **_up("dcgm", fault(1, 0)), **_BOOTED},
             "a restart": {**_up("node", steady(1, 100)), **_up("dcgm", fault(1, 0, after=40, minutes=5)), **_BOOTED},
         },
@@ -250,6 +253,7 @@ VISIBILITY = (
                 **on_node("node_textfile_mtime_seconds", then(absent(10), rising(600, 60, 90)), file="lustre.prom"),
             },
             "a login node": {series("up", {**NODE, "node_group": "login"}, job="node"): steady(1, 100)},
+            "a CPU group without EFA": {series("up", _CPU_NODE, job="node"): steady(1, 100), **_written("lustre")},
             "the node is down": _up("node", steady(0, 100)),
         },
     ),
@@ -388,6 +392,7 @@ EFA = (
                 series("up", {**NODE, "node_group": "karpenter-p5"}, job="node"): steady(1, 100),
                 **_written("efa"),
             },
+            "a CPU group without EFA": {series("up", _CPU_NODE, job="node"): steady(1, 100), **_written("efa")},
             "a node without EFA": {
                 series("up", {**NODE, "instance_type": "m7i.large"}, job="node"): steady(1, 100),
                 **_written("efa"),
@@ -531,6 +536,11 @@ LUSTRE = (
         summary=f"{_N1} uses TCP to 1 servers of fsx",
         look_alikes={
             "over EFA": _fs("import_network", steady(1, 100), server="OST0000", network="efa"),
+            "a CPU group, which always uses TCP": {
+                series("lustre_import_network", _CPU_NODE, target="fsx", server="OST0000", network="tcp"): steady(
+                    1, 100
+                )
+            },
             "a login node": {
                 series(
                     "lustre_import_network",
