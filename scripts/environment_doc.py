@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ultracluster.catalog import catalog, eks, lustre, pcs, ultraservers
+from ultracluster.catalog import catalog, eks, lustre, nfs, pcs, ultraservers
 from ultracluster.config import eks_fleet, pcs_fleet
 from ultracluster.config.schema import environment_schema
 from ultracluster.config.settings import Settings
@@ -49,9 +49,14 @@ SECTIONS = {
     "Storage": "storage",
     "Bucket": "storage.buckets.NAME",
     "Lifecycle": "storage.buckets.NAME.lifecycle",
+    "OpenZfs": "storage.home of type openzfs",
+    "Efs": "storage.home of type efs",
     "Lustre": "storage.lustre",
     "Backups": "storage.backups",
     "S3Link": "storage.lustre.links[]",
+    "MoreLustre": "storage.more[] of type lustre",
+    "MoreOpenZfs": "storage.more[] of type openzfs",
+    "MoreEfs": "storage.more[] of type efs",
     "NodeGroup": "node_groups[]",
     "Scale": "node_groups[].count",
     "Script": "node_groups[].bootstrap[]",
@@ -120,6 +125,12 @@ ALLOWED = {
     ("DeviceStacks", "dra"): "list of names under `node_groups`",
     ("Team", "node_groups"): "list of names under `node_groups`",
     ("Team", "gpus"): "whole number from 0, or a mapping of names under `node_groups` to such numbers",
+}
+ALLOWED |= {("MoreLustre", key): words for (name, key), words in ALLOWED.items() if name == "Lustre"}
+ALLOWED |= {
+    (name, "throughput_mbps"): f"{figures(nfs.THROUGHPUTS_MBPS['single_az_2'])}; for `single_az_1` and "
+    f"`single_az_ha_1` {figures(nfs.THROUGHPUTS_MBPS['single_az_1'])}"
+    for name in ("OpenZfs", "MoreOpenZfs")
 }
 """Allowed values that a rule or the catalogue defines and the schema lacks."""
 

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from ultracluster.config.eks_nodes import NodeRepair as NodeRepair
     from ultracluster.config.eks_nodes import SystemNodes as SystemNodes
     from ultracluster.config.environment import Environment as Environment
+    from ultracluster.config.file_systems import Efs as Efs
+    from ultracluster.config.file_systems import MoreEfs as MoreEfs
+    from ultracluster.config.file_systems import MoreLustre as MoreLustre
+    from ultracluster.config.file_systems import MoreOpenZfs as MoreOpenZfs
+    from ultracluster.config.file_systems import OpenZfs as OpenZfs
     from ultracluster.config.findings import Finding as Finding
     from ultracluster.config.findings import Reading as Reading
     from ultracluster.config.loader import RefusedEnvironment as RefusedEnvironment
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     from ultracluster.config.loader import survey as survey
     from ultracluster.config.loader import validate as validate
     from ultracluster.config.lustre import Lustre as Lustre
+    from ultracluster.config.lustre import LustreServers as LustreServers
     from ultracluster.config.lustre import S3Link as S3Link
     from ultracluster.config.network import CreateNetwork as CreateNetwork
     from ultracluster.config.network import ExistingNetwork as ExistingNetwork
@@ -97,6 +103,9 @@ if TYPE_CHECKING:
     from ultracluster.constructs.metrics import PrometheusWorkspace as PrometheusWorkspace
     from ultracluster.constructs.network import ClusterNetwork as ClusterNetwork
     from ultracluster.constructs.network import NodeNetwork as NodeNetwork
+    from ultracluster.constructs.nfs import ElasticFileSystem as ElasticFileSystem
+    from ultracluster.constructs.nfs import NfsFileSystem as NfsFileSystem
+    from ultracluster.constructs.nfs import OpenZfsFileSystem as OpenZfsFileSystem
     from ultracluster.constructs.node_role import NodeRole as NodeRole
     from ultracluster.constructs.node_telemetry import NodeTelemetry as NodeTelemetry
     from ultracluster.constructs.pcs import PcsNodeGroup as PcsNodeGroup
@@ -135,7 +144,8 @@ _MODULES = {
     "config.findings": ("Finding", "Reading"),
     "config.loader": ("RefusedEnvironment", "load", "survey", "validate"),
     "config.siblings": ("UnknownEnvironment", "environment_file"),
-    "config.lustre": ("Lustre", "S3Link"),
+    "config.file_systems": ("Efs", "MoreEfs", "MoreLustre", "MoreOpenZfs", "OpenZfs"),
+    "config.lustre": ("Lustre", "LustreServers", "S3Link"),
     "config.network": ("CreateNetwork", "ExistingNetwork", "Network"),
     "config.node_groups": ("NodeGroup", "Scale"),
     "config.observability": ("Alerts", "ExistingMetrics", "Grafana", "Logs", "Observability", "PagerDuty"),
@@ -170,6 +180,7 @@ _MODULES = {
     "constructs.log_groups": ("LogGroup",),
     "constructs.lustre": ("LustreFileSystem", "TrainingFileSystem"),
     "constructs.metrics": ("MetricsWorkspace", "PrometheusWorkspace"),
+    "constructs.nfs": ("ElasticFileSystem", "NfsFileSystem", "OpenZfsFileSystem"),
     "constructs.network": ("ClusterNetwork", "NodeNetwork"),
     "constructs.node_role": ("NodeRole",),
     "constructs.node_telemetry": ("NodeTelemetry",),

@@ -18,27 +18,23 @@ from ultracluster.config.settings import Settings
 from ultracluster.errors import UltraclusterError
 
 PUBLIC = [
-    "AcceleratedLaunchTemplate", "Access", "AccessHost",
-    "Alarms", "AlertTopic", "Alerts", "Backups", "Bucket", "BucketAccess", "ClusterLogs",
-    "ClusterNetwork", "ClusterScraper", "ClusterVpc",
-    "CpuLaunchTemplate", "CpuNodeGroup", "CpuNodes", "CreateNetwork", "DataKey", "DeviceStacks", "Eks",
-    "EksAddon", "EksCluster", "EksControlPlane", "EksNodeGroup", "EksNodeRole", "Environment", "ExistingMetrics",
+    "AcceleratedLaunchTemplate", "Access", "AccessHost", "Alarms", "AlertTopic", "Alerts", "Backups", "Bucket",
+    "BucketAccess", "ClusterLogs", "ClusterNetwork", "ClusterScraper", "ClusterVpc", "CpuLaunchTemplate",
+    "CpuNodeGroup", "CpuNodes", "CreateNetwork", "DataKey", "DeviceStacks", "Efs", "Eks", "EksAddon", "EksCluster",
+    "EksControlPlane", "EksNodeGroup", "EksNodeRole", "ElasticFileSystem", "Environment", "ExistingMetrics",
     "ExistingNetwork", "ExistingPlacementGroup", "Finding", "Grafana", "GrafanaContent", "GrafanaUsers",
-    "GrafanaWorkspace", "Group", "HelmRelease", "Host",
-    "InterfaceEndpoints", "InvalidArgument", "InvalidSettings", "JobRefused",
-    "Karpenter", "KubectlProvider", "KubernetesCluster", "KubernetesJobEnd", "KubernetesObjects", "Lifecycle",
-    "LogGroup", "Login", "Logs", "Lustre", "LustreFileSystem", "ManagedGrafana", "MetricsWorkspace", "MissingExtra",
-    "Network", "NodeDrain", "NodeGroup", "NodeLaunchTemplate", "NodeNetwork", "NodeRepair", "NodeRole", "NodeTelemetry",
-    "NotEks", "Observability",
-    "PagerDuty", "Pcs", "PcsCluster", "PcsControlPlane", "PcsNodeGroup", "PcsNodeRole", "PcsQueue", "Problem",
-    "PrometheusWorkspace", "Purchase", "Queue", "Reading", "RefusedEnvironment", "RootSquash", "RuleFiles",
-    "S3Endpoint", "S3Link", "S3Links", "SavedQueries", "Scale", "ScraperRoles", "Script", "SlurmCluster", "Step",
-    "Storage",
-    "SystemNodeGroup",
-    "SystemNodes", "Team", "TrainingBucket", "TrainingFileSystem", "UltraclusterError", "UnknownAddon",
-    "UnknownChart", "UnknownEnvironment", "UnknownInstanceType", "User", "UserList", "UserReader",
-    "UserSource", "Users", "Watch", "WrongReference", "build_app",
-    "environment_file", "example_job", "load", "survey", "validate",
+    "GrafanaWorkspace", "Group", "HelmRelease", "Host", "InterfaceEndpoints", "InvalidArgument", "InvalidSettings",
+    "JobRefused", "Karpenter", "KubectlProvider", "KubernetesCluster", "KubernetesJobEnd", "KubernetesObjects",
+    "Lifecycle", "LogGroup", "Login", "Logs", "Lustre", "LustreFileSystem", "LustreServers", "ManagedGrafana",
+    "MetricsWorkspace", "MissingExtra", "MoreEfs", "MoreLustre", "MoreOpenZfs", "Network", "NfsFileSystem",
+    "NodeDrain", "NodeGroup", "NodeLaunchTemplate", "NodeNetwork", "NodeRepair", "NodeRole", "NodeTelemetry",
+    "NotEks", "Observability", "OpenZfs", "OpenZfsFileSystem", "PagerDuty", "Pcs", "PcsCluster", "PcsControlPlane",
+    "PcsNodeGroup", "PcsNodeRole", "PcsQueue", "Problem", "PrometheusWorkspace", "Purchase", "Queue", "Reading",
+    "RefusedEnvironment", "RootSquash", "RuleFiles", "S3Endpoint", "S3Link", "S3Links", "SavedQueries", "Scale",
+    "ScraperRoles", "Script", "SlurmCluster", "Step", "Storage", "SystemNodeGroup", "SystemNodes", "Team",
+    "TrainingBucket", "TrainingFileSystem", "UltraclusterError", "UnknownAddon", "UnknownChart", "UnknownEnvironment",
+    "UnknownInstanceType", "User", "UserList", "UserReader", "UserSource", "Users", "Watch", "WrongReference",
+    "build_app", "environment_file", "example_job", "load", "survey", "validate",
 ]  # fmt: skip
 """A name that leaves this list breaks other people's code: it takes a new major version and a line in CHANGELOG."""
 
@@ -46,8 +42,10 @@ NOT_PUBLIC = {
     "CannotExtend",  # the loader turns it into a finding
     "CannotInclude",  # the loader turns it into a finding
     "EksBootstrap",  # KubernetesCluster.add_node_group creates it
+    "ExistingServers",  # part of an environment's storage
     "FunctionResource",  # base of InlineResource
     "InlineResource",  # its code is a file of this package
+    "LustreLookup",  # part of an environment's storage
     "NotReachable",  # the command turns it into a message
     "NodeScripts",  # node groups create it
     "UnreadableSource",  # the loader turns it into a finding
@@ -106,6 +104,7 @@ def test_type_checkers_see_the_same_names():
 BASES = {
     "KubernetesCluster",
     "LustreFileSystem",
+    "NfsFileSystem",
     "NodeLaunchTemplate",
     "NodeNetwork",
     "NodeRole",

@@ -17,16 +17,16 @@ MOUNT = LustreMount("fs-1.fsx.us-east-2.amazonaws.com", "abcdefgh", "/mnt/shared
 P5EN = catalog["p5en.48xlarge"]
 
 NODES = {
-    "compute": compute_node_steps(group(), MOUNT),
-    "login": login_node_steps(MOUNT),
+    "compute": compute_node_steps(group(), [MOUNT]),
+    "login": login_node_steps([MOUNT]),
     "eks": prepare_client_steps(P5EN, efa=True),
     "telemetry": [
         step
-        for step in compute_node_steps(group(), MOUNT, telemetry=TELEMETRY)
+        for step in compute_node_steps(group(), [MOUNT], telemetry=TELEMETRY)
         if step.name in ("run-exporters", "serve-job-metrics", "ship-logs")
     ]
     + [Step("find-slurm-controller", ("/metrics/jobs", "/metrics/nodes"))],
-    "collectors": collector_steps(efa=True, lustre=True, seconds=15, mount_path="/fsx", mount_name="abcdefgh"),
+    "collectors": collector_steps(efa=True, lustre=True, seconds=15, mounts=[("/fsx", "abcdefgh")]),
 }
 
 

@@ -92,8 +92,8 @@ def configured(tmp_path: Path, url: str, addresses: Mapping[str, str]) -> Path:
     telemetry = replace(TELEMETRY, remote_write_url=url, interval=10)
     host, _, port = addresses["slurm"].partition(":")
     scontrol(machine, f"echo 'SlurmctldHost[0] = ctl({host})'; echo 'SlurmctldPort = {port}'")
-    compute = compute_node_steps(group(), MOUNT, telemetry=telemetry)
-    login = login_node_steps(MOUNT, instance_type="m7i.large", telemetry=telemetry)
+    compute = compute_node_steps(group(), [MOUNT], telemetry=telemetry)
+    login = login_node_steps([MOUNT], instance_type="m7i.large", telemetry=telemetry)
     for step in (*compute, *login):
         if step.name == "find-slurm-controller" or (step in compute and step.name == "configure-metrics"):
             assert machine.run(step).returncode == 0

@@ -25,6 +25,10 @@ METADATA_IOPS: tuple[int, ...] = (
     *_LUSTRE["metadata_iops"]["small"],
     *range(_LUSTRE["metadata_iops"]["step"], _LUSTRE["metadata_iops"]["maximum"] + 1, _LUSTRE["metadata_iops"]["step"]),
 )
+PERSISTENT_QUOTA_GIB: int = _LUSTRE["quotas"]["persistent_2_gib"]
+"""Capacity of all persistent_2 file systems of an account in a Region, without a quota increase."""
+TIERING_QUOTA_MBPS: int = _LUSTRE["quotas"]["intelligent_tiering_mbps"]
+"""Throughput capacity of all Intelligent-Tiering file systems, likewise."""
 EFA_CLIENT_PACKAGE: str = _LUSTRE["efa_client"]["package"]
 """URL of AWS's client setup scripts for EFA, without the extension .zip."""
 EFA_CLIENT_UNIT: str = _LUSTRE["efa_client"]["unit"]

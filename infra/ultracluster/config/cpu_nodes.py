@@ -45,7 +45,7 @@ def system_node_room(fleet: Fleet, instance_type: str, count: int) -> Iterator[P
     if size is None:
         return
     storage = fleet.storage
-    agents = len(AGENTS) + bool(storage.lustre) + bool(storage.buckets)
+    agents = len(AGENTS) + bool(storage.all_lustre) + bool(storage.buckets)
     needed, room = count * agents + SHARED_PODS, count * size.max_pods
     if room < needed:
         message = f"{count} nodes of {instance_type} hold {room} pods; the platform needs at least {needed}: "

@@ -176,10 +176,12 @@ def _images(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
 
 def _lustre_efa(fleet: Fleet) -> Iterator[Problem]:
     """AWS documents Lustre over EFA for Ubuntu; AL2023 GPU images were not verified (EKS User Guide, FSx CSI)."""
-    if fleet.storage.lustre and fleet.storage.lustre.efa:
+    for at, settings in fleet.storage.all_lustre:
+        if not settings.efa:
+            continue
         message = "AWS documents Lustre over EFA for Ubuntu; with EKS's AL2023 images it is not verified"
         hint = "check `lnetctl net show --net efa` on the first node; if it shows no interface, Lustre uses TCP"
-        yield Problem("lustre-efa-on-eks", ("storage", "lustre", "efa"), message, hint, "warning")
+        yield Problem("lustre-efa-on-eks", ("storage", *at, "efa"), message, hint, "warning")
 
 
 def _device_stacks(fleet: Fleet, settings: Eks) -> Iterator[Problem]:

@@ -1,13 +1,13 @@
 """The whole environment file, and the rules between its sections."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from ultracluster.catalog import UltraClusterType, addresses, capacity_block_places, lustre, offered_zones
+from ultracluster.catalog import UltraClusterType, addresses, capacity_block_places, offered_zones
 from ultracluster.catalog.regions import PARTITIONS
 from ultracluster.config.access import Access, access_problems
 from ultracluster.config.administration import administration_problems
@@ -15,7 +15,7 @@ from ultracluster.config.boot_steps import Nodes, boot_step_problems
 from ultracluster.config.bucket_names import environment_name_problems
 from ultracluster.config.eks import POD_ADDRESSES, Eks
 from ultracluster.config.eks_fleet import eks_problems
-from ultracluster.config.fields import ZONE_DUMMIES, Many, PolicyArn, cdk_value, from_cdk, text
+from ultracluster.config.fields import ZONE_DUMMIES, Many, PolicyArn, cdk_value, from_cdk, kind_of, text
 from ultracluster.config.fleet import Fleet
 from ultracluster.config.group_zones import zone_problems
 from ultracluster.config.network import Network, subnet_plan, wide_enough
@@ -27,15 +27,10 @@ from ultracluster.config.place import Arn, arn_problems, control_plane_zone_prob
 from ultracluster.config.problems import Path, Problem, rule
 from ultracluster.config.settings import Settings
 from ultracluster.config.storage import Storage
+from ultracluster.config.storage_place import file_system_problems
 from ultracluster.config.tags import Tags, tag_problems
 
 LOCAL_ZONE = re.compile(r"-[a-z]{3}-\d[a-z]$")
-
-
-def _kind(value: Any) -> str | None:
-    """The tag of the control plane's type: in brackets, which no key of a file has."""
-    kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
-    return f"<{kind}>" if isinstance(kind, str) else None
 
 
 class Environment(Settings):
@@ -77,7 +72,7 @@ class Environment(Settings):
     """Buckets and the Lustre file system."""
     node_groups: Annotated[Many[NodeGroup], Field(min_length=1)]
     """The fleet: groups of nodes with GPUs, and of CPU nodes."""
-    control_plane: Annotated[Annotated[Pcs, Tag("<pcs>")] | Annotated[Eks, Tag("<eks>")], Discriminator(_kind)]
+    control_plane: Annotated[Annotated[Pcs, Tag("<pcs>")] | Annotated[Eks, Tag("<eks>")], Discriminator(kind_of)]
     """The scheduler of jobs: AWS PCS (Slurm) or Amazon EKS (Kubernetes)."""
     access: Access = Access()
     """How people reach the Kubernetes API or the login nodes."""
@@ -130,8 +125,7 @@ class Environment(Settings):
         groups = self.fleet.known_groups
         here = [group for _, group in groups if not group.zones or self.availability_zone in group.zones]
         nodes = sum(group.max_count * (addresses(group.layout(plane.type)) + pods) for group in here)
-        servers = self.storage.lustre.file_servers if self.storage.lustre else 0
-        return nodes + cpu + servers
+        return nodes + cpu + self.storage.addresses
 
     @property
     def control_plane_addresses(self) -> int:
@@ -326,44 +320,9 @@ class Environment(Settings):
         yield Problem("subnet-too-small", ("network", "create", "cidr"), message, hint)
 
     @rule
-    def _lustre_in_zone(self) -> Iterator[Problem]:
-        """FSx in Local Zones has fewer tiers and no EFA. The list ages, so this is only a warning."""
-        settings = self.storage.lustre
-        if settings is None or not self.in_local_zone:
-            return
-        tier, tiers = settings.throughput_mbps_per_tib, " and ".join(map(str, lustre.LOCAL_ZONE_TIERS))
-        if settings.efa or not settings.ssd or (tier is not None and tier not in lustre.LOCAL_ZONE_TIERS):
-            message = f"FSx was listed in Local Zones without EFA and with tiers {tiers} only"
-            hint = "set efa: false and throughput_mbps_per_tib: 250"
-            yield Problem("lustre-tier-not-in-local-zone", ("storage", "lustre"), message, hint, "warning")
-
-    @rule
-    def _lustre_efa_connections(self) -> Iterator[Problem]:
-        """A file system accepts 1024 EFA connections; AWS's client script opens several on each node."""
-        if self.storage.lustre is None or not self.storage.lustre.efa:
-            return
-        connections = sum(
-            group.max_count * lustre.efa_interfaces_per_client(group.hardware.name)
-            for _, group in self.fleet.known_groups
-            if group.lustre_over_efa
-        )
-        if connections > lustre.MAXIMUM_EFA_CONNECTIONS:
-            message = (
-                f"the nodes open {connections} EFA connections; a file system accepts {lustre.MAXIMUM_EFA_CONNECTIONS}"
-            )
-            hint = "connect fewer EFA interfaces per client"
-            yield Problem("lustre-efa-connections", ("storage", "lustre", "efa"), message, hint, "warning")
-
-    @rule
-    def _lustre_efa_client(self) -> Iterator[Problem]:
-        """Nodes download AWS's EFA client script for Lustre at first boot, unless the image includes it."""
-        create, settings = self.network.create, self.storage.lustre
-        if settings and settings.efa and create and not create.nat_gateways:
-            message = "without NAT gateways nodes cannot download the EFA client of Lustre, so the mount fails"
-            hint = "use an image that runs configure-efa-fsx-lustre-client.service, or set nat_gateways: 1"
-            yield Problem(
-                "lustre-efa-without-internet", ("network", "create", "nat_gateways"), message, hint, "warning"
-            )
+    def _file_systems_in_place(self) -> Iterator[Problem]:
+        """What the Region, the zone, the account and the clients let file systems be. The lists age: warnings."""
+        yield from file_system_problems(self.fleet, self.region, local_zone=self.in_local_zone)
 
     @rule
     def _folders_can_be_created(self) -> Iterator[Problem]:

@@ -1,6 +1,7 @@
 """Field types that several sections share, the words that explain their patterns, and values that the CDK provides."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, Discriminator, Field, Tag, ValidationInfo, ValidatorFunctionWrapHandler, WrapValidator
@@ -77,6 +78,13 @@ KIND = Discriminator(_kind)
 
 TEXT, NUMBER, MAPPING = Tag("<text>"), Tag("<number>"), Tag("<mapping>")
 
+
+def kind_of(value: Any) -> str | None:
+    """The tag of the side of a union that `type` names: in brackets, which no key of a file has."""
+    kind = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
+    return f"<{kind}>" if isinstance(kind, str) else None
+
+
 _HEX = "([0-9a-f]{8}|[0-9a-f]{17})"
 """End of the id of an EC2 resource: 17 hexadecimal digits, or 8 in old accounts (EC2 User Guide, "Resource IDs")."""
 
@@ -106,6 +114,8 @@ SubnetId = Annotated[
     str, text(rf"^subnet-{_HEX}$", "a subnet id such as subnet-0123456789abcdef0"), cdk_value(SUBNET_DUMMIES)
 ]
 SecurityGroupId = Annotated[str, text(rf"^sg-{_HEX}$", "a security group id such as sg-0123456789abcdef0"), cdk_value()]
+FileSystemId = Annotated[str, text(rf"^fs-{_HEX}$", "a file system id such as fs-0123456789abcdef0"), cdk_value()]
+"""Id of a file system of FSx or EFS."""
 PolicyArn = Annotated[
     str,
     text(

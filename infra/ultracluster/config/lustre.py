@@ -8,10 +8,21 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ultracluster.catalog import lustre
+from ultracluster.config.backups import unsupported
 from ultracluster.config.fields import KIND, NUMBER, TEXT, Many, text
 from ultracluster.config.problems import Problem, rule
 from ultracluster.config.root_squash import NID, NID_FORM, root_squash_problems
 from ultracluster.config.settings import Settings
+
+MountPath = Annotated[
+    str,
+    text(
+        r"^(/[a-z0-9][a-z0-9_-]*)+$",
+        "an absolute path of lower-case letters, digits, _ and -, without a slash at the end, such as /fsx",
+        max_length=200,
+    ),
+]
+"""Where nodes mount a file system."""
 
 Deployment = Literal["persistent_2", "scratch_2", "intelligent_tiering"]
 Event = Literal["new", "changed", "deleted"]
@@ -70,8 +81,8 @@ class S3Link(Settings):
         return f"{self.bucket}/{self.prefix}".rstrip("/") + "/"
 
 
-class Lustre(Settings):
-    """An FSx for Lustre file system. `persistent_2` and `scratch_2` are SSD, `intelligent_tiering` is elastic.
+class LustreServers(Settings):
+    """Servers and disks of Lustre. `persistent_2` and `scratch_2` are SSD, `intelligent_tiering` is elastic.
 
     SSD file systems take `capacity_gib` in GiB, `persistent_2` also `throughput_mbps_per_tib` in MB/s per TiB;
     Intelligent-Tiering takes `throughput_capacity_mbps` in MBps.
@@ -93,21 +104,6 @@ class Lustre(Settings):
     """Metadata IOPS. automatic: follows the capacity."""
     compression: Literal["lz4", "none"] = "lz4"
     """Data compression of new files."""
-    mount_path: Annotated[
-        str,
-        text(
-            r"^(/[a-z0-9][a-z0-9_-]*)+$",
-            "an absolute path of lower-case letters, digits, _ and -, without a slash at the end, such as /fsx",
-            max_length=200,
-        ),
-    ] = "/fsx"
-    """Path where nodes mount the file system."""
-    root_squash: Annotated[str, text(r"^\d{1,10}:\d{1,10}$", "UID:GID such as 65534:65534")] | None = None
-    """UID:GID that root of a client is mapped to, except on the clients of no_squash_nids."""
-    no_squash_nids: Annotated[Many[Annotated[str, text(NID, NID_FORM, max_length=43)]], Field(max_length=64)] = ()
-    """Clients whose root stays root: the hosts that create folders and set owners."""
-    links: Many[S3Link] = ()
-    """Folders that are linked to a prefix of a bucket."""
 
     @property
     def ssd(self) -> bool:
@@ -142,11 +138,6 @@ class Lustre(Settings):
         if self.deployment == "scratch_2" and self.metadata_iops != "automatic":
             message = "metadata_iops does not apply to scratch_2, whose metadata performance is fixed"
             yield Problem("lustre-setting-ignored", "metadata_iops", message, "remove metadata_iops")
-
-    @rule
-    def _root_squash_leaves_an_administrator(self) -> Iterator[Problem]:
-        """Rules of LustreRootSquashConfiguration, and of what is left to do for root (FSx API Reference, 2026)."""
-        yield from root_squash_problems(self.root_squash, self.no_squash_nids)
 
     @rule
     def _tier(self) -> Iterator[Problem]:
@@ -211,6 +202,33 @@ class Lustre(Settings):
             wanted = 0 if self.metadata_iops == "automatic" else self.metadata_iops
             hint = f"set metadata_iops: {_at_least(wanted, allowed)}"
             yield Problem("lustre-metadata-iops", "metadata_iops", message, hint)
+
+
+class Lustre(LustreServers):
+    """An FSx for Lustre file system. `persistent_2` and `scratch_2` are SSD, `intelligent_tiering` is elastic.
+
+    SSD file systems take `capacity_gib` in GiB, `persistent_2` also `throughput_mbps_per_tib` in MB/s per TiB;
+    Intelligent-Tiering takes `throughput_capacity_mbps` in MBps.
+    """
+
+    mount_path: MountPath = "/fsx"
+    """Path where nodes mount the file system."""
+    root_squash: Annotated[str, text(r"^\d{1,10}:\d{1,10}$", "UID:GID such as 65534:65534")] | None = None
+    """UID:GID that root of a client is mapped to, except on the clients of no_squash_nids."""
+    no_squash_nids: Annotated[Many[Annotated[str, text(NID, NID_FORM, max_length=43)]], Field(max_length=64)] = ()
+    """Clients whose root stays root: the hosts that create folders and set owners."""
+    links: Many[S3Link] = ()
+    """Folders that are linked to a prefix of a bucket."""
+
+    @property
+    def unbacked(self) -> tuple[str, str] | None:
+        """Why FSx makes no backups of it, and what to do; None if it makes them."""
+        return unsupported(temporary=self.deployment == "scratch_2", linked=bool(self.links))
+
+    @rule
+    def _root_squash_leaves_an_administrator(self) -> Iterator[Problem]:
+        """Rules of LustreRootSquashConfiguration, and of what is left to do for root (FSx API Reference, 2026)."""
+        yield from root_squash_problems(self.root_squash, self.no_squash_nids)
 
     @rule
     def _links(self) -> Iterator[Problem]:

@@ -1,9 +1,10 @@
-"""Where the file system may be mounted: on Slurm nodes and in pods alike, at the same path."""
+"""Where file systems may be mounted: on Slurm nodes and in pods alike, at the same path."""
 
 from collections.abc import Iterator
 
+from ultracluster.config.file_systems import HOME
 from ultracluster.config.fleet import Fleet
-from ultracluster.config.problems import Problem
+from ultracluster.config.problems import Path, Problem, dotted
 
 SYSTEM_FOLDERS = (
     "bin",
@@ -51,21 +52,38 @@ SCRATCH = "scratch"
 
 
 def mount_path_problems(fleet: Fleet) -> Iterator[Problem]:
-    """Problem of a mount that would hide a folder of nodes and of pods."""
-    settings = fleet.storage.lustre
-    if settings is None:
-        return
-    path = "/" + "/".join(filter(None, settings.mount_path.split("/")))
+    """Problems of mounts that would hide a folder of nodes and of pods, or each other."""
+    storage = fleet.storage
+    given: list[tuple[Path, str, str]] = []
+    if storage.lustre:
+        given.append((("lustre", "mount_path"), storage.lustre.mount_path, "/fsx"))
+    given += [(("more", i, "mount_path"), each.mount_path, f"/{each.name}") for i, each in enumerate(storage.more)]
+    taken: list[tuple[str, str]] = [("storage.home", HOME)] if storage.homes else []
+    for at, path, advice in given:
+        other = next(((of, place) for of, place in taken if _overlap(path, place)), None)
+        if hidden := _hidden(path):
+            message = f"{hidden[0]} {hidden[1]}, which the mounted file system would hide"
+            yield Problem("mount-path-reserved", ("storage", *at), message, f"set mount_path: {advice}")
+        elif other:
+            same = "is" if path == other[1] else "overlaps"
+            message = f"{path} {same} the mount path of {other[0]}" + (f", {other[1]}" if same == "overlaps" else "")
+            yield Problem("mount-path-overlap", ("storage", *at), message, f"set mount_path: {advice}")
+        taken.append((f"storage.{dotted(at[:-1])}", path))
+
+
+def _hidden(given: str) -> tuple[str, str] | None:
+    """The folder that a mount at this path would hide, and what it holds."""
+    path = "/" + "/".join(filter(None, given.split("/")))
     top = path.split("/")[1]
     if top == SCRATCH:
-        folder, holds = f"/{SCRATCH}", "is the folder of a node's local disks"
-    elif top in SYSTEM_FOLDERS:
-        folder, holds = f"/{top}", "is a folder of the operating system"
-    elif path in PARENT_FOLDERS:
-        folder, holds = path, f"holds {PARENT_FOLDERS[path]}"
-    elif inside := next((of for of in IMAGE_FOLDERS if f"{path}/".startswith(f"{of}/")), None):
-        folder, holds = inside, f"holds {IMAGE_FOLDERS[inside]}"
-    else:
-        return
-    message = f"{folder} {holds}, which the mounted file system would hide"
-    yield Problem("mount-path-reserved", ("storage", "lustre", "mount_path"), message, "set mount_path: /fsx")
+        return f"/{SCRATCH}", "is the folder of a node's local disks"
+    if top in SYSTEM_FOLDERS:
+        return f"/{top}", "is a folder of the operating system"
+    if path in PARENT_FOLDERS:
+        return path, f"holds {PARENT_FOLDERS[path]}"
+    inside = next((of for of in IMAGE_FOLDERS if f"{path}/".startswith(f"{of}/")), None)
+    return (inside, f"holds {IMAGE_FOLDERS[inside]}") if inside else None
+
+
+def _overlap(one: str, other: str) -> bool:
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")

@@ -31,7 +31,8 @@ def environment_schema() -> dict[str, Any]:
     """The JSON Schema. Rules about more than one value are left to `ultracluster validate`."""
     schema = Environment.model_json_schema(schema_generator=_WithoutTitles)
     sections = {"Environment": schema, **schema["$defs"]}
-    for section in _sections(Settings):
+    # once each: a section with two bases is a subclass of both
+    for section in dict.fromkeys(_sections(Settings)):
         if section.__name__ in sections:
             _describe(section, sections[section.__name__]["properties"])
     for name in ("Pcs", "Eks"):

@@ -8,32 +8,111 @@ from pydantic import Field
 from ultracluster.config.backups import Backups, WeeklyTime, backup_problems, window_problems
 from ultracluster.config.buckets import READ_ONLY_LIMIT, Bucket, BucketKey, bucket_problems
 from ultracluster.config.fields import BucketName, Many
+from ultracluster.config.file_systems import MAXIMUM_MORE, Efs, Home, More, MoreLustre, OpenZfs
 from ultracluster.config.lustre import Lustre
-from ultracluster.config.problems import Problem, rule
+from ultracluster.config.problems import Path, Problem, rule
 from ultracluster.config.settings import Settings
 
 
 class Storage(Settings):
-    """Storage that outlives the nodes: buckets and the file system."""
+    """Storage that outlives the nodes: buckets and file systems."""
 
+    home: Home = "none"
+    """File system of /home on all nodes and login nodes, and of a home of each team on EKS. none: each node has its own
+    /home, which is lost with the node."""
     buckets: Mapping[BucketKey, Bucket] = Field(default_factory=dict)
     """Buckets, each under a key that links refer to."""
     read_only_buckets: Annotated[Many[BucketName], Field(max_length=READ_ONLY_LIMIT)] = ()
     """Older form of buckets with `access: read`: names of buckets that jobs list and read but never write."""
     lustre: Lustre | None = None
     """The FSx for Lustre file system."""
+    more: Annotated[Many[More], Field(max_length=MAXIMUM_MORE)] = ()
+    """Further file systems, and existing ones, which all nodes mount."""
     backups: Backups | None = None
-    """Automatic daily backups of the file system. Without it there are none."""
+    """Automatic daily backups of new file systems. Without it there are none."""
     maintenance_window: WeeklyTime | None = None
-    """Start of the hour of the week in which AWS may patch the file system, in quotes. Without it, FSx chooses one."""
+    """Start of the hour of the week in which AWS may patch new file systems of FSx, in quotes. Without it, FSx chooses
+    one."""
+
+    @property
+    def homes(self) -> OpenZfs | Efs | None:
+        """The file system of homes."""
+        return None if isinstance(self.home, str) else self.home
+
+    @property
+    def all_lustre(self) -> tuple[tuple[Path, Lustre], ...]:
+        """Every Lustre file system that nodes mount, existing ones too, with its path below storage."""
+        first: list[tuple[Path, Lustre]] = [(("lustre",), self.lustre)] if self.lustre else []
+        return (*first, *((("more", i), each.lustre) for i, each in self._more_lustre))
+
+    @property
+    def new_lustre(self) -> tuple[tuple[Path, Lustre], ...]:
+        """Those of `all_lustre` that are created."""
+        existing = {("more", i) for i, each in self._more_lustre if each.existing}
+        return tuple((at, each) for at, each in self.all_lustre if at not in existing)
+
+    @property
+    def client(self) -> Lustre | None:
+        """The Lustre file system that decides what nodes install: one with EFA if there is one."""
+        systems = [each for _, each in self.all_lustre]
+        return next((each for each in systems if each.efa), systems[0] if systems else None)
+
+    @property
+    def new_nfs(self) -> tuple[tuple[Path, OpenZfs | Efs], ...]:
+        """Every OpenZFS and EFS file system that is created, with its path below storage."""
+        named: list[tuple[Path, object]] = [(("home",), self.home)]
+        named += [(("more", i), each) for i, each in enumerate(self.more)]
+        return tuple((at, each) for at, each in named if isinstance(each, OpenZfs | Efs) and not each.existing)
+
+    @property
+    def nfs(self) -> bool:
+        """Whether nodes mount a file system over NFS."""
+        return self.homes is not None or any(not isinstance(each, MoreLustre) for each in self.more)
+
+    @property
+    def open_folders(self) -> tuple[str, ...]:
+        """Paths of nodes that every user may write to: folders of links that export, and new file systems."""
+        links = [(self.lustre.mount_path, link) for link in self.lustre.links] if self.lustre else []
+        linked = (f"{root}{link.path}" for root, link in links if link.export_events)
+        return (*linked, *(each.mount_path for each in self.more if not each.existing))
+
+    @property
+    def addresses(self) -> int:
+        """Addresses that file systems take in the node subnet."""
+        first = self.lustre.file_servers if self.lustre else 0
+        homes = self.homes.addresses if self.homes else 0
+        return first + homes + sum(each.addresses for each in self.more)
+
+    @property
+    def _more_lustre(self) -> list[tuple[int, MoreLustre]]:
+        return [(i, each) for i, each in enumerate(self.more) if isinstance(each, MoreLustre)]
 
     @rule
     def _backups_are_possible(self) -> Iterator[Problem]:
-        if self.lustre:
-            temporary, linked = self.lustre.deployment == "scratch_2", bool(self.lustre.links)
-            yield from backup_problems(self.backups, temporary=temporary, linked=linked)
-        else:
-            yield from window_problems(self.backups, self.maintenance_window)
+        others = [
+            each.type for each in (self.home, *self.more) if isinstance(each, OpenZfs | Efs) and not each.existing
+        ]
+        systems = [(at, each.unbacked) for at, each in self.new_lustre]
+        yield from backup_problems(self.backups, systems, others)
+        none, no_fsx = not systems and not others, not systems and "openzfs" not in others
+        yield from window_problems(
+            backups=none and self.backups is not None, window=no_fsx and self.maintenance_window is not None
+        )
+
+    @rule
+    def _distinct_file_systems(self) -> Iterator[Problem]:
+        names = [each.name for each in self.more]
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                message = f"{name} is already the name of more[{names.index(name)}]"
+                yield Problem("duplicate-name", ("more", i, "name"), message, "choose another name")
+        first: dict[str, str] = {}
+        if self.homes and self.homes.existing:
+            first[self.homes.existing] = "home"
+        for i, each in enumerate(self.more):
+            if each.existing and first.setdefault(each.existing, f"more[{i}]") != f"more[{i}]":
+                message = f"{each.existing} is already storage.{first[each.existing]}"
+                yield Problem("duplicate-name", ("more", i, "existing"), message, f"remove more[{i}]")
 
     @rule
     def _buckets(self) -> Iterator[Problem]:

@@ -117,8 +117,8 @@ def _is_tag(part: str | int) -> bool:
 
 
 def _kinds(place: _Place) -> list[str]:
-    """Names of the sides of the union at `place`, from their tags."""
-    return [tag.strip("<>") for tag in _sides(place.annotation)]
+    """Names of the sections that the union at `place` chooses from, by their tags."""
+    return [tag.strip("<>") for tag, side in _sides(place.annotation).items() if _model(side)]
 
 
 def _kinds_with(key: str, place: _Place) -> list[str]:

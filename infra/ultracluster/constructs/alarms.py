@@ -73,6 +73,25 @@ def file_system_watches(file_system_id: str, *, links: bool) -> Iterator[Watch]:
         yield Watch("LinkQueue", age, "Changes wait for an hour to be imported from or exported to S3", 3600, 3)
 
 
+def openzfs_watches(file_system_id: str, *, capacity_gib: int) -> Iterator[Watch]:
+    """Alarms on an FSx for OpenZFS file system of `capacity_gib`: used capacity, and a busy server.
+
+    FSx publishes no share of the capacity for this type, so the limit is in bytes. A query over the file system alone
+    leaves out the metrics of single volumes.
+
+    Source: FSx for OpenZFS User Guide, "Metrics and dimensions" (2026). The limits are our judgement.
+    """
+    where = f"FROM SCHEMA(\"AWS/FSx\", FileSystemId) WHERE FileSystemId = '{file_system_id}'"
+    used, whole = f"SELECT AVG(UsedStorageCapacity) {where}", capacity_gib * 2**30
+    yield Watch("FileSystemFull", used, "The file system is more than 80 % full", whole * 80 // 100, 2)
+    yield Watch("FileSystemAlmostFull", used, "The file system is more than 90 % full", whole * 90 // 100)
+    for name, metric, what in (
+        ("FileSystemDisks", "FileServerDiskThroughputUtilization", "Disks of the file server are"),
+        ("FileSystemNetwork", "NetworkThroughputUtilization", "The network of the file server is"),
+    ):
+        yield Watch(name, f"SELECT MAX({metric}) {where}", f"{what} more than 90 % busy for half an hour", 90, 6)
+
+
 def notify(alarm: CfnResource | None, topics: Sequence[str]) -> None:
     """Has an alarm notify topics, when it goes off and when it ends."""
     if alarm and topics:

@@ -32,6 +32,7 @@ from ultracluster.constructs.retention import retain
 from ultracluster.constructs.root_squash import RootSquash
 from ultracluster.constructs.security_groups import ALL_TRAFFIC, Ports, allow, security_group
 from ultracluster.errors import InvalidArgument
+from ultracluster.nodes.lustre import LustreMount
 
 if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -57,8 +58,15 @@ class LustreFileSystem(Construct):
     """Where nodes mount the file system."""
     efa: bool
     """Whether clients may mount over EFA."""
-    security_group_id: str
-    """Id of the security group of the file servers."""
+    read_only: bool = False
+    """Whether nodes mount it read-only."""
+    security_group_id: str | None
+    """Id of the security group of the file servers; None for that of an imported file system that was not named."""
+
+    @property
+    def mount(self) -> LustreMount:
+        """What a node mounts."""
+        return LustreMount(self.dns_name, self.mount_name, self.mount_path, self.efa, self.read_only)
 
     @property
     def file_system_ref(self) -> FileSystemReference:
@@ -75,7 +83,7 @@ class LustreFileSystem(Construct):
         """Security group of the file servers as an L2, created on first use."""
         # without egress to any address, as `security_group` creates it: CDK adds no egress rules to a group that has it
         return ec2.SecurityGroup.from_security_group_id(
-            self, "SecurityGroupView", self.security_group_id, allow_all_outbound=False
+            self, "SecurityGroupView", self._group_id, allow_all_outbound=False
         )
 
     @property
@@ -96,7 +104,7 @@ class LustreFileSystem(Construct):
         Opens Lustre's ports in both directions. With `over_efa` all traffic is allowed between the groups, as EFA
         requires. The rules are created in `scope`, by default in the file system: for a security group of a stack that
         uses this one, pass a construct of that stack. Returns the rules. Raises WrongReference, and InvalidArgument for
-        EFA on a file system without it.
+        EFA on a file system without it, or where the security group of the file servers is not known.
         """
         if over_efa and not self.efa:
             raise InvalidArgument("over_efa is True, but the file system has no EFA. Set efa: true in its settings")
@@ -109,8 +117,14 @@ class LustreFileSystem(Construct):
         return [
             rule
             for name, ports, who in ways
-            for rule in _allow_clients(place, name, ports, servers=self.security_group_id, clients=group_id, who=who)
+            for rule in _allow_clients(place, name, ports, servers=self._group_id, clients=group_id, who=who)
         ]
+
+    @property
+    def _group_id(self) -> str:
+        if self.security_group_id is None:
+            raise InvalidArgument(f"the security group of {self.file_system_id} is not known. Pass security_group")
+        return self.security_group_id
 
     def metric(self, name: str, **options: Any) -> "cloudwatch.Metric":
         """A metric that FSx publishes each minute, for example DataReadBytes or ClientConnections.
@@ -167,7 +181,8 @@ class TrainingFileSystem(LustreFileSystem):
         if efa_clients and not settings.efa:
             raise InvalidArgument("efa_clients is passed, but the file system has no EFA. Set efa=True in its settings")
         self.mount_path, self.efa = settings.mount_path, settings.efa
-        self.security_group_id, rules = self._access(vpc, clients, efa_clients)
+        group, rules = self._access(vpc, clients, efa_clients)
+        self.security_group_id = group
         times = _times(backups, maintenance_window)
         self._file_system = file_system = self._create(settings, subnet, key, times)
         # FSx checks the rules when it creates a file system, and refuses one whose ports are closed
@@ -200,17 +215,18 @@ class TrainingFileSystem(LustreFileSystem):
         *,
         file_system_id: str,
         mount_name: str,
-        security_group: SecurityGroup,
+        security_group: SecurityGroup | None = None,
         dns_name: str | None = None,
         mount_path: str = "/fsx",
         efa: bool = False,
+        read_only: bool = False,
     ) -> LustreFileSystem:
         """A file system that exists. `dns_name` defaults to the one that FSx gives in the stack's Region."""
         found = LustreFileSystem(scope, id)
         found.file_system_id, found.mount_name = file_system_id, mount_name
         found.dns_name = dns_name or f"{file_system_id}.fsx.{REGION}.amazonaws.com"
-        found.mount_path, found.efa = mount_path, efa
-        found.security_group_id = security_group_id(security_group)
+        found.mount_path, found.efa, found.read_only = mount_path, efa, read_only
+        found.security_group_id = security_group_id(security_group) if security_group else None
         return found
 
     def _access(
@@ -246,7 +262,7 @@ class TrainingFileSystem(LustreFileSystem):
             file_system_type="LUSTRE",
             file_system_type_version=LUSTRE_VERSION,
             subnet_ids=[subnet_id(subnet)],
-            security_group_ids=[self.security_group_id],
+            security_group_ids=[self._group_id],
             **properties,
         )
         retain(file_system)

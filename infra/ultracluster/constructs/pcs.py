@@ -28,6 +28,7 @@ from ultracluster.constructs.launch_templates import (
     group_name,
 )
 from ultracluster.constructs.lustre import LustreFileSystem
+from ultracluster.constructs.nfs import NfsFileSystem
 from ultracluster.constructs.node_role import NodeRole
 from ultracluster.constructs.node_scripts import OnError, node_scripts
 from ultracluster.constructs.node_telemetry import NodeTelemetry
@@ -39,7 +40,7 @@ from ultracluster.constructs.references import (
     subnet_id,
 )
 from ultracluster.errors import InvalidArgument
-from ultracluster.nodes.lustre import LustreMount
+from ultracluster.nodes.mounts import Mount
 from ultracluster.nodes.pcs import (
     compute_node_steps,
     compute_node_user_data,
@@ -96,13 +97,14 @@ class SlurmCluster(Construct):
         security_groups: Sequence[SecurityGroup],
         zone_subnets: Sequence[Subnet] = (),
         file_system: LustreFileSystem | None = None,
+        more_file_systems: Sequence[LustreFileSystem | NfsFileSystem] = (),
         telemetry: NodeTelemetry | None = None,
         own_programs: tuple[str, str] = ("", ""),
         users: UserSource | None = None,
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> "PcsNodeGroup":
-        """Adds the nodes of a node group with their launch template. At boot they mount `file_system`.
+        """Adds the nodes of a node group with their launch template. At boot they mount the file systems.
 
         They are in `subnet`, or in `zone_subnets` if there are any: one for each of the settings' `zones`.
 
@@ -140,7 +142,7 @@ class SlurmCluster(Construct):
             image=settings.image,
             steps=compute_node_steps(
                 settings,
-                _mount(file_system),
+                _mounts(file_system, more_file_systems),
                 telemetry=telemetry.agents if telemetry else None,
                 own_programs=own_programs,
                 region=Aws.REGION,
@@ -159,16 +161,17 @@ class SlurmCluster(Construct):
         subnet: Subnet,
         security_groups: Sequence[SecurityGroup],
         file_system: LustreFileSystem | None = None,
+        more_file_systems: Sequence[LustreFileSystem | NfsFileSystem] = (),
         open_folders: Sequence[str] = (),
         telemetry: NodeTelemetry | None = None,
         users: UserSource | None = None,
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> "PcsNodeGroup":
-        """Adds login nodes with their launch template. At boot they mount `file_system`, over TCP.
+        """Adds login nodes with their launch template. At boot they mount the file systems, Lustre over TCP.
 
-        They create a folder in it for each queue, to which every user may write. `open_folders` are paths in the file
-        system, such as those of links that export, that every user may write to as well. With `telemetry` they send
+        In `file_system` they create a folder for each queue, to which every user may write. `open_folders` are paths of
+        nodes, such as those of links that export, that every user may write to as well. With `telemetry` they send
         metrics and logs, and metrics of Slurm. `scope` defaults to the cluster.
         """
         scope = scope or self
@@ -195,7 +198,8 @@ class SlurmCluster(Construct):
             max_count=settings.count,
             image=settings.image,
             steps=login_node_steps(
-                _mount(file_system),
+                _mounts(file_system, more_file_systems),
+                queue_folders=file_system.mount_path if file_system else None,
                 open_folders=open_folders,
                 instance_type=settings.instance_type,
                 telemetry=telemetry.agents if telemetry else None,
@@ -338,10 +342,8 @@ class PcsQueue(Construct):
         cluster._follow(self, waits_for=node_groups)
 
 
-def _mount(file_system: LustreFileSystem | None) -> LustreMount | None:
-    if file_system is None:
-        return None
-    return LustreMount(file_system.dns_name, file_system.mount_name, file_system.mount_path, file_system.efa)
+def _mounts(first: LustreFileSystem | None, more: Sequence[LustreFileSystem | NfsFileSystem]) -> list[Mount]:
+    return [each.mount for each in (*([first] if first else []), *more)]
 
 
 def _node_configuration(

@@ -40,7 +40,7 @@ def cluster_addons(storage: Storage) -> tuple[ClusterAddon, ...]:
         _addon("metrics-server", {"tolerations": [SYSTEM_TOLERATION]}),
         _addon("eks-node-monitoring-agent", _dcgm_tolerations()),
         _addon("aws-ebs-csi-driver", {}),
-        *([_addon("aws-fsx-csi-driver", {})] if storage.lustre else []),
+        *([_addon("aws-fsx-csi-driver", {})] if storage.all_lustre else []),
         *([_addon("aws-mountpoint-s3-csi-driver", _mountpoint_tolerations())] if storage.buckets else []),
     )
 

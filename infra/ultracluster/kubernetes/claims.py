@@ -5,7 +5,7 @@ A volume binds to one claim, so each namespace has volumes of its own for the sa
 
 from collections.abc import Mapping, Sequence
 
-from ultracluster.kubernetes.deployed import FileSystem
+from ultracluster.kubernetes.deployed import FileSystem, NfsExport
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.parts import Object
 
@@ -44,13 +44,33 @@ def file_system_claim(
     }
     # not `readOnly` of the source: Kubernetes passes that only to drivers that attach volumes, which this one does not
     options = (*FILE_SYSTEM_OPTIONS, "ro") if read_only else FILE_SYSTEM_OPTIONS
-    return volume_and_claim(environment, namespace, claim, source, options)
+    return volume_and_claim(environment, namespace, claim, {"csi": source}, options)
+
+
+def nfs_claim(
+    environment: EksEnvironment,
+    namespace: str,
+    claim: str,
+    export: NfsExport,
+    *,
+    folder: str = "",
+    read_only: bool = False,
+) -> tuple[Object, Object]:
+    """A mount of `folder` below what is exported, an absolute path, or of all of it.
+
+    The kubelet mounts it with the kernel's client, which EKS's images have; there is no driver.
+
+    Source: Kubernetes API, NFSVolumeSource; amazon-eks-ami, install-worker.sh of AL2023 (2026).
+    """
+    path = f"{export.folder.rstrip('/')}{folder}" or "/"
+    options = (*export.options, "ro") if read_only else export.options
+    return volume_and_claim(environment, namespace, claim, {"nfs": {"server": export.server, "path": path}}, options)
 
 
 def volume_and_claim(
     environment: EksEnvironment, namespace: str, claim: str, source: Mapping[str, object], options: Sequence[str]
 ) -> tuple[Object, Object]:
-    """A volume that the driver in `source` mounts with `options`, and its claim in a namespace."""
+    """A volume of `source`, a field of its spec, that is mounted with `options`, and its claim in a namespace."""
     name = volume_name(environment, namespace, claim)
     volume = {
         "apiVersion": "v1",
@@ -60,7 +80,7 @@ def volume_and_claim(
             "accessModes": ["ReadWriteMany"],
             "capacity": {"storage": NOMINAL_SIZE},
             "claimRef": {"namespace": namespace, "name": claim},
-            "csi": source,
+            **source,
             "mountOptions": list(options),
             "persistentVolumeReclaimPolicy": "Retain",
             "storageClassName": "",

@@ -131,7 +131,7 @@ def _cpu_pod(environment: EksEnvironment, name: str, image: str, command: list[s
 def _as_team(environment: EksEnvironment, team: Team, spec: Object) -> None:
     """Let a pod read and write the team's folders, as the team's user, with a scratch space as its home."""
     mounts = (*file_system_mounts(environment), ("scratch", SCRATCH))
-    variables = user_environment(team)
+    variables = user_environment(environment, team)
     spec |= security_context(team)
     spec["containers"][0] |= {
         **({"env": [{"name": key, "value": value} for key, value in variables.items()]} if variables else {}),

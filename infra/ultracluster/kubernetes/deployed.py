@@ -14,6 +14,15 @@ class FileSystem:
 
 
 @dataclass(frozen=True)
+class NfsExport:
+    """A folder of a file system that pods mount over NFS, with the options of the mount."""
+
+    server: str
+    folder: str
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class KarpenterResources:
     """What Karpenter launches nodes with, and the queue that announces interruptions of nodes to it."""
 
@@ -36,10 +45,15 @@ class LogGroups:
 
 @dataclass(frozen=True)
 class DeployedResources:
-    """Resources of the other stacks. `buckets` maps their keys in the environment file to bucket names."""
+    """Resources of the other stacks. `buckets` maps their keys in the environment file to bucket names.
+
+    `home` is the file system of homes, `more` maps further file systems by their names.
+    """
 
     cluster_name: str
     file_system: FileSystem | None = None
     buckets: Mapping[str, str] = field(default_factory=dict)
     karpenter: KarpenterResources | None = None
     logs: LogGroups | None = None
+    home: NfsExport | None = None
+    more: Mapping[str, FileSystem | NfsExport] = field(default_factory=dict)

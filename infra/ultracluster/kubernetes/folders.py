@@ -1,4 +1,4 @@
-"""Folders of teams on the Lustre file system, and the Jobs that create them.
+"""Folders of teams on file systems, and the Jobs that create them.
 
 The root folder of a new file system belongs to root with mode 0755, so only root can create folders in it. A Job does
 so: it runs as root on a system node, in a namespace that teams cannot use, and mounts the whole file system. It can run
@@ -8,12 +8,11 @@ any number of times. A team's volumes mount only the folders of the team.
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 
 from ultracluster.catalog.software import images, mirrored_image
 from ultracluster.config.eks import Team
 from ultracluster.config.lustre import Lustre, S3Link
-from ultracluster.kubernetes.claims import file_system_claim
-from ultracluster.kubernetes.deployed import FileSystem
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.labels import FILE_SYSTEM_CLAIM, on_system_nodes
 from ultracluster.kubernetes.parts import Object, Objects
@@ -72,11 +71,11 @@ def lustre_mounts(lustre: Lustre) -> tuple[tuple[str, str], ...]:
     return ((FILE_SYSTEM_CLAIM, lustre.mount_path), *links)
 
 
-def folder_objects(environment: EksEnvironment, file_system: FileSystem) -> Objects:
-    """The namespace of the Jobs, and a volume with the whole file system."""
+def folder_objects(volumes: Sequence[Object]) -> Objects:
+    """The namespace of the Jobs, and volumes with whole file systems."""
     labels = {"pod-security.kubernetes.io/enforce": "baseline"}
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
-    return Objects(FOLDERS, (namespace, *file_system_claim(environment, NAMESPACE, FILE_SYSTEM_CLAIM, file_system)))
+    return Objects(FOLDERS, (namespace, *volumes))
 
 
 def before_jobs(environment: EksEnvironment) -> tuple[str, ...]:
@@ -89,6 +88,11 @@ def own_folder_job(environment: EksEnvironment, team: Team, lustre: Lustre) -> O
     folder = team_folder(team.name)
     mount_points = [f"{folder}{_path(link)}" for link in team_links(lustre)]
     return _job(environment, team, FILE_SYSTEM_CLAIM, [*_create(team, folder), *_mount_points(mount_points)])
+
+
+def team_folder_job(environment: EksEnvironment, team: Team, claim: str) -> Object:
+    """The Job that creates a team's folder in another file system, that of the same claim in the Jobs' namespace."""
+    return _job(environment, team, claim, _create(team, team_folder(team.name)), file_system=claim)
 
 
 def link_folder_job(environment: EksEnvironment, team: Team, link: S3Link) -> Object:
@@ -118,19 +122,21 @@ def _quoted(path: str) -> str:
     return "'" + f"{MOUNT}{path}".replace("'", "'\\''") + "'"
 
 
-def _job(environment: EksEnvironment, team: Team, claim: str, commands: list[str]) -> Object:
+def _job(
+    environment: EksEnvironment, team: Team, claim: str, commands: list[str], *, file_system: str = FILE_SYSTEM_CLAIM
+) -> Object:
     """A Job with these shell commands. Its name has a hash of its contents: the template of a Job is immutable."""
     spec = {
         "backoffLimit": 6,
         "ttlSecondsAfterFinished": TTL_SECONDS,
-        "template": {"spec": _pod(environment, "\n".join(["set -eu", "umask 022", *commands]))},
+        "template": {"spec": _pod(environment, "\n".join(["set -eu", "umask 022", *commands]), file_system)},
     }
     contents = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:8]
     metadata = {"name": f"{claim[:20].rstrip('-')}-{team.name[:20].rstrip('-')}-{contents}", "namespace": NAMESPACE}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
-def _pod(environment: EksEnvironment, script: str) -> Object:
+def _pod(environment: EksEnvironment, script: str, file_system: str) -> Object:
     image, mirror = images["shell"], environment.settings.chart_mirror
     return {
         "restartPolicy": "OnFailure",
@@ -151,5 +157,5 @@ def _pod(environment: EksEnvironment, script: str) -> Object:
                 "volumeMounts": [{"name": "lustre", "mountPath": MOUNT}],
             }
         ],
-        "volumes": [{"name": "lustre", "persistentVolumeClaim": {"claimName": FILE_SYSTEM_CLAIM}}],
+        "volumes": [{"name": "lustre", "persistentVolumeClaim": {"claimName": file_system}}],
     }

@@ -10,9 +10,11 @@ from typing import Any
 from ultracluster.catalog.eks import HUGE_PAGES_REQUEST
 from ultracluster.catalog.training import training_environment
 from ultracluster.config.eks import Scheduler, Team
+from ultracluster.config.file_systems import HOME
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.kubernetes import kai, kueue, volcano
 from ultracluster.kubernetes.environment import EksEnvironment, QueueSoftware
+from ultracluster.kubernetes.file_systems import further_mounts
 from ultracluster.kubernetes.folders import lustre_mounts
 from ultracluster.kubernetes.labels import (
     EFA,
@@ -99,7 +101,7 @@ def torchrun_pod(job: Job, main_address: str, *, rank: str) -> Object:
     ]
     variables = {
         **training_environment(job.group.hardware, efa=job.group.efa),
-        **user_environment(job.team),
+        **user_environment(job.environment, job.team),
         "MASTER_ADDR": main_address,
     }
     return gpu_pod(job, "train", command, variables)
@@ -162,9 +164,9 @@ def _container(job: Job, name: str, command: list[str], variables: dict[str, str
 
 
 def file_system_mounts(environment: EksEnvironment) -> Mounts:
-    """Claims of the file system with the paths where pods mount them: the team's folder, and linked folders in it."""
+    """Claims of file systems with the paths where pods mount them: the team's folders, and linked folders in them."""
     lustre = environment.storage.lustre
-    return lustre_mounts(lustre) if lustre else ()
+    return (*(lustre_mounts(lustre) if lustre else ()), *further_mounts(environment))
 
 
 def security_context(team: Team) -> Object:
@@ -175,9 +177,13 @@ def security_context(team: Team) -> Object:
     return {"securityContext": {"runAsUser": user, "runAsGroup": group}}
 
 
-def user_environment(team: Team) -> dict[str, str]:
-    """A name and a home for the team's user, which has no entry in the /etc/passwd of the image."""
-    return {"HOME": SCRATCH, "LOGNAME": team.name} if team.user else {}
+def user_environment(environment: EksEnvironment, team: Team) -> dict[str, str]:
+    """A name and a home for the team's user, which has no entry in the /etc/passwd of the image.
+
+    With a file system of homes, the home of every team is its folder there.
+    """
+    home = HOME if environment.storage.homes else SCRATCH if team.user else None
+    return {**({"HOME": home} if home else {}), **({"LOGNAME": team.name} if team.user else {})}
 
 
 def _volumes(mounts: Mounts) -> list[Object]:

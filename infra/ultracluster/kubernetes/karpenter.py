@@ -272,7 +272,7 @@ def _node_class(
             "ultracluster:environment": environment.name,
             "ultracluster:node-group": name,
         },
-        "userData": karpenter_node_user_data(hardware, lustre=environment.storage.lustre),
+        "userData": karpenter_node_user_data(hardware, lustre=environment.storage.client),
         **more,
     }
     return {"apiVersion": API, "kind": "EC2NodeClass", "metadata": {"name": name}, "spec": spec}

@@ -39,6 +39,9 @@ CHANNEL_CLASS = "compute-domain-default-channel.nvidia.com"
 FILE_SYSTEM_CLAIM = "training"
 """Claim of a team's folder of the file system, in the team's namespace."""
 
+HOME_CLAIM = "home"
+"""Claim of a team's folder of the file system of homes. No name of another claim is without a hyphen."""
+
 GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
 GPU_TOLERATION = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
 

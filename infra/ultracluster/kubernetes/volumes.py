@@ -1,4 +1,4 @@
-"""Volumes and claims of each team: its folders of the file system, and its prefix of each bucket.
+"""Volumes and claims of each team: its folders of file systems, and its prefix of each bucket.
 
 What a pod mounts is what its team may reach: a team can neither create volumes nor change the folder that one mounts.
 Pods of several teams can mount the same file system on a node: the FSx CSI driver does not stage volumes and tells
@@ -11,7 +11,9 @@ from ultracluster.config.eks import Team
 from ultracluster.kubernetes.claims import file_system_claim, volume_and_claim, volume_name
 from ultracluster.kubernetes.deployed import DeployedResources, FileSystem
 from ultracluster.kubernetes.environment import EksEnvironment
+from ultracluster.kubernetes.file_systems import nfs_policy, team_volumes, whole_volumes
 from ultracluster.kubernetes.folders import (
+    NAMESPACE,
     before_jobs,
     folder_objects,
     link_claim,
@@ -28,9 +30,12 @@ from ultracluster.kubernetes.parts import Object, Objects
 
 def volumes(environment: EksEnvironment, deployed: DeployedResources) -> tuple[Objects, ...]:
     """A set for each team and each folder or bucket. Deleting one deletes no data."""
-    file_system = deployed.file_system
-    folders = (folder_objects(environment, file_system),) if file_system else ()
-    return (*folders, *(part for team in environment.teams for part in _of_team(environment, team, deployed)))
+    first = deployed.file_system
+    whole = file_system_claim(environment, NAMESPACE, FILE_SYSTEM_CLAIM, first) if first else ()
+    volumes = (*whole, *whole_volumes(environment, deployed))
+    folders = (folder_objects(volumes),) if volumes else ()
+    policy = (nfs_policy(),) if environment.storage.nfs else ()
+    return (*policy, *folders, *(part for team in environment.teams for part in _of_team(environment, team, deployed)))
 
 
 def storage_class() -> Objects:
@@ -61,11 +66,10 @@ def prefix_claim(key: str) -> str:
 def _of_team(environment: EksEnvironment, team: Team, deployed: DeployedResources) -> list[Objects]:
     namespace = (f"namespace-{team.name}",)
     folders = _folders(environment, team, deployed.file_system) if deployed.file_system else {}
+    folders |= team_volumes(environment, team, deployed)
+    jobs = before_jobs(environment) if deployed.file_system or whole_volumes(environment, deployed) else ()
     return [
-        *(
-            Objects(_set_name(claim, team), items, after=(*namespace, *before_jobs(environment)))
-            for claim, items in folders.items()
-        ),
+        *(Objects(_set_name(claim, team), items, after=(*namespace, *jobs)) for claim, items in folders.items()),
         *(
             Objects(_set_name(bucket_claim(key), team), _bucket(environment, team, key, name), after=namespace)
             for key, name in deployed.buckets.items()
@@ -126,7 +130,7 @@ def _mountpoint(
         "volumeHandle": volume_name(environment, team.name, claim),
         "volumeAttributes": {"bucketName": bucket, "authenticationSource": "pod"},
     }
-    return volume_and_claim(environment, team.name, claim, source, options)
+    return volume_and_claim(environment, team.name, claim, {"csi": source}, options)
 
 
 def _owner(team: Team) -> list[str]:

@@ -3,25 +3,24 @@
 Nodes of both control planes run them. Their metrics are those of `ultracluster.telemetry`: exporters efa and lustre.
 """
 
+from collections.abc import Sequence
+
 from ultracluster.nodes.steps import Step
 
 TEXTFILE_FOLDER = "/var/lib/node_exporter/textfile"
 """Folder of a node whose *.prom files node exporter serves."""
 
 
-def collector_steps(
-    *, efa: bool, lustre: bool, seconds: int, mount_path: str | None = None, mount_name: str | None = None
-) -> list[Step]:
+def collector_steps(*, efa: bool, lustre: bool, seconds: int, mounts: Sequence[tuple[str, str]] = ()) -> list[Step]:
     """Steps that collect every `seconds`, of a node with EFA devices and of one with a Lustre client.
 
-    With `mount_path` and `mount_name`, which may be a token, the node mounts the file system itself, and a metric says
-    whether it is mounted. A node on which a collector fails takes jobs nevertheless.
+    `mounts` are the file systems that the node mounts itself, each with its mount point and its mount name, which may
+    be a token: a metric says whether each is mounted. A node on which a collector fails takes jobs nevertheless.
     """
     interval = str(seconds)
-    mount = (mount_path, mount_name) if mount_path and mount_name else ()
     steps = []
     if efa:
         steps.append(Step("collect-efa", (interval,), required=False))
     if lustre:
-        steps.append(Step("collect-lustre", (interval, *mount), required=False))
+        steps.append(Step("collect-lustre", (interval, *(word for mount in mounts for word in mount)), required=False))
     return steps

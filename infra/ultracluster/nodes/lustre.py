@@ -20,6 +20,16 @@ class LustreMount:
     mount_name: str
     path: str
     efa: bool
+    read_only: bool = False
+
+    @property
+    def argument(self) -> str:
+        """The file system as an argument of the script that mounts it: what, where, and the options.
+
+        relatime keeps access times, which release tasks use.
+        """
+        options = "relatime,flock,_netdev" + (",ro" if self.read_only else "")
+        return f"{self.dns_name}@tcp:/{self.mount_name} {self.path} {options}"
 
 
 def module_option_steps(hardware: InstanceType) -> list[Step]:

@@ -10,14 +10,13 @@ Source: AWS PCS User Guide, "Run custom scripts with node lifecycle actions", "W
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ultracluster.catalog import InstanceType, lustre
 from ultracluster.catalog.training import type_environment
 from ultracluster.config.bootstrap import Script
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.slurm_settings import serves_metrics
 from ultracluster.nodes.bootstrap import bootstrap_step
-from ultracluster.nodes.lustre import LustreMount, efa_step, module_option_steps
 from ultracluster.nodes.mime import boot_hook, multipart, shell_script
+from ultracluster.nodes.mounts import Mount, lustre_mounts, mount_steps
 from ultracluster.nodes.steps import Step, script
 from ultracluster.nodes.telemetry import LOGIN, Telemetry, telemetry_steps
 from ultracluster.nodes.users import UserSource, user_steps
@@ -50,6 +49,7 @@ PCS_SCRIPTS = (
     "ship-logs",
     "set-job-environment",
     "mount-scratch",
+    "mount-nfs",
     "set-lustre-module-options",
     "set-up-lustre-efa",
     "mount-lustre",
@@ -62,8 +62,9 @@ PCS_SCRIPTS = (
 
 
 def login_node_steps(
-    mount: LustreMount | None,
+    mounts: Sequence[Mount] = (),
     *,
+    queue_folders: str | None = None,
     open_folders: Sequence[str] = (),
     instance_type: str = "",
     telemetry: Telemetry | None = None,
@@ -71,17 +72,23 @@ def login_node_steps(
     region: str = "",
     users: UserSource | None = None,
 ) -> tuple[Step, ...]:
-    """Steps of login nodes, which mount the file system over TCP, and create the folders of users in it.
+    """Steps of login nodes, which mount file systems, Lustre over TCP, and create the folders of users.
 
-    `open_folders` are paths in the file system that users may write to, beside a folder for each queue. `users` is
-    where the list of users is. The scripts of `bootstrap` run last, and are told the `region`.
+    `queue_folders` is the mount point of the file system that gets a folder for each queue. `open_folders` are paths of
+    folders in it, such as those of links, and mount points of other file systems, that users may write to as well.
+    `users` is where the list of users is. The scripts of `bootstrap` run last, and are told the `region`.
     """
-    steps = [Step("hold-kernel")]
-    if mount:
-        steps += [*mount_steps(mount, None), Step("create-folders", (mount.path, *open_folders))]
+    steps = [Step("hold-kernel"), *mount_steps(mounts, None)]
+    if queue_folders or open_folders:
+        steps.append(Step("create-folders", (queue_folders or "none", *open_folders)))
     steps += user_steps(users)
     steps += telemetry_steps(
-        telemetry, instance_type=instance_type, node_group=LOGIN, gpus=False, efa=False, mount=mount
+        telemetry,
+        instance_type=instance_type,
+        node_group=LOGIN,
+        gpus=False,
+        efa=False,
+        mounts=lustre_mounts(mounts),
     )
     own = bootstrap_step(bootstrap, region=region, node_group=LOGIN)
     return (*steps, own) if own else tuple(steps)
@@ -89,7 +96,7 @@ def login_node_steps(
 
 def compute_node_steps(
     group: NodeGroup,
-    mount: LustreMount | None,
+    mounts: Sequence[Mount] = (),
     *,
     telemetry: Telemetry | None = None,
     own_programs: tuple[str, str] = ("", ""),
@@ -105,8 +112,7 @@ def compute_node_steps(
     steps = [Step("hold-kernel"), Step("set-job-environment", variables), Step("write-job-programs", own)]
     if group.local_storage == "raid0" and group.has_local_disks:
         steps.append(Step("mount-scratch", (SCRATCH,), "every_boot"))
-    if mount:
-        steps += mount_steps(mount, group.hardware, efa=group.lustre_over_efa)
+    steps += mount_steps(mounts, group.hardware, efa=group.lustre_over_efa)
     steps += user_steps(users)
     steps += telemetry_steps(
         telemetry,
@@ -114,7 +120,7 @@ def compute_node_steps(
         node_group=group.name,
         gpus=group.hardware.gpu_count > 0,
         efa=group.efa,
-        mount=mount,
+        mounts=lustre_mounts(mounts),
     )
     if own_step := bootstrap_step(group.boot_scripts, region=region, node_group=group.name):
         steps.append(own_step)
@@ -160,23 +166,3 @@ def login_node_user_data() -> str:
 def compute_node_user_data() -> str:
     """User data of compute nodes: slurmd starts only after the last step."""
     return multipart([boot_hook(script("limit-upgrades").text), shell_script(script("fence-slurmd").text)])
-
-
-def mount_steps(mount: LustreMount, hardware: InstanceType | None, *, efa: bool = True) -> Sequence[Step]:
-    """Steps that mount the file system at every boot and tune the client.
-
-    `hardware` is None for a login node, which mounts over TCP and is not tuned. Where the file system and the node have
-    `efa`, AWS's client script sets EFA up, and the mount fails without it.
-    """
-    source = f"{mount.dns_name}@tcp:/{mount.mount_name}"
-    if hardware is None:
-        return [Step("mount-lustre", (source, mount.path, "network-online.target"), "every_boot")]
-    steps = module_option_steps(hardware)
-    if mount.efa and efa:
-        steps.append(efa_step(required=True))
-        steps.append(Step("mount-lustre", (source, mount.path, lustre.EFA_CLIENT_UNIT, "efa"), "every_boot"))
-    else:
-        steps.append(Step("mount-lustre", (source, mount.path, "network-online.target"), "every_boot"))
-    if parameters := lustre.client_parameters(hardware):
-        steps.append(Step("tune-lustre", (mount.path, *parameters), "every_boot"))
-    return steps

@@ -4,14 +4,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ultracluster.catalog.nfs import EFS_OPTIONS, OPENZFS_OPTIONS
 from ultracluster.config.bootstrap import Script
 from ultracluster.config.environment import Environment
+from ultracluster.config.file_systems import HOME, MoreLustre
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Login, Pcs
 from ultracluster.config.slurm_settings import serves_metrics
+from ultracluster.config.storage import Storage
 from ultracluster.nodes import bootstrap
 from ultracluster.nodes.eks import group_steps
 from ultracluster.nodes.lustre import LustreMount
+from ultracluster.nodes.mounts import Mount, NfsMount
 from ultracluster.nodes.pcs import compute_node_steps, login_node_steps, own_programs
 from ultracluster.nodes.steps import Step
 from ultracluster.nodes.telemetry import Telemetry
@@ -48,21 +52,28 @@ class BootPlan:
 
 def boot_plans(environment: Environment) -> list[BootPlan]:
     """The plan of the login nodes and of each node group as it is launched."""
-    plane = environment.control_plane
+    plane, storage, groups = environment.control_plane, environment.storage, environment.launched_groups
     if not isinstance(plane, Pcs):
-        lustre = environment.storage.lustre
         failure = "the node powers off before it joins, and is replaced"
-        plans = ((group, [*group_steps(group, lustre), *_own(group)]) for group in environment.launched_groups)
+        plans = (
+            (group, [*group_steps(group, environment.storage.client), *_own(group)])
+            for group in environment.launched_groups
+        )
         return [_plan(group.name, group, group.max_count, steps, failure) for group, steps in plans]
-    mount, telemetry, programs = _mount(environment), _telemetry(environment, plane), own_programs(plane.slurm_settings)
-    links = environment.storage.lustre.links if environment.storage.lustre else ()
+    storage, telemetry, programs = (
+        environment.storage,
+        _telemetry(environment, plane),
+        own_programs(plane.slurm_settings),
+    )
+    mounts, region = _mounts(storage), environment.region
     login = login_node_steps(
-        mount,
-        open_folders=[link.path for link in links if link.export_events],
+        mounts,
+        queue_folders=storage.lustre.mount_path if storage.lustre else None,
+        open_folders=storage.open_folders,
         instance_type=plane.login.instance_type,
         telemetry=telemetry,
         bootstrap=plane.login.boot_scripts,
-        region=environment.region,
+        region=region,
     )
     return [
         _plan("login", plane.login, plane.login.count, login, "the node stays"),
@@ -71,10 +82,12 @@ def boot_plans(environment: Environment) -> list[BootPlan]:
                 group.name,
                 group,
                 group.max_count,
-                compute_node_steps(group, mount, telemetry=telemetry, own_programs=programs, region=environment.region),
+                compute_node_steps(
+                    group, mounts, telemetry=telemetry, own_programs=programs, region=environment.region
+                ),
                 "the node takes no jobs; PCS terminates it",
             )
-            for group in environment.launched_groups
+            for group in groups
         ),
     ]
 
@@ -84,10 +97,16 @@ def _own(group: NodeGroup) -> list[Step]:
     return [own] if own else []
 
 
-def _mount(environment: Environment) -> LustreMount | None:
-    """The file system, whose name nobody knows before its deployment."""
-    settings = environment.storage.lustre
-    return LustreMount("FILE-SYSTEM", "NAME", settings.mount_path, settings.efa) if settings else None
+def _mounts(storage: Storage) -> list[Mount]:
+    """The file systems of nodes, whose names nobody knows before their deployment."""
+    named = [(HOME, storage.homes)] if storage.homes else []
+    named += [(each.mount_path, each) for each in storage.more if not isinstance(each, MoreLustre)]
+    over_nfs = [
+        NfsMount("FILE-SYSTEM:/", path, OPENZFS_OPTIONS if each.type == "openzfs" else EFS_OPTIONS)
+        for path, each in named
+    ]
+    systems = [LustreMount("FILE-SYSTEM", "NAME", each.mount_path, each.efa) for _, each in storage.all_lustre]
+    return [*over_nfs, *systems]
 
 
 def _telemetry(environment: Environment, plane: Pcs) -> Telemetry:

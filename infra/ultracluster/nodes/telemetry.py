@@ -4,6 +4,7 @@ Every one of them is optional: a node without metrics takes jobs. Agents are ins
 """
 
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ultracluster.catalog.agents import IMAGES
@@ -51,7 +52,7 @@ def telemetry_steps(
     node_group: str,
     gpus: bool,
     efa: bool,
-    mount: LustreMount | None,
+    mounts: Sequence[LustreMount],
 ) -> list[Step]:
     """Steps of a node; none without telemetry. `instance_type` is `auto` where nodes of several types run them.
 
@@ -70,10 +71,9 @@ def telemetry_steps(
     steps = [
         *collector_steps(
             efa=efa,
-            lustre=mount is not None,
+            lustre=bool(mounts),
             seconds=min(COLLECTION_SECONDS, telemetry.interval),
-            mount_path=mount.path if mount else None,
-            mount_name=mount.mount_name if mount else None,
+            mounts=[(mount.path, mount.mount_name) for mount in mounts],
         ),
         Step(metrics_configuration.NAME, configuration, required=False),
         Step("run-exporters", tuple(images), required=False),

@@ -1,14 +1,17 @@
 """`<env>-alerts`: rules, and alarms on what only CloudWatch knows, in a stack whose failure keeps no metric out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from constructs import Construct
 
 from ultracluster.config.environment import Environment
-from ultracluster.constructs.alarms import Alarms, file_system_watches, workspace_watches
+from ultracluster.config.file_systems import OpenZfs
+from ultracluster.constructs.alarms import Alarms, Watch, file_system_watches, openzfs_watches, workspace_watches
 from ultracluster.constructs.alerts import RuleFiles
 from ultracluster.constructs.capacity_blocks import capacity_block_watch
+from ultracluster.constructs.lustre import LustreFileSystem
 from ultracluster.constructs.metrics import PrometheusWorkspace
+from ultracluster.constructs.nfs import NfsFileSystem
 from ultracluster.stacks.base import EnvironmentStack
 from ultracluster.stacks.storage import StorageStack
 from ultracluster.telemetry.rules import rule_files
@@ -38,7 +41,24 @@ class AlertsStack(EnvironmentStack):
             found = file_system_watches(storage.file_system.file_system_id, links=bool(lustre.links))
             name = f"file system of {environment.name}"
             Alarms(self, "FileSystem", name=name, watches=[*found], topics=topics)
+        for label, found in _further_watches(environment, storage):
+            name = f"file system {label} of {environment.name}"
+            Alarms(self, f"FileSystem-{label}", name=name, watches=[*found], topics=topics)
         bought = (group.purchase for group in environment.node_groups if group.purchase.type == "capacity_block")
         if blocks := [reservation for purchase in bought for reservation in purchase.reservations]:
             ends = capacity_block_watch(self, name=environment.name, reservation_ids=blocks)
             Alarms(self, "CapacityBlocks", name=environment.name, watches=[ends], topics=topics)
+
+
+def _further_watches(environment: Environment, storage: StorageStack) -> Iterator[tuple[str, Iterator[Watch]]]:
+    """Alarms on homes and on further file systems, by name. EFS has no capacity, so it has none.
+
+    An existing file system of Lustre has them too. Of an existing OpenZFS file system the capacity is not known here.
+    """
+    named: list[tuple[str, object, object]] = [("home", environment.storage.homes, storage.home)]
+    named += [(each.name, each, storage.more[each.name]) for each in environment.storage.more]
+    for name, settings, made in named:
+        if isinstance(made, LustreFileSystem):
+            yield name, file_system_watches(made.file_system_id, links=False)
+        elif isinstance(settings, OpenZfs) and settings.capacity_gib and isinstance(made, NfsFileSystem):
+            yield name, openzfs_watches(made.file_system_id, capacity_gib=settings.capacity_gib)

@@ -43,7 +43,7 @@ class EksNodeGroupStack(EnvironmentStack):
             subnet=network.node_subnet_id,
             zone_subnets=[network.zone_subnet_ids[zone] for zone in group.zones],
             security_groups=network.security_group_ids(efa=group.efa),
-            lustre=environment.storage.lustre,
+            lustre=environment.storage.client,
             labels=labels.node_labels(group.name, settings, gpus=group.hardware.gpu_count > 0),
             repair=settings.node_repair if acts else NodeRepair(enabled=False),
             release=settings.image_release,

@@ -28,7 +28,7 @@ class EksCpuNodesStack(EnvironmentStack):
             role=control_plane.node_role,
             subnets=[network.node_subnet_id],
             security_groups=[network.cluster_security_group_id],
-            lustre=environment.storage.lustre,
+            lustre=environment.storage.client,
             release=settings.image_release,
             tags=node_tags(environment, labels.CPU),
             scope=self,

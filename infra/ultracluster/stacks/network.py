@@ -36,7 +36,7 @@ class NetworkStack(EnvironmentStack):
             boot_scripts=environment.script_objects,
             control_plane=plane.type,
             karpenter=isinstance(plane, Eks) and plane.karpenter,
-            lustre=storage.lustre is not None,
+            lustre=bool(storage.all_lustre),
         )
         self.login_security_group_id = (
             security_group(self, "LoginGroup", vpc_id=self.network.vpc_id, description="SSH to login nodes")

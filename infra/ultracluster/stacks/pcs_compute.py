@@ -39,7 +39,7 @@ class PcsComputeStack(EnvironmentStack):
     ) -> None:
         super().__init__(scope, "compute", environment, nodes=True)
         cluster, role = control_plane.cluster, control_plane.node_role
-        lustre, place, ssh = environment.storage.lustre, network.network, network.login_security_group_id
+        place, ssh = network.network, network.login_security_group_id
         telemetry = NodeTelemetry(
             self,
             "Telemetry",
@@ -61,7 +61,8 @@ class PcsComputeStack(EnvironmentStack):
             subnet=place.node_subnet_id,
             security_groups=[place.cluster_security_group_id, *([ssh] if ssh else [])],
             file_system=storage.file_system,
-            open_folders=[link.path for link in lustre.links if link.export_events] if lustre else [],
+            more_file_systems=storage.more_file_systems,
+            open_folders=environment.storage.open_folders,
             telemetry=telemetry,
             users=users,
             tags=node_tags(environment, "login"),
@@ -78,6 +79,7 @@ class PcsComputeStack(EnvironmentStack):
                 security_groups=place.security_group_ids(efa=group.efa),
                 zone_subnets=[place.zone_subnet_ids[zone] for zone in group.zones],
                 file_system=storage.file_system,
+                more_file_systems=storage.more_file_systems,
                 telemetry=telemetry,
                 own_programs=own_programs(settings.slurm_settings),
                 users=users,

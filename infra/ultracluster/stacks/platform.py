@@ -11,14 +11,16 @@ from ultracluster.constructs.eks import EksAddon
 from ultracluster.constructs.eks_logs import ClusterLogs
 from ultracluster.constructs.karpenter import Karpenter
 from ultracluster.constructs.kubectl import HelmRelease, KubectlProvider, KubernetesJobEnd, KubernetesObjects
+from ultracluster.constructs.lustre import LustreFileSystem
 from ultracluster.constructs.names import REGION
 from ultracluster.constructs.network import ClusterNetwork
+from ultracluster.constructs.nfs import NfsFileSystem
 from ultracluster.constructs.references import Role
 from ultracluster.constructs.roles import PODS, managed_policy, service_role
 from ultracluster.constructs.saved_queries import SavedQueries
 from ultracluster.kubernetes import labels
 from ultracluster.kubernetes.addons import ClusterAddon, cluster_addons
-from ultracluster.kubernetes.deployed import DeployedResources, FileSystem, KarpenterResources, LogGroups
+from ultracluster.kubernetes.deployed import DeployedResources, FileSystem, KarpenterResources, LogGroups, NfsExport
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.folders import team_prefix
 from ultracluster.kubernetes.logs import RELEASE as LOG_RELEASE
@@ -63,7 +65,7 @@ class PlatformStack(EnvironmentStack):
             role=control_plane.node_role,
             subnets=network.control_plane_subnet_ids,
             security_groups=[network.cluster_security_group_id],
-            lustre=environment.storage.lustre,
+            lustre=environment.storage.client,
             release=settings.image_release,
             tags=node_tags(environment, labels.SYSTEM),
             scope=self,
@@ -148,14 +150,19 @@ class PlatformStack(EnvironmentStack):
         )
 
     def _deployed(self) -> DeployedResources:
-        storage, made = self._storage, self._storage.file_system
-        file_system = FileSystem(made.file_system_id, made.dns_name, made.mount_name) if made else None
+        storage = self._storage
+        file_system = _file_system(storage.file_system) if storage.file_system else None
         return DeployedResources(
             cluster_name=self._cluster.cluster_name,
             file_system=file_system,
             buckets={name: bucket.bucket_name for name, bucket in storage.buckets.items()},
             karpenter=self._karpenter_resources(self._karpenter) if self._karpenter else None,
             logs=LogGroups(self.logs.pods.log_group_name, self.logs.nodes.log_group_name, REGION),
+            home=_export(storage.home) if storage.home else None,
+            more={
+                name: _export(each) if isinstance(each, NfsFileSystem) else _file_system(each)
+                for name, each in storage.more.items()
+            },
         )
 
     def _karpenter_resources(self, karpenter: Karpenter) -> KarpenterResources:
@@ -235,3 +242,11 @@ class PlatformStack(EnvironmentStack):
             accepted={"AwsSolutions-IAM5[Resource::*]": "the action takes no resource"},
         )
         return role
+
+
+def _file_system(made: LustreFileSystem) -> FileSystem:
+    return FileSystem(made.file_system_id, made.dns_name, made.mount_name)
+
+
+def _export(made: NfsFileSystem) -> NfsExport:
+    return NfsExport(made.server, made.folder, made.mount_options)

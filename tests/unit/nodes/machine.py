@@ -19,7 +19,9 @@ from ultracluster.nodes.steps import Step
 EFA_CLIENT = lustre.EFA_CLIENT_PACKAGE.rpartition("/")[2]
 """Folder of AWS's EFA client, and the name of its archive without .zip."""
 
-_ABSOLUTE = re.compile(r"(?<![\w./-])/(?=(?:dev|etc|fsx|opt|proc|root|run|scratch|sys|usr/local|usr/sbin|var)\b)")
+_ABSOLUTE = re.compile(
+    r"(?<![\w./-])/(?=(?:dev|etc|fsx|home|opt|proc|root|run|scratch|sys|usr/local|usr/sbin|var|work)\b)"
+)
 _REAL = (
     *(
         "awk",
@@ -52,6 +54,9 @@ case "$what" in "$ROOT/dev/"*) test -e "$what" || exit 32;; esac
 [ -d "$where" ] || exit 32
 echo "$where" >> "$ROOT/mounts"
 """,
+    "umount": """grep -vxF "$1" "$ROOT/mounts" > "$ROOT/mounts.left"; mv "$ROOT/mounts.left" "$ROOT/mounts\"""",
+    "mount.nfs": "exit 0",
+    "apt-get": "exit 0",
     "lsblk": 'cat "$ROOT/disks"',
     "mdadm": """
 case "$1" in

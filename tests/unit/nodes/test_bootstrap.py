@@ -153,7 +153,7 @@ def group(folder, **settings) -> NodeGroup:
 
 
 def test_on_pcs_scripts_run_after_our_steps_and_before_jobs(folder, machine):
-    steps = compute_node_steps(group(folder), None, region="us-east-2")
+    steps = compute_node_steps(group(folder), region="us-east-2")
     assert [each.name for each in steps][-2:] == ["run-bootstrap", "admit-jobs"]
     assert machine.boot(steps) == [each.name for each in steps]
     assert machine.read("order") == "site\n"
@@ -165,13 +165,13 @@ def test_on_pcs_scripts_run_after_our_steps_and_before_jobs(folder, machine):
 def test_on_pcs_a_node_on_which_a_script_fails_admits_no_job(folder, machine):
     settings = group(folder)
     (folder / "site.sh").write_text("#!/bin/bash\nexit 1\n")
-    steps = compute_node_steps(settings, None, region="us-east-2")
+    steps = compute_node_steps(settings, region="us-east-2")
     assert machine.boot(steps) == [each.name for each in steps[:-2]]
     assert not machine.ready
 
 
 def test_on_a_login_node_scripts_run_last(folder):
-    steps = login_node_steps(None, bootstrap=group(folder).boot_scripts, region="us-east-2")
+    steps = login_node_steps(bootstrap=group(folder).boot_scripts, region="us-east-2")
     assert steps[-1].name == "run-bootstrap"
     assert steps[-1].arguments == ("us-east-2", "login")
 

@@ -275,7 +275,7 @@ def test_messages_are_counted_by_network_over_all_interfaces(machine):
 )
 def test_a_node_says_whether_its_file_system_is_mounted(machine, mounts, mounted):
     machine.write("proc/mounts", mounts.format(root=machine.root))
-    step = lustre_step(mount_path="/fsx", mount_name="abcdefgh")
+    step = lustre_step(mounts=[("/fsx", "abcdefgh")])
     samples, _ = collect(machine, step, **lustre())
     assert samples[f'lustre_mounted{{target="abcdefgh",mountpoint="{machine.root}/fsx"}}'] == mounted
 
@@ -299,7 +299,7 @@ def test_the_catalogue_has_every_metric_of_efa_with_its_labels_and_no_other(mach
 
 
 def test_the_catalogue_has_every_metric_of_lustre_with_its_labels_and_no_other(machine):
-    step = lustre_step(mount_path="/fsx", mount_name="abcdefgh")
+    step = lustre_step(mounts=[("/fsx", "abcdefgh")])
     samples, types = collect(machine, step, **lustre())
     assert written(samples) == {each.name: set(each.labels) for each in metrics_of("lustre")}
     assert types == {each.name: each.kind for each in metrics_of("lustre")}

@@ -10,14 +10,14 @@ from ultracluster.nodes.lustre import LustreMount
 from ultracluster.nodes.pcs import login_node_steps
 
 MOUNT = LustreMount("fs-1.fsx.us-east-2.amazonaws.com", "abcdefgh", "/fsx", efa=False)
-LINKS = ("/checkpoints", "/100%/$HOME")
+LINKS = ("/fsx/checkpoints", "/fsx/100%/$HOME")
 PROGRAM = "usr/local/sbin/create-folders"
 ROOT_OWNS = 'echo "0:$(for mode in 755 750 1777; do find "$3" -maxdepth 0 -perm "$mode" -printf "%m"; done)"'
 """A `stat` for whom root owns every folder, so that the tests need not be root."""
 
 
 def step(*links):
-    return login_node_steps(MOUNT, open_folders=links)[-1]
+    return login_node_steps([MOUNT], queue_folders="/fsx", open_folders=links)[-1]
 
 
 def slurm(machine, *queues):
@@ -41,7 +41,9 @@ def run(machine, *links, **failing):
     """Installs the program, and runs it as its timer does."""
     installed = machine.run(step(*links), stat=ROOT_OWNS, **failing)
     assert installed.returncode == 0, installed.stderr
-    return machine._execute(str(machine.root / PROGRAM), str(machine.root / "fsx"), *links)
+    return machine._execute(
+        str(machine.root / PROGRAM), str(machine.root / "fsx"), *(f"{machine.root}{link}" for link in links)
+    )
 
 
 def mode(path: Path) -> int:
@@ -68,21 +70,21 @@ def test_a_folder_that_somebody_changed_stays_as_it_is(machine):
     slurm(machine, "train")
     linked = machine.root / "fsx" / "checkpoints"
     linked.mkdir(mode=0o755)
-    run(machine, "/checkpoints")
+    run(machine, "/fsx/checkpoints")
     folder = machine.root / "fsx" / "queues" / "train"
     for changed in (folder, linked):
         changed.chmod(0o750)
-    assert run(machine, "/checkpoints").returncode == 0
+    assert run(machine, "/fsx/checkpoints").returncode == 0
     assert (mode(folder), mode(linked)) == (0o750, 0o750)
 
 
 def test_a_linked_folder_is_opened_once_fsx_created_it(machine):
     slurm(machine, "train")
-    assert run(machine, "/checkpoints").returncode == 0
+    assert run(machine, "/fsx/checkpoints").returncode == 0
     linked = machine.root / "fsx" / "checkpoints"
     assert not linked.exists()
     linked.mkdir(mode=0o755)
-    assert run(machine, "/checkpoints").returncode == 0
+    assert run(machine, "/fsx/checkpoints").returncode == 0
     assert mode(linked) == 0o1777
 
 
@@ -137,7 +139,7 @@ def test_a_timer_runs_it_at_each_boot_and_every_five_minutes(machine):
 def test_the_unit_passes_paths_as_they_are(machine):
     assert machine.run(step(*LINKS)).returncode == 0
     service = machine.unit("create-folders.service")
-    assert 'ExecStart=/usr/local/sbin/create-folders "/fsx" "/checkpoints" "/100%%/$$HOME"\n' in service
+    assert 'ExecStart=/usr/local/sbin/create-folders "/fsx" "/fsx/checkpoints" "/fsx/100%%/$$HOME"\n' in service
 
 
 def test_the_program_that_it_writes_is_clean_too(machine, tmp_path):
@@ -147,4 +149,24 @@ def test_the_program_that_it_writes_is_clean_too(machine, tmp_path):
 
 
 def test_login_nodes_without_a_file_system_create_no_folders():
-    assert "create-folders" not in {found.name for found in login_node_steps(None)}
+    assert "create-folders" not in {found.name for found in login_node_steps()}
+
+
+def test_a_whole_file_system_is_opened_once_it_is_mounted(machine):
+    slurm(machine, "train")
+    (machine.root / "work").mkdir(mode=0o755)
+    done = run(machine, "/work")
+    assert (done.returncode, mode(machine.root / "work")) == (1, 0o755)
+    assert "work is not mounted" in done.stderr
+    machine.write("mounts", f"{machine.root}/fsx\n{machine.root}/work\n")
+    assert run(machine, "/work").returncode == 0
+    assert mode(machine.root / "work") == 0o1777
+
+
+def test_without_a_first_file_system_only_the_others_are_opened(machine):
+    (machine.root / "work").mkdir(mode=0o755)
+    machine.write("mounts", f"{machine.root}/work\n")
+    assert machine.run(login_node_steps(open_folders=["/work"])[-1], stat=ROOT_OWNS).returncode == 0
+    assert machine._execute(str(machine.root / PROGRAM), "none", f"{machine.root}/work").returncode == 0
+    assert mode(machine.root / "work") == 0o1777
+    assert list((machine.root / "fsx").iterdir()) == []

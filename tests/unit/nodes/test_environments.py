@@ -35,10 +35,10 @@ def eks_documents(environment):
 
 def pcs_steps(environment):
     lustre = environment.storage.lustre
-    mount = LustreMount("fs-1.fsx.amazonaws.com", "abcdefgh", "/fsx", lustre.efa) if lustre else None
+    mounts = [LustreMount("fs-1.fsx.amazonaws.com", "abcdefgh", "/fsx", lustre.efa)] if lustre else []
     groups, region = environment.node_groups, environment.region
-    login = login_node_steps(mount, bootstrap=environment.control_plane.login.boot_scripts, region=region)
-    return [login, *(compute_node_steps(group, mount, region=region) for group in groups)]
+    login = login_node_steps(mounts, bootstrap=environment.control_plane.login.boot_scripts, region=region)
+    return [login, *(compute_node_steps(group, mounts, region=region) for group in groups)]
 
 
 DOCUMENTS = {name: eks_documents(found) for name, found in EKS.items()}

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.nodes.machine import Machine
 from ultracluster.catalog import catalog, lustre
 from ultracluster.nodes.lustre import LustreMount, module_option_steps, prepare_client_steps
-from ultracluster.nodes.pcs import mount_steps
+from ultracluster.nodes.mounts import mount_steps
 from ultracluster.nodes.steps import Step
 
 P5EN, P5_SMALL = catalog["p5en.48xlarge"], catalog["p5.4xlarge"]
@@ -29,7 +29,7 @@ def without_efa(tmp_path):
 
 
 def test_a_login_node_mounts_with_relatime_flock_and_netdev(machine):
-    (step,) = mount_steps(OVER_TCP, None)
+    (step,) = mount_steps([OVER_TCP], None)
     ran = machine.run(step)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert machine.commands("mount", "curl", "lnetctl", "lctl") == [MOUNT]
@@ -39,21 +39,21 @@ def test_a_login_node_mounts_with_relatime_flock_and_netdev(machine):
 
 def test_a_path_of_several_parts_has_a_unit_of_its_name(machine):
     mount = LustreMount("fs-1", "abcdefgh", "/fsx/data", efa=False)
-    (step,) = mount_steps(mount, None)
+    (step,) = mount_steps([mount], None)
     assert machine.run(step).returncode == 0
     assert "Where=/fsx/data\n" in machine.unit("fsx-data.mount")
 
 
 @pytest.mark.parametrize(("mount", "hardware"), [(OVER_TCP, P5EN), (OVER_EFA, None)])
 def test_efa_is_set_up_only_if_node_and_file_system_have_it(machine, mount, hardware):
-    assert "set-up-lustre-efa" not in names(mount_steps(mount, hardware))
-    machine.boot(mount_steps(mount, hardware))
+    assert "set-up-lustre-efa" not in names(mount_steps([mount], hardware))
+    machine.boot(mount_steps([mount], hardware))
     assert machine.mounts == ["/fsx"]
     assert machine.commands("curl", "lnetctl") == []
 
 
 def test_tuning_depends_on_memory_and_vcpus():
-    large, small = mount_steps(OVER_TCP, P5EN)[-1], mount_steps(OVER_TCP, P5_SMALL)[-1]
+    large, small = mount_steps([OVER_TCP], P5EN)[-1], mount_steps([OVER_TCP], P5_SMALL)[-1]
     assert "ldlm.namespaces.*.lru_size=19200" in large.arguments
     assert "mdc.*.max_rpcs_in_flight=64" in large.arguments
     assert small == Step(
@@ -65,7 +65,7 @@ def test_tuning_depends_on_memory_and_vcpus():
 
 
 def test_first_boot_sets_efa_up_before_it_mounts_and_tunes_after_it(machine):
-    steps = mount_steps(OVER_EFA, P5EN)
+    steps = mount_steps([OVER_EFA], P5EN)
     assert machine.boot(steps) == names(steps)
     ran = machine.commands("curl", "python3", "configure-efa", "mount", "lnetctl", "lctl")
     download = f"curl -fsSO --retry 5 {lustre.EFA_CLIENT_PACKAGE}.zip"
@@ -79,7 +79,7 @@ def test_first_boot_sets_efa_up_before_it_mounts_and_tunes_after_it(machine):
 
 
 def test_the_efa_unit_waits_for_the_instance_metadata_service(machine):
-    machine.boot(mount_steps(OVER_EFA, P5EN))
+    machine.boot(mount_steps([OVER_EFA], P5EN))
     ran = machine.commands("curl", "configure-efa")
     assert ran[-1] == "configure-efa "
     assert ran[-2].startswith("curl -fsS -o /dev/null -X PUT ")
@@ -89,7 +89,7 @@ def test_the_efa_unit_waits_for_the_instance_metadata_service(machine):
 
 
 def test_after_a_reboot_systemd_mounts_and_tunes_by_itself(machine):
-    steps = mount_steps(OVER_EFA, P5EN)
+    steps = mount_steps([OVER_EFA], P5EN)
     machine.boot(steps)
     machine.reboot(lctl=': > "$ROOT/tuned"')
     assert machine.mounts == ["/fsx"]
@@ -97,7 +97,7 @@ def test_after_a_reboot_systemd_mounts_and_tunes_by_itself(machine):
 
 
 def test_the_second_boot_checks_mount_and_efa_and_downloads_nothing(machine):
-    steps = mount_steps(OVER_EFA, P5EN)
+    steps = mount_steps([OVER_EFA], P5EN)
     machine.boot(steps)
     machine.reboot()
     assert machine.boot(steps, first=False) == ["mount-lustre", "tune-lustre"]
@@ -108,7 +108,7 @@ def test_the_second_boot_checks_mount_and_efa_and_downloads_nothing(machine):
 
 def test_an_image_with_the_efa_client_downloads_nothing(machine):
     machine.write(f"etc/systemd/system/{EFA_UNIT}", "[Service]\nType=oneshot\nExecStart=/bin/true\n")
-    steps = mount_steps(OVER_EFA, P5EN)
+    steps = mount_steps([OVER_EFA], P5EN)
     machine.write("efa-active", "")
     assert machine.boot(steps) == names(steps)
     assert not any("--retry" in command for command in machine.commands("curl"))
@@ -116,12 +116,12 @@ def test_an_image_with_the_efa_client_downloads_nothing(machine):
 
 def test_loaded_modules_are_unloaded_because_they_read_their_options_only_once(machine):
     machine.write("proc/modules", "lnet 1 2 - Live\nlibcfs 1 2 - Live\n")
-    assert "set-up-lustre-efa" in machine.boot(mount_steps(OVER_EFA, P5EN))
+    assert "set-up-lustre-efa" in machine.boot(mount_steps([OVER_EFA], P5EN))
     assert machine.commands("lustre_rmmod") == ["lustre_rmmod "]
 
 
 def test_a_node_without_efa_fails_before_it_mounts(without_efa):
-    assert without_efa.boot(mount_steps(OVER_EFA, P5EN)) == ["set-lustre-module-options"]
+    assert without_efa.boot(mount_steps([OVER_EFA], P5EN)) == ["set-lustre-module-options"]
     assert without_efa.mounts == []
 
 
@@ -136,7 +136,7 @@ def test_a_node_without_efa_fails_before_it_mounts(without_efa):
     ],
 )
 def test_a_command_that_fails_fails_its_step(machine, failing, body, done):
-    assert machine.boot(mount_steps(OVER_EFA, P5EN), **{failing: body}) == done
+    assert machine.boot(mount_steps([OVER_EFA], P5EN), **{failing: body}) == done
 
 
 def test_a_failed_mount_is_retried(machine):
@@ -144,13 +144,13 @@ def test_a_failed_mount_is_retried(machine):
 [ "$(grep -c "^mount " "$ROOT/log")" -ge 3 ] || exit 1
 echo "${@: -1}" >> "$ROOT/mounts"
 """
-    (step,) = mount_steps(OVER_TCP, None)
+    (step,) = mount_steps([OVER_TCP], None)
     assert machine.run(step, mount=third).returncode == 0
     assert len(machine.commands("mount")) == 3
 
 
 def test_a_mount_that_never_succeeds_fails_the_step_after_thirty_attempts(machine):
-    (step,) = mount_steps(OVER_TCP, None)
+    (step,) = mount_steps([OVER_TCP], None)
     assert machine.run(step, mount="exit 1").returncode != 0
     assert len(machine.commands("mount")) == 30
 

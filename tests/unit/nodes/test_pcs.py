@@ -9,6 +9,7 @@ from tests.unit.nodes.machine import Machine
 from tests.unit.nodes.test_telemetry import TELEMETRY
 from ultracluster.config.slurm_settings import serves_metrics
 from ultracluster.nodes.lustre import LustreMount
+from ultracluster.nodes.mounts import NfsMount
 from ultracluster.nodes.pcs import (
     EPILOG,
     PCS_SCRIPTS,
@@ -43,7 +44,7 @@ def parts(text):
     return [(part.get_content_type(), part.get_payload()) for part in document.get_payload()]
 
 
-COMPUTE = compute_node_steps(group(), OVER_EFA)
+COMPUTE = compute_node_steps(group(), [OVER_EFA])
 
 
 def test_a_compute_node_admits_jobs_after_everything_else():
@@ -67,16 +68,20 @@ def test_mounts_scratch_and_tuning_are_done_at_every_boot_and_the_rest_once():
 
 
 def test_a_group_without_local_storage_mounts_no_scratch():
-    assert "mount-scratch" not in names(compute_node_steps(group(local_storage="none"), OVER_EFA))
+    assert "mount-scratch" not in names(compute_node_steps(group(local_storage="none"), [OVER_EFA]))
 
 
 def test_a_login_node_mounts_over_tcp_and_nothing_keeps_users_out():
-    assert names(login_node_steps(OVER_EFA)) == ["hold-kernel", "mount-lustre", "create-folders"]
-    assert names(login_node_steps(None)) == ["hold-kernel"]
+    assert names(login_node_steps([OVER_EFA], queue_folders="/fsx")) == [
+        "hold-kernel",
+        "mount-lustre",
+        "create-folders",
+    ]
+    assert names(login_node_steps()) == ["hold-kernel"]
 
 
 def test_jobs_on_p5_4xlarge_get_the_variable_that_it_needs(machine):
-    (step,) = (step for step in compute_node_steps(group("p5.4xlarge"), None) if step.name == "set-job-environment")
+    (step,) = (step for step in compute_node_steps(group("p5.4xlarge"), ()) if step.name == "set-job-environment")
     for _ in range(2):
         assert machine.run(step).returncode == 0
     assert step.arguments == ("FI_HMEM_DISABLE_P2P=1",)
@@ -98,7 +103,7 @@ def test_slurm_runs_our_programs_and_these_run_those_of_the_user():
     assert job_settings(own, [group()]) == {"Prolog": PROLOG, "Epilog": EPILOG, "MinJobAge": 300}
     [step] = (
         step
-        for step in compute_node_steps(group(), None, own_programs=own_programs(own))
+        for step in compute_node_steps(group(), (), own_programs=own_programs(own))
         if step.name == "write-job-programs"
     )
     assert step.arguments == ("/opt/own/*", "/opt/epilog.sh")
@@ -124,9 +129,11 @@ def test_every_compute_node_has_the_task_prolog(machine):
 
 
 def test_every_step_has_a_script_that_nodes_may_read():
-    compute = compute_node_steps(group("p5.4xlarge"), OVER_EFA, telemetry=TELEMETRY)
+    compute = compute_node_steps(group("p5.4xlarge"), [OVER_EFA], telemetry=TELEMETRY)
+    nfs = NfsMount("10.0.0.9:/", "/home", ("nfsvers=4.1",))
     users = UserSource("/ultracluster/test/users", "us-east-2")
-    steps = [*COMPUTE, *compute, *login_node_steps(OVER_EFA, telemetry=TELEMETRY, users=users)]
+    login = login_node_steps([OVER_EFA, nfs], queue_folders="/fsx", telemetry=TELEMETRY, users=users)
+    steps = [*COMPUTE, *compute, *login]
     assert set(names(steps)) == set(PCS_SCRIPTS)
 
 
@@ -230,7 +237,7 @@ def test_a_login_node_is_not_fenced():
 @pytest.mark.parametrize("shared", [True, False])
 def test_users_exist_on_a_compute_node_before_jobs_do(shared):
     source = UserSource("/ultracluster/test/users", "us-east-2", shared_homes=shared)
-    found = compute_node_steps(group("p5.4xlarge"), OVER_EFA, users=source)
+    found = compute_node_steps(group("p5.4xlarge"), [OVER_EFA], users=source)
     assert names(found).index("mount-lustre") < names(found).index("create-users") < names(found).index("admit-jobs")
     (step,) = [each for each in found if each.name == "create-users"]
     assert step.arguments == (source.parameter, source.region, "shared" if shared else "local")

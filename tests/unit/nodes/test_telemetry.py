@@ -42,9 +42,9 @@ SlurmctldTimeout        = 300 sec
 def steps(node="compute", **changed):
     telemetry = TELEMETRY if not changed else Telemetry(**{**vars(TELEMETRY), **changed})
     found = (
-        compute_node_steps(group(), MOUNT, telemetry=telemetry)
+        compute_node_steps(group(), [MOUNT], telemetry=telemetry)
         if node == "compute"
-        else login_node_steps(MOUNT, instance_type="m7i.large", telemetry=telemetry)
+        else login_node_steps([MOUNT], instance_type="m7i.large", telemetry=telemetry)
     )
     return {step.name: step for step in found}
 
@@ -85,7 +85,7 @@ def test_a_login_node_has_neither_gpus_nor_efa_and_reads_the_metrics_of_slurm_on
 
 
 def test_a_node_without_telemetry_has_no_agent():
-    assert telemetry_steps(None, instance_type="", node_group="", gpus=False, efa=False, mount=None) == []
+    assert telemetry_steps(None, instance_type="", node_group="", gpus=False, efa=False, mounts=()) == []
 
 
 def test_pcs_takes_the_steps():

@@ -1,11 +1,11 @@
 #!/bin/bash
 # Has systemd write the client's view of Lustre to the folder of node exporter's textfile collector, every $1 seconds:
 # traffic, capacity, connections, and messages by network, which show a client that uses TCP where it should use EFA.
-# On a node that mounts a file system itself, $2 is the mount point and $3 the mount name of the file system.
+# On a node that mounts file systems itself, each further argument is a mount point and the mount name of its file system.
 set -euo pipefail
 cat > /usr/local/sbin/collect-lustre <<'SCRIPT'
 #!/bin/bash
-# Writes metrics of the Lustre client in the text format of Prometheus. $1: mount point, $2: mount name, if any.
+# Writes metrics of the Lustre client in the text format of Prometheus. Arguments: mount points, each with a mount name.
 set -euo pipefail
 folder=/var/lib/node_exporter/textfile
 mkdir -p "$folder"
@@ -17,13 +17,15 @@ mkdir -p "$folder"
     'llite.*.filestotal' 'llite.*.filesfree' 'mdc.*.import' 'osc.*.import' 2>/dev/null || true
   echo == networks
   lnetctl net show --verbose 2>/dev/null || true
-} | awk -v path="${1:-}" -v configured="${2:-}" '
+} | awk -v expected="$*" '
   function sample(name, labels, value) {
     if (!(name in samples)) order[++count] = name
     samples[name] = samples[name] name "{" labels "} " value "\n"
   }
   function of(file_system) { return "target=\"" file_system "\"" }
   BEGIN {
+    words = split(expected, word, " ")
+    for (i = 1; i < words; i += 2) configured[word[i]] = word[i + 1]
     capacity["kbytestotal"] = "lustre_capacity_kibibytes"
     capacity["kbytesfree"] = "lustre_free_kibibytes"
     capacity["kbytesavail"] = "lustre_available_kibibytes"
@@ -33,7 +35,7 @@ mkdir -p "$folder"
     operation["write_bytes"] = "write"
   }
   $1 == "==" { part = $2; next }
-  part == "mounts" && $3 == "lustre" && $2 == path { mounted = 1 }
+  part == "mounts" && $3 == "lustre" && $2 in configured { mounted[$2] = 1 }
   # a mount is llite.NAME-ADDRESS; the address differs after each mount, so it is no label
   part == "parameters" && /^(llite|mdc|osc)\.[^ ]*=/ {
     split($0, pair, "=")
@@ -72,7 +74,9 @@ mkdir -p "$folder"
     networks[network]
   }
   END {
-    if (path != "") sample("lustre_mounted", of(configured) ",mountpoint=\"" path "\"", mounted + 0)
+    for (i = 1; i < words; i += 2) {
+      sample("lustre_mounted", of(word[i + 1]) ",mountpoint=\"" word[i] "\"", (word[i] in mounted) + 0)
+    }
     # a connection has the primary address of its server, tcp, even where LNet sends over EFA: its messages tell. Metadata
     # servers are always reached over TCP.
     efa = up["efa"] && messages["send", "efa"] > 0 && messages["send", "efa"] >= messages["send", "tcp"] / 100
@@ -95,13 +99,15 @@ mv "$folder/lustre.new" "$folder/lustre.prom"
 SCRIPT
 chmod 755 /usr/local/sbin/collect-lustre
 
+interval=$1
+shift
 cat > /etc/systemd/system/collect-lustre.service <<UNIT
 [Unit]
 Description=Metrics of the Lustre client
 
 [Service]
 Type=oneshot
-ExecStart=/usr/local/sbin/collect-lustre ${2:-} ${3:-}
+ExecStart=/usr/local/sbin/collect-lustre $*
 TimeoutStartSec=1min
 Nice=19
 LogLevelMax=warning
@@ -112,7 +118,7 @@ Description=Metrics of the Lustre client
 
 [Timer]
 OnActiveSec=1s
-OnUnitActiveSec=${1}s
+OnUnitActiveSec=${interval}s
 AccuracySec=1s
 
 [Install]

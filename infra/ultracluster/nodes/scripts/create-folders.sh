@@ -1,15 +1,15 @@
 #!/bin/bash
-# Creates folders for users on the Lustre file system at $1: one for each queue, and opens those of the links $2...
-# Only root can do that, and queues and links appear later than the node: a timer tries again every five minutes.
+# Creates folders for users on the Lustre file system at $1, one for each queue, or on none. Opens the folders $2... to
+# users: those of links, and whole file systems. Only root can do that, and queues and links appear later than the node: a
+# timer tries again every five minutes.
 set -euo pipefail
 cat > /usr/local/sbin/create-folders <<'SCRIPT'
 #!/bin/bash
-# Creates folders for users on the file system at $1: queues/QUEUE for each queue; opens the linked folders $2...
+# Creates folders for users on the file system at $1: queues/QUEUE for each queue; opens the folders $2... to users.
 # Mode 1777, as /tmp has it: every user writes, and removes only own files. A folder that somebody changed stays as it is.
 set -euo pipefail
 root=$1
 shift
-mountpoint -q "$root" || { echo "$root is not mounted" >&2; exit 1; }
 umask 022
 
 failed() {
@@ -18,26 +18,32 @@ failed() {
   exit 1
 }
 
-# the image has several versions of Slurm; a controller does not answer a command that is newer than itself
-answered=
-for sinfo in /opt/aws/pcs/scheduler/slurm-*/bin/sinfo; do
-  if queues=$("$sinfo" --noheader --format=%R); then
-    answered=yes
-    break
-  fi
-done
-[ -n "$answered" ] || { echo "Slurm does not answer" >&2; exit 1; }
-for queue in $queues; do
-  folder=$root/queues/$queue
-  if [ ! -d "$folder" ]; then
-    if ! { mkdir -p "$folder" && chmod 1777 "$folder"; }; then
-      failed "$folder"
+if [ "$root" != none ]; then
+  mountpoint -q "$root" || { echo "$root is not mounted" >&2; exit 1; }
+  # the image has several versions of Slurm; a controller does not answer a command that is newer than itself
+  answered=
+  for sinfo in /opt/aws/pcs/scheduler/slurm-*/bin/sinfo; do
+    if queues=$("$sinfo" --noheader --format=%R); then
+      answered=yes
+      break
     fi
-  fi
-done
-for link in "$@"; do
-  folder=$root$link
-  # FSx creates it with the link
+  done
+  [ -n "$answered" ] || { echo "Slurm does not answer" >&2; exit 1; }
+  for queue in $queues; do
+    folder=$root/queues/$queue
+    if [ ! -d "$folder" ]; then
+      if ! { mkdir -p "$folder" && chmod 1777 "$folder"; }; then
+        failed "$folder"
+      fi
+    fi
+  done
+fi
+for folder in "$@"; do
+  # FSx creates that of a link with the link
+  case "$folder" in
+    "$root"/*) ;;
+    *) mountpoint -q "$folder" || { echo "$folder is not mounted" >&2; exit 1; } ;;
+  esac
   if [ -d "$folder" ] && [ "$(stat -c %u:%a "$folder")" = 0:755 ]; then
     chmod 1777 "$folder" || failed "$folder"
   fi

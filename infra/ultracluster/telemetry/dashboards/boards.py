@@ -25,13 +25,14 @@ def boards(environment: Environment) -> tuple[Board, ...]:
         if isinstance(plane, Pcs)
         else (queues.board(plane.scheduler, karpenter=plane.karpenter), inference.BOARD)
     )
+    openzfs = any(each.type == "openzfs" for _, each in environment.storage.new_nfs)
     return (
-        fleet.board(lustre=environment.storage.lustre is not None),
+        fleet.board(lustre=bool(environment.storage.all_lustre)),
         gpu_cluster.BOARD,
         gpu_node.BOARD,
         training.BOARD,
         fabric.BOARD,
-        *((storage.BOARD,) if environment.storage.lustre else ()),
+        *((storage.board(openzfs=openzfs),) if environment.storage.all_lustre else ()),
         *scheduling,
         idle.BOARD,
     )

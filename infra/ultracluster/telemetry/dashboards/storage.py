@@ -1,4 +1,6 @@
-"""Lustre and its S3 links."""
+"""Lustre and its S3 links, and OpenZFS."""
+
+from dataclasses import replace
 
 from ultracluster.telemetry.dashboards.limits import ANY_IS_BAD, BUSY_PERCENT, FILL
 from ultracluster.telemetry.dashboards.panels import TO_NODE, Board, CloudWatch, Limits, Lines, Query, Row, Value
@@ -206,6 +208,33 @@ LINKS = Row(
         ),
     ),
 )
+
+OF_EACH = ((("FileSystemId", "*"),), "${PROP('Dim.FileSystemId')}")
+
+OPENZFS = Row(
+    "OpenZFS: homes and further file systems",
+    (
+        Lines(
+            title="OpenZFS, space in use",
+            help="Bytes in use of each OpenZFS file system of the account, compressed. An alarm goes off at 80 %.",
+            queries=(CloudWatch("AWS/FSx", "UsedStorageCapacity", "Average", *OF_EACH),),
+            unit="decbytes",
+            width=12,
+        ),
+        Lines(
+            title="OpenZFS, clients",
+            help="Connections of NFS clients. Each node has one, and each team on a node.",
+            queries=(CloudWatch("AWS/FSx", "ClientConnections", "Maximum", *OF_EACH),),
+            width=12,
+        ),
+    ),
+)
+
+
+def board(*, openzfs: bool) -> Board:
+    """The dashboard, with OpenZFS where the environment has it."""
+    return replace(BOARD, rows=(*BOARD.rows, OPENZFS)) if openzfs else BOARD
+
 
 BOARD = Board(
     slug="storage",

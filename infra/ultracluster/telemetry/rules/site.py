@@ -21,7 +21,8 @@ class Site:
     """Facts of one environment that choose rules or are in their expressions.
 
     `groups` are the names of the node groups that the environment file names; Karpenter's pools are not among them.
-    `lustre_mb_per_s` is what the file system's disks write, None without a limit that we know.
+    `lustre_mb_per_s` is what the disks of the only Lustre file system write, None without a limit that we know, or with
+    several file systems. `lustre_efa` is whether all of them have EFA.
     """
 
     environment: str
@@ -53,7 +54,7 @@ class Site:
 
 def site(environment: Environment) -> Site:
     """Facts of `environment`."""
-    plane, lustre = environment.control_plane, environment.storage.lustre
+    plane, systems = environment.control_plane, [each for _, each in environment.storage.all_lustre]
     on_pcs = isinstance(plane, Pcs)
     used = {name for group in environment.node_groups for name in group.types}
     return Site(
@@ -64,9 +65,10 @@ def site(environment: Environment) -> Site:
         efa_groups=tuple(group.name for group in environment.launched_groups if group.efa),
         lustre_tcp_groups=tuple(group.name for group in environment.launched_groups if not group.lustre_over_efa),
         types=(*catalog.values(), *(instance_types[name] for name in sorted(used - catalog.keys()))),
-        lustre=lustre is not None,
-        lustre_efa=lustre is not None and lustre.efa,
-        lustre_mb_per_s=None if lustre is None else _disk_mb_per_s(lustre),
+        lustre=bool(systems),
+        # metrics do not tell which of several file systems they are about, beyond a name that FSx chooses
+        lustre_efa=bool(systems) and all(each.efa for each in systems),
+        lustre_mb_per_s=_disk_mb_per_s(systems[0]) if len(systems) == 1 else None,
         scheduler="slurm" if isinstance(plane, Pcs) else plane.scheduler,
         jobset=not isinstance(plane, Pcs) and not {"jobset", "trainer"}.isdisjoint(plane.jobs),
         karpenter=not isinstance(plane, Pcs) and plane.karpenter,

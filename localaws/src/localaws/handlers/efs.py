@@ -32,6 +32,8 @@ register(
         ignored="IpAddressType Ipv6Address",
         read="DescribeMountTargets",
         settings=(Setting("SecurityGroups", put="ModifyMountTargetSecurityGroups", at_creation=False),),
+        # an attribute in CloudFormation's reference, though the registry schema does not list it as read-only
+        attributes={"IpAddress": "IpAddress"},
         tags=None,
         must_exist={"SecurityGroups": "security group", "SubnetId": "subnet"},
     ),
