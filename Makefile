@@ -11,6 +11,8 @@ ifdef env
 $(error write ENV in capitals: make $(or $(MAKECMDGOALS),up) ENV=$(env))
 endif
 OUT = cdk.out/$(ENV)
+LOG = cdk.out/$(ENV).log#  every line of the last deployment; VERBOSE=1 shows them
+SHOW = $(if $(VERBOSE),tee -a $(LOG),python -m scripts.phases $(LOG))
 
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$(PATH)
 unexport PYTHONDONTWRITEBYTECODE#        without bytecode, importing aws_cdk takes 3 s longer
@@ -28,8 +30,9 @@ install: .venv/installed node_modules/.package-lock.json ## Install the locked p
 up: install ## Start the embedded AWS, deploy ENV (default: dev) and list its resources
 	ultracluster local up environments/$(ENV).yaml
 	. .localaws/env; cdk synth --quiet --no-notices -c env=$(ENV) --output $(OUT)
-	. .localaws/env; cdk bootstrap --no-notices --app $(OUT)
-	. .localaws/env; cdk deploy --no-notices --app $(OUT) --all --require-approval never --progress events
+	rm -f $(LOG)
+	. .localaws/env; cdk bootstrap --no-notices --app $(OUT) 2>&1 | $(SHOW)
+	. .localaws/env; cdk deploy --no-notices --app $(OUT) --all --require-approval never --progress events 2>&1 | $(SHOW)
 	ultracluster local status
 
 observe: install ## Serve a day of a made-up fleet on loopback: alerts that fire, and the dashboards

@@ -7,7 +7,7 @@ import aws_cdk as cdk
 import pytest
 import yaml
 
-from tests.synthesis import FILES, flags
+from tests.synthesis import FILES, ROOT, flags
 from ultracluster.config.loader import check
 from ultracluster.config.source import parse
 from ultracluster.stacks import build_app
@@ -33,6 +33,20 @@ def test_stacks_with_data_are_protected_if_the_file_says_so(name, tmp_path):
     ]
     assert clusters == ([True] if name == "staging" else [])
     assert messages(found) == []
+
+
+@pytest.mark.parametrize("name", ["dev", "staging"])
+def test_the_docs_say_which_stacks_a_destruction_deletes_before_protection_stops_it(name, tmp_path):
+    """The CDK CLI deletes dependents first, and asks CloudFormation for one stack after the other."""
+    found = assembly(name, tmp_path, protect=True)
+    protected = {stack.stack_name for stack in found.stacks if stack.termination_protection}
+    unprotected = {stack.stack_name.removeprefix(f"{name}-") for stack in found.stacks} - {
+        each.removeprefix(f"{name}-") for each in protected | {f"{name}-network"}
+    }
+    text = (ROOT / "docs" / "operations.md").read_text().split("## Protect an environment")[1].split("\n## ")[0]
+    assert "`cdk destroy --all` is not refused as a whole" in text
+    for part in unprotected:
+        assert f"`NAME-{'compute' if part.startswith('compute') else part}" in text, part
 
 
 def test_no_stack_is_protected_by_default_and_a_synth_says_how_without_a_warning(tmp_path):

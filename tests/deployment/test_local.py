@@ -4,6 +4,8 @@ Each step starts from what the steps before it left running, so all of them are 
 """
 
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,9 +27,11 @@ def folder(tmp_path_factory):
     server.stop(folder / ".localaws")
 
 
-def local(folder, *arguments):
+def local(folder, *arguments, **variables):
     command = [PROGRAM, "local", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    # readline, which pytest imports, exports COLUMNS=80 to child processes
+    kept = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, env={**kept, **variables})
 
 
 def test_up_status_and_down(folder):
@@ -86,14 +90,23 @@ def status_shows_resources_and_down_waits_for_stacks(folder):
     )
     cloudformation = boto3.client("cloudformation", region_name="us-east-2", **connection)
     cloudformation.create_stack(
-        StackName="dev-network", TemplateBody=json.dumps(templates("dev")["network"]), Capabilities=["CAPABILITY_IAM"]
+        StackName="dev-network",
+        TemplateBody=json.dumps(templates("dev")["network"]),
+        Capabilities=["CAPABILITY_IAM"],
+        Tags=[{"Key": "ultracluster:environment", "Value": "dev"}],
     )
     cloudformation.get_waiter("stack_create_complete").wait(StackName="dev-network", WaiterConfig={"Delay": 1})
     shown = json.loads(local(folder, "status", "--json").stdout)
     network = changed("dev", lambda data: None).network.create
     assert [row["details"] for row in shown if row["kind"] == "VPC"] == [network.cidr]
     assert sum(row["kind"] == "Subnet" for row in shown) == 5
-    assert local(folder, "status").stdout.splitlines()[-1].startswith("Estimate for an account: 3 min (")
+    assert {(row["account"], row["region"]) for row in shown} == {("123456789012", "us-east-2")}
+    text = local(folder, "status").stdout
+    assert "Account 123456789012, us-east-2: dev\n" in re.sub(r" +\n", "\n", text)
+    assert all(row["name"] in text for row in shown)
+    narrow = local(folder, "status", COLUMNS="80").stdout
+    assert max(map(len, narrow.splitlines()[:-2])) <= 80
+    assert text.splitlines()[-1].startswith("Estimate for an account: 3 min (")
     assert "dev-network" in local(folder, "down").stdout
     assert server.status(folder / ".localaws")
 

@@ -16,7 +16,6 @@ app = typer.Typer(
     name="ultracluster",
     help="GPU UltraClusters on AWS from one environment file. Deploy with `npx cdk deploy --all -c env=NAME`.",
     no_args_is_help=True,
-    add_completion=False,
 )
 
 

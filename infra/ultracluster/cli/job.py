@@ -31,6 +31,10 @@ def job(
     name: Annotated[
         str | None, typer.Option(help="Name of the job. Default: one that is not in use.", show_default=False)
     ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(help="Script with arguments, in quotes. Default: train.py or prepare.py.", show_default=False),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a Kubernetes List as JSON.")] = False,  # noqa: FBT002
 ) -> None:
     """Print a job that fits the team's quota and the hardware: by default gang-scheduled training over EFA.
@@ -40,15 +44,19 @@ def job(
     from ultracluster.config.loader import RefusedEnvironment, load
     from ultracluster.kubernetes.jobs import JobRefused, example_job, prepare_job
 
+    words = _words(command)
     try:
         environment = load(file)
         if kind == "prepare":
             amount = _needed("--cpus", cpus, kind)
-            objects = prepare_job(environment, team, amount, name=name or _name(kind, amount, "cpus"), image=image)
+            name = name or _name(kind, amount, "cpus")
+            objects = prepare_job(environment, team, amount, name=name, image=image, command=words)
         else:
             amount = _needed("--gpus", gpus, kind)
             name = name or _name(kind, amount, "gpus")
-            objects = example_job(environment, team, amount, kind=kind, name=name, node_group=node_group, image=image)
+            objects = example_job(
+                environment, team, amount, kind=kind, name=name, node_group=node_group, image=image, command=words
+            )
     except RefusedEnvironment as refused:
         typer.echo(str(refused), err=True)
         raise typer.Exit(1) from None
@@ -59,6 +67,24 @@ def job(
     if image is None and (ended := _end_of_patch(text)):
         typer.echo(f"warning: AWS patches the default image until {ended} only; set --image", err=True)
     typer.echo(text, nl=False)
+
+
+def _words(command: str | None) -> list[str]:
+    """A command in words, as a shell divides it. Exits with 2 for none, and for a quote that is not closed."""
+    import shlex
+
+    if command is None:
+        return []
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        words, reason = [], str(error).lower()
+    else:
+        reason = "there is no command in it"
+    if not words:
+        typer.echo(f"--command {command!r}: {reason}", err=True)
+        raise typer.Exit(2)
+    return words
 
 
 def _as_json(objects: list[dict[str, Any]]) -> str:

@@ -71,7 +71,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print the list 
 
         typer.echo(json.dumps([asdict(row) for row in found], indent=2))
     else:
-        _print(f"In the embedded AWS at {running.url}", found)
+        _print(f"In the embedded AWS at {running.url}", found, _environments(running))
         _print_estimate(running)
 
 
@@ -117,20 +117,38 @@ def _print_estimate(running: "Server") -> None:
         typer.echo(f"With cdk deploy --concurrency {SIDE_BY_SIDE}: {beside.time}")
 
 
-def _print(title: str, found: "list[InventoryRow]") -> None:
+def _environments(running: "Server") -> dict[tuple[str, str], list[str]]:
+    """Names of the environments with stacks, by account and Region."""
+    import boto3
+
+    found = {}
+    for deployment in running.deployments():
+        connection = running.connection(deployment.account)
+        client = boto3.client("cloudformation", region_name=deployment.region, **connection)
+        tags = [tag for stack in client.describe_stacks()["Stacks"] for tag in stack.get("Tags", [])]
+        names = sorted({tag["Value"] for tag in tags if tag["Key"] == "ultracluster:environment"})
+        found[deployment.account, deployment.region] = names
+    return found
+
+
+def _print(
+    title: str, found: "list[InventoryRow]", environments: dict[tuple[str, str], list[str]] | None = None
+) -> None:
     from rich import box
     from rich.table import Table
 
     from ultracluster.cli.console import console
 
-    out = console()
+    out = console(whole_lines=True)
     out.print(title, style="bold")
-    for region in dict.fromkeys(row.region for row in found):
-        table = Table(title=region, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
+    for account, region in dict.fromkeys((row.account, row.region) for row in found):
+        names = (environments or {}).get((account, region), [])
+        place = f"Account {account}, {region}" + (f": {', '.join(names)}" if names else "")
+        table = Table(title=place, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
         table.add_column("What", no_wrap=True)
         table.add_column("Name", overflow="fold")
         table.add_column("Details", overflow="fold")
-        rows = [row for row in found if row.region == region]
+        rows = [row for row in found if (row.account, row.region) == (account, region)]
         for before, row in zip([None, *rows], rows, strict=False):
             table.add_row("" if before and before.kind == row.kind else row.kind, row.name, row.details)
         out.print(table)

@@ -3,6 +3,8 @@
 Source: Kubeflow MPI operator 0.8 (2026), MPIJob v2beta1; nccl-tests 2.20; Kueue 0.19 and KAI 0.17 as in `jobs`.
 """
 
+from collections.abc import Sequence
+
 from ultracluster.catalog.training import training_environment
 from ultracluster.config.eks import Team
 from ultracluster.kubernetes import kai, kueue, volcano
@@ -72,11 +74,13 @@ def nccl_test(job: Job, metadata: Object, *, kept_for: int) -> Object:
     }
 
 
-def prepare(environment: EksEnvironment, team: Team, cpus: int, name: str, image: str) -> Object:
-    """A job of one pod on a CPU node that runs PREPARE_SCRIPT; under Volcano, Volcano's own job."""
+def prepare(
+    environment: EksEnvironment, team: Team, cpus: int, name: str, image: str, command: Sequence[str] = ()
+) -> Object:
+    """A job of one pod on a CPU node that runs `command` or PREPARE_SCRIPT; under Volcano, Volcano's own job."""
     lustre = environment.storage.lustre
-    command = ["python", f"{lustre.mount_path}/{PREPARE_SCRIPT}" if lustre else PREPARE_SCRIPT]
-    pod = _cpu_pod(environment, "prepare", image, command, cpus)
+    script = f"{lustre.mount_path}/{PREPARE_SCRIPT}" if lustre else PREPARE_SCRIPT
+    pod = _cpu_pod(environment, "prepare", image, list(command) or ["python", script], cpus)
     _as_team(environment, team, pod["spec"])
     metadata: Object = {"name": name, "namespace": team.name}
     if environment.settings.scheduler == "volcano":

@@ -44,7 +44,7 @@ Mounts = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Job:
-    """A job of a team on whole nodes of one node group."""
+    """A job of a team on whole nodes of one node group. `command` is what torchrun starts, by default SCRIPT."""
 
     environment: EksEnvironment
     team: Team
@@ -52,6 +52,7 @@ class Job:
     gpus: int
     image: str
     name: str
+    command: tuple[str, ...] = ()
 
     @property
     def gpus_per_node(self) -> int:
@@ -97,7 +98,7 @@ def torchrun_pod(job: Job, main_address: str, *, rank: str) -> Object:
         f"--node-rank=$({rank})",
         "--master-addr=$(MASTER_ADDR)",
         f"--master-port={RENDEZVOUS_PORT}",
-        f"{lustre.mount_path}/{SCRIPT}" if lustre else SCRIPT,
+        *(job.command or (f"{lustre.mount_path}/{SCRIPT}" if lustre else SCRIPT,)),
     ]
     variables = {
         **training_environment(job.group.hardware, efa=job.group.efa),

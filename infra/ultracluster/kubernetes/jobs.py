@@ -5,6 +5,8 @@ Volcano 1.15, KAI Scheduler 0.17, NVIDIA DRA driver 0.4, each its own reference.
 """
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Literal
 
@@ -52,6 +54,7 @@ def example_job(
     name: str | None = None,
     node_group: str | None = None,
     image: str | None = None,
+    command: Sequence[str] = (),
 ) -> list[Object]:
     """Objects of a job of `team` on `gpus` GPUs: whole nodes of one node group, by default the team's first.
 
@@ -59,8 +62,13 @@ def example_job(
     Service. `nccl-test` is an MPIJob whose launcher runs on a CPU node. Two jobs of a team need two names; without
     `name` it is "train-64-gpus" for 64 GPUs. Raises JobRefused if the environment has no such team or group, the team
     has fewer GPUs, or no public image fits the instance type.
+
+    torchrun starts `command`, a script with its arguments, on each GPU: by default train.py of the team's folder.
     """
+    if kind == "nccl-test" and command:
+        raise JobRefused("nccl-test has a command of its own; remove --command, or use --kind train")
     job = _checked(environment, team, gpus, kind, name, node_group, image)
+    job = replace(job, command=tuple(command))
     if kind == "nccl-test":
         return [*claims(job), _nccl_test(job)]
     if job.scheduler == "volcano":
@@ -71,9 +79,15 @@ def example_job(
 
 
 def prepare_job(
-    environment: Environment, team: str, cpus: int, *, name: str | None = None, image: str | None = None
+    environment: Environment,
+    team: str,
+    cpus: int,
+    *,
+    name: str | None = None,
+    image: str | None = None,
+    command: Sequence[str] = (),
 ) -> list[Object]:
-    """Objects of a job of `team` that prepares data with `cpus` CPUs of one CPU node.
+    """Objects of a job of `team` that prepares data with `cpus` CPUs of one CPU node, by `command` or prepare.py.
 
     Raises JobRefused if the environment has no such team, or its CPU nodes are too small.
     """
@@ -82,7 +96,7 @@ def prepare_job(
     name = name or f"prepare-{cpus}-cpus"
     _check_name(name)
     _check_cpus(view, owner, cpus)
-    return [cpu_jobs.prepare(view, owner, cpus, name, image or _mirrored(view, CPU_IMAGE))]
+    return [cpu_jobs.prepare(view, owner, cpus, name, image or _mirrored(view, CPU_IMAGE), command)]
 
 
 def _checked(

@@ -13,8 +13,9 @@ from localaws.server import Server, kubernetes
 
 @dataclass(frozen=True)
 class InventoryRow:
-    """One resource: its kind, its name or id, and a summary of its settings."""
+    """One resource: its account and Region, its kind, its name or id, and a summary of its settings."""
 
+    account: str
     region: str
     kind: str
     name: str
@@ -26,12 +27,12 @@ def everything(server: Server) -> list[InventoryRow]:
     return [
         row
         for deployment in server.deployments()
-        for row in inventory(deployment.region, server.connection(deployment.account))
+        for row in inventory(deployment.account, deployment.region, server.connection(deployment.account))
     ]
 
 
-def inventory(region: str, connection: Mapping[str, Any]) -> list[InventoryRow]:
-    """The resources of all environments in `region`; `connection` is passed to boto3's clients.
+def inventory(account: str, region: str, connection: Mapping[str, Any]) -> list[InventoryRow]:
+    """The resources of all environments in `region` of `account`; `connection` is passed to boto3's clients.
 
     A new account's default VPC and the CDK's bootstrap bucket are left out.
     """
@@ -42,7 +43,7 @@ def inventory(region: str, connection: Mapping[str, Any]) -> list[InventoryRow]:
     contents = partial(kubernetes, connection["endpoint_url"], connection["aws_secret_access_key"])
     eks = partial(_eks, contents=contents)
     readers = (_network, _placement, _launch_templates, _buckets, _file_systems, _pcs, eks, _workspaces)
-    return [InventoryRow(region, *row) for reader in readers for row in reader(clients)]
+    return [InventoryRow(account, region, *row) for reader in readers for row in reader(clients)]
 
 
 Row = tuple[str, str, str]

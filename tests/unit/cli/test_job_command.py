@@ -110,3 +110,32 @@ def test_a_preparation_needs_cpus_and_gets_a_name():
 def test_an_nccl_test_needs_the_mpi_operator():
     done = ultracluster("job", "minimal-eks.yaml", "--team", "research", "--gpus", "16", "--kind", "nccl-test")
     assert (done.returncode, done.stderr) == (2, "nccl-test is an MPIJob; add mpi to control_plane.jobs\n")
+
+
+def test_the_command_is_what_torchrun_starts():
+    job = list(yaml.safe_load_all(ultracluster(*JOB, "--command", "/fsx/run.py --name 'a b' -m").stdout))[-1]
+    command = job["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert command[0] == "torchrun"
+    assert command[-4:] == ["/fsx/run.py", "--name", "a b", "-m"]
+    assert not any("train.py" in word for word in command)
+
+
+def test_the_command_is_that_of_a_job_on_cpus():
+    arguments = ("job", "minimal-eks.yaml", "--team", "research", "--kind", "prepare", "--cpus", "4")
+    [job] = yaml.safe_load_all(ultracluster(*arguments, "--command", "bash tokenize.sh").stdout)
+    assert job["spec"]["template"]["spec"]["containers"][0]["command"] == ["bash", "tokenize.sh"]
+
+
+@pytest.mark.parametrize(
+    ("command", "message"), [("", "there is no command in it"), ("a 'b", "no closing quotation"), ("  ", "no command")]
+)
+def test_a_command_that_is_none_is_wrong_usage(command, message):
+    done = ultracluster(*JOB, "--command", command)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_test_of_nccl_takes_no_command():
+    done = ultracluster(*JOB, "--kind", "nccl-test", "--command", "x")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "remove --command" in done.stderr
