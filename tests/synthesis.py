@@ -14,6 +14,7 @@ SHARED = "ULTRACLUSTER_TEST_TEMPLATES"
 """Environment variable: the folder in which the workers of a test run share templates."""
 
 STATEFUL = {
+    "AWS::EFS::FileSystem",
     "AWS::FSx::FileSystem",
     "AWS::S3::Bucket",
     "AWS::KMS::Key",

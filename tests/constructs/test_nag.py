@@ -9,12 +9,14 @@ from aws_cdk import aws_s3 as s3
 
 from tests.constructs.nag import Finding, open_findings
 from ultracluster.config.buckets import Bucket
+from ultracluster.config.file_systems import Efs, OpenZfs
 from ultracluster.config.lustre import Lustre, S3Link
 from ultracluster.config.network import CreateNetwork, Network
 from ultracluster.config.observability import Grafana, Observability
 from ultracluster.constructs.alarms import Alarms, workspace_watches
 from ultracluster.constructs.alerts import AlertTopic, RuleFiles
 from ultracluster.constructs.buckets import TrainingBucket
+from ultracluster.constructs.existing_lustre import LustreLookup
 from ultracluster.constructs.grafana import GrafanaWorkspace
 from ultracluster.constructs.grafana_content import GrafanaContent, GrafanaUsers
 from ultracluster.constructs.keys import DataKey
@@ -22,6 +24,7 @@ from ultracluster.constructs.links import S3Links
 from ultracluster.constructs.lustre import TrainingFileSystem
 from ultracluster.constructs.metrics import MetricsWorkspace
 from ultracluster.constructs.network import ClusterNetwork
+from ultracluster.constructs.nfs import ElasticFileSystem, OpenZfsFileSystem
 from ultracluster.constructs.throwaway import throw_away
 
 LUSTRE = Lustre(
@@ -51,6 +54,11 @@ def build(app):
         efa_clients=network.efa_security_group,
         key=key,
     )
+    servers = {"vpc": network.vpc, "subnet": network.node_subnet, "clients": network.cluster_security_group, "key": key}
+    homes = OpenZfs(type="openzfs", capacity_gib=512, throughput_mbps=320)
+    OpenZfsFileSystem(stack, "Home", settings=homes, **servers)
+    ElasticFileSystem(stack, "Tools", settings=Efs(type="efs"), **servers)
+    LustreLookup(stack, "Lookup", file_system_id="fs-0123456789abcdef0", key=key)
     S3Links(stack, "Links", settings=LUSTRE.links, file_system=file_system, buckets={"datasets": bucket})
     metrics = MetricsWorkspace(stack, "Metrics", settings=Observability(), key=key)
     topic = AlertTopic(stack, "Alerts", key=key, email=["oncall@example.com"])

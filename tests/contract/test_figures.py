@@ -12,8 +12,8 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 import localaws
 from localaws.records import FOLDER, enumeration, records
-from localaws.services import eks_clusters, eks_network, eks_store, fsx_rules, kubernetes, pcs_rules
-from ultracluster.catalog import catalog, eks, lustre, pcs, software
+from localaws.services import eks_clusters, eks_network, eks_store, fsx_openzfs, fsx_rules, kubernetes, pcs_rules
+from ultracluster.catalog import catalog, eks, lustre, nfs, pcs, software
 
 DIFFERENCES = {
     "Kubernetes 1.31": "in extended support until 2026-11-26; the catalogue starts with 1.33, which its charts need",
@@ -76,6 +76,11 @@ def figures() -> Iterator[tuple[str, Any, Any]]:
     tiering = fsx_rules.INTELLIGENT_TIERING_METADATA_IOPS
     yield "metadata IOPS, tiering", tiering, lustre.INTELLIGENT_TIERING_METADATA_IOPS
     yield "associations", fsx_rules.MAXIMUM_LINKS, lustre.MAXIMUM_LINKS
+
+    steps = {name.upper(): figures for name, figures in nfs.THROUGHPUTS_MBPS.items()}
+    theirs = {name: figures for name, figures in fsx_openzfs.THROUGHPUT_MBPS.items() if name in steps}
+    yield "MBps of OpenZFS", theirs, steps
+    yield "OpenZFS", (fsx_openzfs.SMALLEST_GIB, fsx_openzfs.LARGEST_GIB), (nfs.SMALLEST_GIB, nfs.LARGEST_GIB)
 
     localaws.activate()
     for record in records("instance_types")["instance_types"]:

@@ -337,5 +337,5 @@ class Environment(Settings):
     @rule
     def _people(self) -> Iterator[Problem]:
         """Networks of people, and users, fit the VPC and the control plane."""
-        on_eks, homes = isinstance(self.control_plane, Eks), getattr(self.storage, "home", None)
+        on_eks, homes = isinstance(self.control_plane, Eks), self.storage.homes
         yield from access_problems(self.access, self.network, on_eks=on_eks, shared_homes=homes is not None)

@@ -14,6 +14,7 @@ from constructs import Construct
 from ultracluster.catalog import nfs
 from ultracluster.config.backups import Backups, weekly_time
 from ultracluster.config.file_systems import HOME, Efs, OpenZfs
+from ultracluster.constructs.acknowledgements import acknowledge
 from ultracluster.constructs.names import REGION, stable_name
 from ultracluster.constructs.references import (
     SecurityGroup,
@@ -37,6 +38,12 @@ EFS_PORTS = (Ports("tcp", NFS_PORT, NFS_PORT),)
 
 EXPORT_OPTIONS = ("rw", "crossmnt", "no_root_squash")
 """Of a new OpenZFS file system. Root of a node creates the homes of users and the folders of teams."""
+
+
+ACCEPTED = {
+    "NIST.800.53.R5-EFSInBackupPlan": "BackupPolicy decides: AWS Backup adds the file system to its plan for EFS where "
+    "the settings ask for backups.",
+}
 
 
 @jsii.implements(ec2.IConnectable)
@@ -216,6 +223,7 @@ class ElasticFileSystem(NfsFileSystem):
             backup_policy={"status": "ENABLED" if backups else "DISABLED"},
         )
         retain(file_system)
+        acknowledge(file_system, ACCEPTED)
         target = efs.CfnMountTarget(
             self, "Target", file_system_id=file_system.ref, subnet_id=subnet_id(subnet), security_groups=[group]
         )

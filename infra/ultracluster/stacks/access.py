@@ -63,5 +63,5 @@ class AccessStack(EnvironmentStack):
     def _users(self, environment: Environment) -> UserList | None:
         if environment.access.users is None:
             return None
-        homes = getattr(environment.storage, "homes", None) is not None
+        homes = environment.storage.homes is not None
         return UserList(self, "Users", settings=environment.access.users, name=environment.name, shared_homes=homes)
