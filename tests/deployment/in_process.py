@@ -12,6 +12,8 @@ import boto3
 from botocore.exceptions import ClientError
 
 from localaws import accounts, local_aws
+from localaws.resources import client as in_account
+from localaws.services import given
 from localaws.services.capacity import seed_reservation
 from localaws.services.kubernetes import contents
 from tests.synthesis import FILES, synthesise, templates
@@ -27,9 +29,6 @@ Templates = dict[str, dict[str, Any]]
 
 ORDER = ("network", "storage", "control-plane", "access", "platform", "links", "observability", "alerts", "grafana")
 """Parts in an order of deployment. Those of compute come last."""
-
-CREATED_HERE = [name for name in FILES if not load(FILES[name]).network.existing]
-
 
 FILE_OF = {load(file).name: name for name, file in FILES.items()}
 """Name of the environment to name of its file."""
@@ -125,7 +124,9 @@ def prepare(environment: Environment, parts: Templates) -> None:
     """Create what the CDK CLI and AWS would have made: reservations, the bootstrap version, assets."""
     for reservation in seeds.reservations(environment):
         seed_reservation(**reservation, account=environment.account or accounts.DEFAULT)
-    seeds.make_reservation_groups(environment, client(environment, "resource-groups"))
+    account = environment.account or accounts.DEFAULT
+    for each in seeds.existing(environment):
+        seeds.make(each, in_account, given.create, account=account, region=environment.region)
     client(environment, "ssm").put_parameter(
         Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String", Overwrite=True
     )

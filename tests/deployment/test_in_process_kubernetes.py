@@ -3,13 +3,13 @@
 import pytest
 
 from localaws.services.kubernetes import contents
-from tests.deployment.in_process import CREATED_HERE, client, cluster, deployed_whole, objects
+from tests.deployment.in_process import client, cluster, deployed_whole, objects
 from tests.deployment.whole import WholeEnvironment
 from tests.synthesis import FILES
 from ultracluster.config.loader import load
 
 
-@pytest.fixture(scope="module", params=[name for name in CREATED_HERE if load(FILES[name]).control_plane.type == "eks"])
+@pytest.fixture(scope="module", params=[name for name in FILES if load(FILES[name]).control_plane.type == "eks"])
 def deployed(request):
     """A deployed environment."""
     with deployed_whole(request.param) as environment:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.deployment.in_process import CREATED_HERE, client, deployed_whole
+from tests.deployment.in_process import client, deployed_whole
 from tests.deployment.whole import WholeEnvironment
 from tests.synthesis import FILES
 from ultracluster.config.loader import load
 
 
-@pytest.fixture(scope="module", params=[name for name in CREATED_HERE if load(FILES[name]).control_plane.type == "pcs"])
+@pytest.fixture(scope="module", params=[name for name in FILES if load(FILES[name]).control_plane.type == "pcs"])
 def deployed(request):
     """A deployed environment."""
     with deployed_whole(request.param) as environment:

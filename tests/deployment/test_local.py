@@ -39,6 +39,7 @@ def test_up_status_and_down(folder):
     up_refuses_a_bad_file_with_the_report(folder)
     up_starts_it_once_and_exports_account_and_region(folder)
     reservations_of_the_file_exist(folder)
+    what_the_file_names_as_existing_is_made_once(folder)
     status_shows_resources_and_down_waits_for_stacks(folder)
     down_lists_retained_resources_and_stops(folder)
 
@@ -80,6 +81,24 @@ def reservations_of_the_file_exist(folder):
     assert (block["ReservationType"], block["TotalInstanceCount"]) == ("capacity-block", 16)
     groups = boto3.client("resource-groups", region_name="us-east-1", **running.connection("111122223333"))
     assert [group["GroupName"] for group in groups.list_groups()["GroupIdentifiers"]] == ["p5-fleet"]
+
+
+def what_the_file_names_as_existing_is_made_once(folder):
+    made, kept = (local(folder, "up", str(FILES["p5e.48xlarge"])) for _ in range(2))
+    assert made.returncode == kept.returncode == 0, made.stderr
+    named = ["VPC vpc-0123456789abcdef0", "bucket example-training-archive", "placement group research-cluster"]
+    for each in named:
+        assert f"Made the {each}, which the file names as existing\n" in made.stdout
+        assert f"There is the {each}, which the file names as existing\n" in kept.stdout
+    assert made.stdout.count("Made the") == kept.stdout.count("There is the") == 7
+    running = server.status(folder / ".localaws")
+    ec2 = boto3.client("ec2", region_name="us-east-2", **running.connection("111122223333"))
+    subnets = ec2.describe_subnets(SubnetIds=["subnet-0123456789abcdef0"])["Subnets"]
+    assert [(subnet["VpcId"], subnet["AvailabilityZone"]) for subnet in subnets] == [
+        ("vpc-0123456789abcdef0", "us-east-2a")
+    ]
+    with pytest.raises(server.ServerError, match="banana"):
+        running.create("ec2", "create_vpc", {"CidrBlock": "banana"}, account="111122223333", region="us-east-2")
 
 
 def status_shows_resources_and_down_waits_for_stacks(folder):

@@ -1,7 +1,7 @@
 """`ultracluster local`: the embedded AWS, which deploys an environment without an AWS account."""
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,7 @@ from ultracluster.errors import MissingExtra
 if TYPE_CHECKING:
     from localaws.inventory import InventoryRow
     from localaws.server import Server
+    from ultracluster.config.environment import Environment
 
 REGION = "us-east-1"
 SIDE_BY_SIDE = 20
@@ -27,11 +28,10 @@ def up(
 ) -> None:
     """Start the embedded AWS unless it runs, and write .localaws/env for AWS clients.
 
-    With FILE, .localaws/env sets the file's account and Region, and the reservations in the file are created.
+    With FILE, .localaws/env sets the file's account and Region, and what the file names as existing is made: VPC and
+    subnets, buckets, keys, policies, roles, reservations and placement groups, workspaces.
     """
     _prepare()
-    import boto3
-
     from localaws import accounts, server
     from ultracluster.cli import seeds
     from ultracluster.config.loader import RefusedEnvironment, load
@@ -45,8 +45,7 @@ def up(
             running.forget_operations()  # so that the estimate is for this deployment
             for reservation in seeds.reservations(environment):
                 running.seed(reservation, account)
-            groups = boto3.client("resource-groups", region_name=region, **running.connection(account))
-            seeds.make_reservation_groups(environment, groups)
+            _make_existing(running, environment, account)
     except (RefusedEnvironment, server.ServerError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
@@ -97,6 +96,20 @@ def down(
         _print("Retained resources: a real account would keep them, the embedded AWS deletes them now", retained)
     server.stop()
     typer.echo("The embedded AWS has stopped")
+
+
+def _make_existing(running: "Server", environment: "Environment", account: str) -> None:
+    """Make what the file names as existing, once, and print a line for each."""
+    import boto3
+
+    from ultracluster.cli import seeds
+
+    def client(service: str, region: str, owner: str) -> Any:
+        return boto3.client(service, region_name=region, **running.connection(owner))
+
+    for each in seeds.existing(environment):
+        made = seeds.make(each, client, running.create, account=account, region=environment.region)
+        typer.echo(f"{'Made' if made else 'There is'} the {each.kind} {each.id}, which the file names as existing")
 
 
 def _prepare() -> None:

@@ -22,6 +22,7 @@ from werkzeug.wrappers import Request, Response
 from localaws import activate, callers, estimate, faults
 from localaws.api import CloudFormation
 from localaws.server import HOST, HOST_IPV6, SECRET_LENGTH, write_private
+from localaws.services import given
 from localaws.services.capacity import seed_reservation
 from localaws.services.kubernetes import contents
 from localaws.stacks import forget_operations, stack_backends
@@ -157,7 +158,7 @@ def _aws_error(request: Request, status: int, codes: tuple[str, str], message: s
 def _control(request: Request) -> Response:
     """The control interface under /_localaws/.
 
-    GET health, deployments, kubernetes/CLUSTER_ARN, estimate and faults; POST reservations and faults;
+    GET health, deployments, kubernetes/CLUSTER_ARN, estimate and faults; POST reservations, resources and faults;
     DELETE estimate and faults.
     """
     what = request.path.removeprefix("/_localaws/")
@@ -180,6 +181,12 @@ def _control(request: Request) -> Response:
         case "reservations", "POST":
             try:
                 seed_reservation(**json.loads(request.get_data()))
+            except MALFORMED as error:
+                return _json({"error": str(error)}, 400)
+            return _json({}, 201)
+        case "resources", "POST":
+            try:
+                given.create(**json.loads(request.get_data()))
             except MALFORMED as error:
                 return _json({"error": str(error)}, 400)
             return _json({}, 201)

@@ -83,6 +83,24 @@ class Server:
         """Create a capacity reservation; the keys are the arguments of `services.capacity.seed_reservation`."""
         _request(self.port, self.secret, "reservations", "POST", {**reservation, "account": account})
 
+    def create(
+        self,
+        service: str,
+        operation: str,
+        arguments: Mapping[str, Any],
+        *,
+        account: str,
+        region: str,
+        id: str | None = None,
+    ) -> None:
+        """Call an operation of boto3's client of a service, and give what it creates the id `id`.
+
+        ServerError when AWS would refuse the call.
+        """
+        call: dict[str, Any] = {"service": service, "operation": operation, "arguments": dict(arguments)}
+        call |= {"account": account, "region": region, "id": id}
+        _request(self.port, self.secret, "resources", "POST", call, seconds=60)
+
     def kubernetes(self, cluster_arn: str) -> dict[str, Any]:
         """The recorded contents of an EKS cluster: `namespaces`, `releases` and `objects`.
 
@@ -291,7 +309,7 @@ def _without_aws_settings(variables: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **nowhere, **moto, "AWS_EC2_METADATA_DISABLED": "true", "PYTHONUNBUFFERED": "1"}
 
 
-def _request(port: int, secret: str, path: str, method: str = "GET", body: Any = None) -> Any:
+def _request(port: int, secret: str, path: str, method: str = "GET", body: Any = None, *, seconds: int = 5) -> Any:
     request = urllib.request.Request(
         f"http://{HOST}:{port}/_localaws/{path}",
         method=method,
@@ -301,7 +319,7 @@ def _request(port: int, secret: str, path: str, method: str = "GET", body: Any =
     try:
         # No proxy, whatever the user's environment says: the request stays on the machine.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=5) as answer:
+        with opener.open(request, timeout=seconds) as answer:
             return json.loads(answer.read())
     except urllib.error.HTTPError as error:
         raise ServerError(error.read().decode(errors="replace")) from error

@@ -12,7 +12,7 @@ from moto.core.base_backend import BackendDict
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 from moto.core.utils import camelcase_to_underscores, get_service_model
 
-from localaws.services import models
+from localaws.services import given, models
 from localaws.services.service import Refusal, problems
 from localaws.services.store import Call, Item, Kind, Rule, Store, checks
 
@@ -54,7 +54,7 @@ class Actions(BaseResponse):  # type: ignore[misc]  # moto is untyped
     def create(self, kind: Kind) -> ActionResult:
         """Create a resource with the members of the request, when nothing refuses it."""
         call = self.call("Create", kind)
-        new_id = kind.new_id(call) if kind.new_id else self._identifier(kind) or call.within.id
+        new_id = given.instead_of(kind.new_id(call)) if kind.new_id else self._identifier(kind) or call.within.id
         call.new = models.merged(kind.defaults, self.given(call))
         self.store.check_new(call, new_id)
         self.check(call)
