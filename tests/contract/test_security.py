@@ -194,7 +194,7 @@ def mounts():
     found = []
     for part, _, resource in stacks("staging").of("Custom::AWSCDK-EKS-KubernetesResource"):
         for item in json.loads(stacks("staging").text(resource["Manifest"], part)):
-            if item["kind"] == "PersistentVolume" and item["spec"]["csi"]["driver"] == "fsx.csi.aws.com":
+            if item["kind"] == "PersistentVolume" and item["spec"].get("csi", {}).get("driver") == "fsx.csi.aws.com":
                 source = item["spec"]["csi"]
                 _, _, folder = source["volumeAttributes"]["mountname"].partition("/")
                 found.append((item["spec"]["claimRef"]["namespace"], folder, "ro" in item["spec"]["mountOptions"]))
