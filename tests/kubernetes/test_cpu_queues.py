@@ -90,7 +90,7 @@ def test_a_job_reaches_every_elastic_pool_by_the_elastic_queue():
     environment, local = fleet(karpenter=True), objects(fleet(karpenter=True), "LocalQueue")
     assert local["elastic"]["metadata"]["namespace"] == "research"
     assert local["elastic"]["spec"]["clusterQueue"] == "research.elastic"
-    for pool in elastic_pools():
+    for pool in elastic_pools(environment):
         half = {"cpu": pool.cpus // 4, "memory": f"{pool.memory_gib // 4}Gi"}
         if pool.gpus:
             half["nvidia.com/gpu"] = pool.gpus // 2

@@ -66,6 +66,19 @@ def nearest(name: str) -> tuple[str, ...]:
     return tuple(f"{near}.{each}" for near, each in found)[:3]
 
 
+def family_types(family: str) -> tuple[str, ...]:
+    """Types of a family; empty for an unknown family."""
+    sizes = dict.fromkeys(_families().get(family, {}).get("sizes", ()))
+    own = [each.name for each in catalog.values() if each.family == family]
+    return tuple(dict.fromkeys((*(f"{family}.{size}" for size in sizes), *own)))
+
+
+def nearest_families(family: str) -> tuple[str, ...]:
+    """Up to three families with a name like `family`."""
+    known = {**_families(), **{each.family: None for each in catalog.values()}}
+    return tuple(get_close_matches(family.lower(), known, n=3))
+
+
 def _unlisted() -> list[InstanceType]:
     """Types of the catalogue that EC2's records lack."""
     return [each for each in catalog.values() if each.family not in _families()]

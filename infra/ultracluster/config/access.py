@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from ipaddress import IPv4Network
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import Field, WithJsonSchema
 
-from ultracluster.config.fields import CpuType, Many, cdk_value, from_cdk, text
+from ultracluster.config.fields import FLAG, MAPPING, SWITCH, CpuType, Many, cdk_value, from_cdk, text
 from ultracluster.config.network import Network
 from ultracluster.config.problems import Path, Problem, repeated, rule
 from ultracluster.config.settings import Settings
@@ -32,20 +32,13 @@ class Host(Settings):
     """Instance type of the host, with an x86_64 or an arm64 processor."""
 
 
-def _kind(value: Any) -> str:
-    return "<mapping>" if isinstance(value, dict | BaseModel) else "<flag>"
-
-
 class Access(Settings):
     """How people reach the Kubernetes API or the login nodes. Session Manager on login nodes needs nothing here."""
 
     private_ranges: Annotated[Many[PrivateCidr], Field(max_length=MAXIMUM_RANGES)] = ()
     """Private networks, such as that of a VPN or a peered VPC, that may connect to the Kubernetes API on port 443, or
     to the login nodes on port 22. The routes are yours."""
-    host: Annotated[
-        Annotated[bool, Tag("<flag>")] | Annotated[Host, Tag("<mapping>")],
-        Discriminator(_kind),
-    ] = False
+    host: Annotated[Annotated[bool, FLAG] | Annotated[Host, MAPPING], SWITCH] = False
     """Whether there is an access host, or its settings."""
 
     users: Annotated[Users | None, WithJsonSchema({"type": "string"})] = None

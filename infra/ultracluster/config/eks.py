@@ -11,9 +11,11 @@ from ultracluster.catalog import eks, software
 from ultracluster.config import clock
 from ultracluster.config.eks_nodes import CpuNodes, NodeRepair, SystemNodes
 from ultracluster.config.fields import (
+    FLAG,
     KIND,
     MAPPING,
     NUMBER,
+    SWITCH,
     TEXT,
     Many,
     Mirror,
@@ -22,6 +24,7 @@ from ultracluster.config.fields import (
     from_cdk,
     text,
 )
+from ultracluster.config.karpenter import KarpenterPool, KarpenterPools
 from ultracluster.config.problems import Problem, repeated, rule
 from ultracluster.config.settings import Settings
 
@@ -209,8 +212,8 @@ class Eks(EksControlPlane):
     """Teams that share the fleet."""
     jobs: Many[JobOperator] = ()
     """Operators for distributed jobs."""
-    karpenter: bool = False
-    """Whether Karpenter adds CPU nodes and On-Demand GPU nodes to the static fleet."""
+    karpenter: Annotated[Annotated[bool, FLAG] | Annotated[KarpenterPools, MAPPING], SWITCH] = False
+    """Whether Karpenter adds nodes to the static fleet: true for its default On-Demand pools, or pools of your own."""
     node_repair: NodeRepair = NodeRepair()
     """Repair of nodes with failed hardware."""
     image_release: (
@@ -225,6 +228,11 @@ class Eks(EksControlPlane):
         """IPv4 addresses that each control-plane subnet needs, with one more system node during an update."""
         nodes = self.system_nodes.count // 2 + 1
         return SUBNET_ADDRESSES + nodes * (1 + POD_ADDRESSES)
+
+    @property
+    def pools(self) -> tuple[KarpenterPool, ...]:
+        """Karpenter's pools of the file; none with its default pools and without Karpenter."""
+        return self.karpenter.pools if isinstance(self.karpenter, KarpenterPools) else ()
 
     @property
     def queues_with(self) -> Literal["kueue", "volcano", "kai"]:

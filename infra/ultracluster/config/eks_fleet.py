@@ -13,6 +13,7 @@ from ultracluster.config.mount_paths import mount_path_problems
 from ultracluster.config.network import nodes_without_aws
 from ultracluster.config.node_groups import Scale, image_not_pinned, unknown_group
 from ultracluster.config.problems import Path, Problem
+from ultracluster.config.purchase import spot_service_role
 
 SYSTEM_GROUP, CPU_GROUP, ELASTIC_GROUPS = "system", "cpu", "elastic-"
 """Node-group labels of the system nodes and the CPU nodes, and the start of those of Karpenter's node pools."""
@@ -29,6 +30,7 @@ def eks_problems(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     yield from _system_nodes(fleet, settings)
     yield from _group_names(fleet)
     yield from _purchases(fleet)
+    yield from _spot_pools(settings)
     yield from _counts(fleet)
     yield from _quotas_of_eks(fleet, settings)
     yield from _interfaces(fleet)
@@ -72,11 +74,12 @@ def _system_nodes(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     yield from system_node_room(fleet, nodes.instance_type, nodes.count)
     if settings.cpu_nodes.count:
         yield from unlisted_type(settings.cpu_nodes.instance_type, ("control_plane", "cpu_nodes", "instance_type"))
-    elif not settings.karpenter:
+    elif settings.karpenter is not True and all(pool.has_gpus for pool in settings.pools):
         message = "no CPU nodes: launchers, Ray heads and other pods without GPUs take CPUs of accelerated nodes"
         message += ", or wait for ever under Volcano and KAI"
         at = ("control_plane", "cpu_nodes", "count")
-        yield Problem("cpu-nodes-missing", at, message, "set count: 2, or set karpenter: true", "warning")
+        hint = "add a pool without GPUs to karpenter" if settings.pools else "set karpenter: true"
+        yield Problem("cpu-nodes-missing", at, message, f"set count: 2, or {hint}", "warning")
 
 
 def _group_names(fleet: Fleet) -> Iterator[Problem]:
@@ -105,6 +108,14 @@ def _purchases(fleet: Fleet) -> Iterator[Problem]:
                 f"the capacity block started at {group.purchase.starts}; a change of the group would now stop its nodes"
             )
             yield Problem("capacity-block-started", (*at, "starts"), message, "remove starts")
+
+
+def _spot_pools(settings: Eks) -> Iterator[Problem]:
+    """Karpenter's rights do not include the creation of the role (Karpenter 1.14, "Getting started")."""
+    for i, pool in enumerate(settings.pools):
+        if "spot" in pool.markets:
+            yield spot_service_role(("control_plane", "karpenter", "pools", i, "purchase"))
+            return
 
 
 def _counts(fleet: Fleet) -> Iterator[Problem]:
@@ -245,9 +256,13 @@ def _dynamic_resources(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
         claims = f"pods that claim an NVLink domain of {ultraserver}"
     else:
         return
-    if settings.karpenter:
-        message = f"Karpenter does not account for {claims}"
+    message = f"Karpenter does not account for {claims}"
+    if settings.karpenter is True:
         yield Problem("karpenter-with-dra", ("control_plane", "karpenter"), message, "set karpenter: false")
+    with_gpus = [i for i, pool in enumerate(settings.pools) if pool.has_gpus]
+    if with_gpus:
+        at: Path = ("control_plane", "karpenter", "pools", with_gpus[0])
+        yield Problem("karpenter-with-dra", at, message, "remove pools with GPUs")
     if settings.places_with == "kai":
         message = f"KAI may need a feature gate to place {claims}: its documentation says yes, its code says no"
         hint = "test one such pod first, or set scheduler: kueue"

@@ -17,7 +17,8 @@ from ultracluster.config.eks import POD_ADDRESSES, Eks
 from ultracluster.config.eks_fleet import eks_problems
 from ultracluster.config.fields import ZONE_DUMMIES, Many, PolicyArn, cdk_value, from_cdk, kind_of, text
 from ultracluster.config.fleet import Fleet
-from ultracluster.config.group_zones import zone_problems
+from ultracluster.config.group_zones import room_of_pools, zone_problems
+from ultracluster.config.karpenter import KarpenterPool
 from ultracluster.config.network import Network, subnet_plan, wide_enough
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.observability import SCRAPER_INTERVAL_SECONDS, Observability
@@ -81,9 +82,15 @@ class Environment(Settings):
 
     @property
     def further_zones(self) -> tuple[str, ...]:
-        """Zones of node groups beside availability_zone."""
-        zones = (zone for group in self.node_groups for zone in group.zones)
-        return tuple(dict.fromkeys(zone for zone in zones if zone != self.availability_zone))
+        """Zones of node groups and of Karpenter's pools beside availability_zone."""
+        lists = (*(group.zones for group in self.node_groups), *(pool.zones for pool in self.pools))
+        zones = dict.fromkeys(zone for each in lists for zone in each)
+        return tuple(zone for zone in zones if zone != self.availability_zone)
+
+    @property
+    def pools(self) -> tuple[KarpenterPool, ...]:
+        """Karpenter's pools of the file; none on PCS."""
+        return self.control_plane.pools if isinstance(self.control_plane, Eks) else ()
 
     @property
     def in_local_zone(self) -> bool:
@@ -258,7 +265,9 @@ class Environment(Settings):
     def _zones_of_groups(self) -> Iterator[Problem]:
         """Nodes without EFA may be in several zones, each with a subnet."""
         pods = 0 if isinstance(self.control_plane, Pcs) else POD_ADDRESSES
-        yield from zone_problems(self.fleet, self.region, self.availability_zone, pods=pods)
+        zone = self.availability_zone
+        yield from zone_problems(self.fleet, self.region, zone, pods=pods, pools=self.pools)
+        yield from room_of_pools(self.fleet, zone, self.node_addresses, pods=pods, pools=self.pools)
 
     @rule
     def _control_plane_zones(self) -> Iterator[Problem]:

@@ -70,13 +70,23 @@ def _kind(value: object) -> str:
         return "<mapping>"
     if isinstance(value, str):
         return "<text>"
+    if isinstance(value, list | tuple):
+        return "<list>"
     return "<number>" if type(value) is int else "<neither>"
 
 
 KIND = Discriminator(_kind)
 """Chooses the side of a union by the kind of the value, so that an error names that side only."""
 
-TEXT, NUMBER, MAPPING = Tag("<text>"), Tag("<number>"), Tag("<mapping>")
+TEXT, NUMBER, MAPPING, LIST, FLAG = Tag("<text>"), Tag("<number>"), Tag("<mapping>"), Tag("<list>"), Tag("<flag>")
+
+
+def _switch(value: object) -> str:
+    return "<mapping>" if isinstance(value, dict | BaseModel) else "<flag>"
+
+
+SWITCH = Discriminator(_switch)
+"""Chooses the mapping for a mapping, and true or false for everything else."""
 
 
 def kind_of(value: Any) -> str | None:

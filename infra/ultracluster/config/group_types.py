@@ -28,7 +28,7 @@ def type_problems(one: str | None, several: Sequence[str], purchase: Purchase, *
     named += [(("instance_types", i), name) for i, name in enumerate(several)]
     seen: list[str] = []
     for at, name in named:
-        yield from _one_type(at, name)
+        yield from type_problem(at, name)
         if name in seen:
             message = f"{name} is already instance_types[{seen.index(name)}]"
             yield Problem("duplicate-name", at, message, "remove the duplicate")
@@ -41,7 +41,8 @@ def type_problems(one: str | None, several: Sequence[str], purchase: Purchase, *
         yield Problem("instance-types-with-reservation", "instance_types", message, hint)
 
 
-def _one_type(at: Path, name: str) -> Iterator[Problem]:
+def type_problem(at: Path, name: str) -> Iterator[Problem]:
+    """The problem of an instance type that is unknown, or whose accelerator nothing here uses."""
     if name not in instance_types:
         message = f"{name} is not in the list of EC2 instance types of {read_on()}"
         near = nearest(name)

@@ -11,6 +11,7 @@ from ultracluster.config.network import nodes_without_aws
 from ultracluster.config.node_groups import image_not_pinned, unknown_group, unused_groups
 from ultracluster.config.pcs import Pcs
 from ultracluster.config.problems import Path, Problem
+from ultracluster.config.purchase import spot_service_role
 
 
 def pcs_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
@@ -159,9 +160,5 @@ def _spot_role(fleet: Fleet) -> Iterator[Problem]:
     """
     for i, group in enumerate(fleet.node_groups):
         if group.purchase.type == "spot":
-            message = (
-                "Spot Instances need the role AWSServiceRoleForEC2Spot in the account; ultracluster does not create it"
-            )
-            hint = "run `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com` once per account"
-            yield Problem("spot-service-role", ("node_groups", i, "purchase", "type"), message, hint, "warning")
+            yield spot_service_role(("node_groups", i, "purchase", "type"))
             return

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 
 from ultracluster.config.fields import Many, cdk_value, text
-from ultracluster.config.problems import Problem, rule
+from ultracluster.config.problems import Path, Problem, rule
 from ultracluster.config.settings import Settings
 
 PurchaseType = Literal["on_demand", "spot", "reservation", "capacity_block", "interruptible_reservation"]
@@ -76,6 +76,13 @@ class ExistingPlacementGroup(Settings):
             message = f"{self.existing} is the id of a placement group, not its name"
             hint = "copy GroupName from `aws ec2 describe-placement-groups`"
             yield Problem("invalid-format", "existing", message, hint)
+
+
+def spot_service_role(at: Path) -> Problem:
+    """The warning about the first Spot Instances of an account, at a path of the file."""
+    message = "Spot Instances need the role AWSServiceRoleForEC2Spot in the account; ultracluster does not create it"
+    hint = "run `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com` once per account"
+    return Problem("spot-service-role", at, message, hint, "warning")
 
 
 Placement = Literal["auto", "none"] | ExistingPlacementGroup

@@ -43,6 +43,7 @@ _KINDS = {
     "dict": "a mapping",
 }
 _SIDES = {"<flag>": "true or false", "<text>": "text", "<number>": "a whole number", "<mapping>": "a mapping"}
+_SIDES |= {"<list>": "a list"}
 _TAG = re.compile(r"<\w+>")
 _LIMITS = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
 _SHOWN = 60
@@ -95,7 +96,9 @@ def misshapen(details: ErrorDetails, root: type[BaseModel], written: Mapping[Pat
     place = _Place(root, tagged, written is not None)
     value, context = details["input"], details.get("ctx", {})
     if details["type"] in ("union_tag_invalid", "union_tag_not_found") and isinstance(value, dict):
-        return _unknown_kind(path, value, _kinds(place))
+        # a union of texts, lists and so on has no `type`
+        if not _sides(place.annotation).keys() <= _SIDES.keys():
+            return _unknown_kind(path, value, _kinds(place))
     code = _SHAPES.get(details["type"], "wrong-type")
     shown = _shown(value, written.get(path) if written else None)
     message, hint = _words(code, place, value, shown, context, details["type"])

@@ -24,7 +24,10 @@ class NfsExport:
 
 @dataclass(frozen=True)
 class KarpenterResources:
-    """What Karpenter launches nodes with, and the queue that announces interruptions of nodes to it."""
+    """What Karpenter launches nodes with, and the queue that announces interruptions of nodes to it.
+
+    `zone_subnet_ids` are the subnets of nodes by Availability Zone.
+    """
 
     interruption_queue: str
     node_role_name: str
@@ -32,6 +35,7 @@ class KarpenterResources:
     cpu_subnet_ids: tuple[str, ...]
     efa_security_group_id: str
     cluster_security_group_id: str
+    zone_subnet_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ Source: Kueue 0.19 documentation and source (2026), flavor assigner and Topology
 
 from ultracluster.config.eks import Team
 from ultracluster.kubernetes.environment import EksEnvironment
-from ultracluster.kubernetes.karpenter import ElasticPool, elastic_pools
+from ultracluster.kubernetes.karpenter import elastic_pools
+from ultracluster.kubernetes.karpenter_own import ElasticPool
 from ultracluster.kubernetes.kueue import API, Amounts, flavor, resource_groups
 from ultracluster.kubernetes.labels import EFA, GPU, TEAM
 from ultracluster.kubernetes.parts import Object
@@ -20,18 +21,21 @@ ELASTIC_QUEUE = "elastic"
 
 
 def elastic_name(environment: EksEnvironment) -> str:
-    """Name of the Cohort with the quota of all elastic pools. It has a dot, so no team can have the same name."""
-    return f"{environment.name}.elastic"
+    """Name of the Cohort with the quota of all elastic pools. It has a dot, so no team can have the same name.
+
+    That of the file's pools has another name: a change between the forms deletes the old form's Cohort last.
+    """
+    return f"{environment.name}.{'pools' if environment.settings.pools else 'elastic'}"
 
 
-def elastic_flavors() -> tuple[Object, ...]:
+def elastic_flavors(environment: EksEnvironment) -> tuple[Object, ...]:
     """A flavor for each pool of Karpenter."""
-    return tuple(flavor(pool.name, pool.name, gpus=bool(pool.gpus)) for pool in elastic_pools())
+    return tuple(flavor(pool.name, pool.name, gpus=bool(pool.gpus)) for pool in elastic_pools(environment))
 
 
 def elastic_cohort(environment: EksEnvironment) -> Object:
     """The parent of the teams' elastic queues, with the limits of the pools as quota."""
-    amounts = {pool.name: _amounts(pool) for pool in elastic_pools()}
+    amounts = {pool.name: _amounts(pool) for pool in elastic_pools(environment)}
     return {
         "apiVersion": API,
         "kind": "Cohort",
@@ -43,7 +47,7 @@ def elastic_cohort(environment: EksEnvironment) -> Object:
 def elastic_queues(environment: EksEnvironment, team: Team) -> tuple[Object, Object]:
     """The team's elastic ClusterQueue and its LocalQueue. Its priority is its weight when pools are full."""
     name = f"{team.name}.elastic"
-    nothing: dict[str, Amounts] = {pool.name: dict.fromkeys(_amounts(pool), 0) for pool in elastic_pools()}
+    nothing: dict[str, Amounts] = {pool.name: dict.fromkeys(_amounts(pool), 0) for pool in elastic_pools(environment)}
     return (
         {
             "apiVersion": API,

@@ -73,18 +73,27 @@ def _elastic(environment: EksEnvironment) -> tuple[Objects, ...]:
     """The teams' queues for Karpenter's nodes, after their flavors and their cohort."""
     if environment.queue_manager != "kueue" or not environment.settings.karpenter:
         return ()
-    fleet = (*kueue_elastic.elastic_flavors(), kueue_elastic.elastic_cohort(environment))
+    fleet = _elastic_fleet(environment)
     return (
-        Objects("flavors-elastic", fleet, after=("fleet-kueue",)),
+        *fleet,
         *(
             Objects(
                 f"kueue-elastic-{team.name}",
                 kueue_elastic.elastic_queues(environment, team),
-                after=(f"namespace-{team.name}", "flavors-elastic"),
+                after=(f"namespace-{team.name}", *(part.name for part in fleet)),
             )
             for team in environment.teams
         ),
     )
+
+
+def _elastic_fleet(environment: EksEnvironment) -> tuple[Objects, ...]:
+    """Flavors and the cohort of Karpenter's pools. Each flavor of the file's pools comes and goes with its pool."""
+    flavors, cohort = kueue_elastic.elastic_flavors(environment), kueue_elastic.elastic_cohort(environment)
+    if not environment.settings.pools:
+        return (Objects("flavors-elastic", (*flavors, cohort), after=("fleet-kueue",)),)
+    sets = tuple(map(_flavor, flavors))
+    return (*sets, Objects("cohort-pools", (cohort,), after=tuple(part.name for part in sets)))
 
 
 def _before_queues(environment: EksEnvironment, flavors: tuple[Objects, ...]) -> tuple[str, ...]:

@@ -95,9 +95,14 @@ def cpu_node_user_data(*, lustre: Lustre | None) -> str:
     return _user_data({"kubelet": {"config": KUBELET}}, guarded(_steps(None, lustre, efa=False)))
 
 
-def karpenter_node_user_data(hardware: InstanceType | None, *, lustre: Lustre | None) -> str:
-    """User data of nodes that Karpenter launches; `hardware` is None for types without EFA. Karpenter adds the rest."""
-    return _user_data({"kubelet": {"config": KUBELET}}, guarded(_steps(hardware, lustre, efa=hardware is not None)))
+def karpenter_node_user_data(hardware: InstanceType | None, *, lustre: Lustre | None, lustre_efa: bool = True) -> str:
+    """User data of nodes that Karpenter launches; `hardware` is None for types without EFA. Karpenter adds the rest.
+
+    Without `lustre_efa`, nodes with EFA reach the file system over TCP.
+    """
+    efa = hardware is not None
+    steps = _steps(hardware, lustre, efa=efa, lustre_efa=efa and lustre_efa)
+    return _user_data({"kubelet": {"config": KUBELET}}, guarded(steps))
 
 
 def _steps(

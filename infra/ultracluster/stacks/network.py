@@ -35,7 +35,7 @@ class NetworkStack(EnvironmentStack):
             read_only_buckets=[*storage.read_only_buckets, *(name for name, access in existing if access == "read")],
             boot_scripts=environment.script_objects,
             control_plane=plane.type,
-            karpenter=isinstance(plane, Eks) and plane.karpenter,
+            karpenter=isinstance(plane, Eks) and bool(plane.karpenter),
             lustre=bool(storage.all_lustre),
         )
         self.login_security_group_id = (

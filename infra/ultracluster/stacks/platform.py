@@ -174,6 +174,7 @@ class PlatformStack(EnvironmentStack):
             cpu_subnet_ids=network.control_plane_subnet_ids,
             efa_security_group_id=network.efa_security_group_id,
             cluster_security_group_id=network.cluster_security_group_id,
+            zone_subnet_ids=network.zone_subnet_ids,
         )
 
     def _create_team_roles(self) -> None:

@@ -23,7 +23,7 @@ def boards(environment: Environment) -> tuple[Board, ...]:
     scheduling = (
         (slurm.BOARD,)
         if isinstance(plane, Pcs)
-        else (queues.board(plane.scheduler, karpenter=plane.karpenter), inference.BOARD)
+        else (queues.board(plane.scheduler, karpenter=bool(plane.karpenter)), inference.BOARD)
     )
     openzfs = any(each.type == "openzfs" for _, each in environment.storage.new_nfs)
     return (

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ultracluster.catalog import InstanceType, catalog, instance_types
+from ultracluster.config.eks_fleet import ELASTIC_GROUPS
 from ultracluster.config.environment import Environment
 from ultracluster.config.lustre import Lustre
 from ultracluster.config.pcs import Pcs
@@ -34,7 +35,7 @@ class Site:
     lustre_tcp_groups: tuple[str, ...]
     """Those whose nodes reach a file system over TCP, even if it has EFA."""
     types: tuple[InstanceType, ...]
-    """Instance types of the catalogue, and others of the node groups."""
+    """Instance types of the catalogue, and others of the node groups and of Karpenter's pools."""
     lustre: bool
     lustre_efa: bool
     lustre_mb_per_s: int | None
@@ -56,14 +57,18 @@ def site(environment: Environment) -> Site:
     """Facts of `environment`."""
     plane, systems = environment.control_plane, [each for _, each in environment.storage.all_lustre]
     on_pcs = isinstance(plane, Pcs)
-    used = {name for group in environment.node_groups for name in group.types}
+    lists = (*(group.types for group in environment.node_groups), *(pool.types for pool in environment.pools))
+    used = {name for types in lists for name in types}
     return Site(
         environment=environment.name,
         plane="pcs" if on_pcs else "eks",
         scrape_seconds=environment.observability.scrape_interval_seconds,
         groups=tuple(group.name for group in environment.launched_groups),
         efa_groups=tuple(group.name for group in environment.launched_groups if group.efa),
-        lustre_tcp_groups=tuple(group.name for group in environment.launched_groups if not group.lustre_over_efa),
+        lustre_tcp_groups=(
+            *(group.name for group in environment.launched_groups if not group.lustre_over_efa),
+            *(f"{ELASTIC_GROUPS}{pool.name}" for pool in environment.pools if not pool.lustre_over_efa),
+        ),
         types=(*catalog.values(), *(instance_types[name] for name in sorted(used - catalog.keys()))),
         lustre=bool(systems),
         # metrics do not tell which of several file systems they are about, beyond a name that FSx chooses
@@ -71,7 +76,7 @@ def site(environment: Environment) -> Site:
         lustre_mb_per_s=_disk_mb_per_s(systems[0]) if len(systems) == 1 else None,
         scheduler="slurm" if isinstance(plane, Pcs) else plane.scheduler,
         jobset=not isinstance(plane, Pcs) and not {"jobset", "trainer"}.isdisjoint(plane.jobs),
-        karpenter=not isinstance(plane, Pcs) and plane.karpenter,
+        karpenter=not isinstance(plane, Pcs) and bool(plane.karpenter),
         slurm_metrics=isinstance(plane, Pcs) and serves_metrics(plane.slurm_settings, plane.slurm_version),
         idle_seconds=_idle_seconds(environment, plane) if isinstance(plane, Pcs) else None,
     )
