@@ -95,10 +95,10 @@ def misshapen(details: ErrorDetails, root: type[BaseModel], written: Mapping[Pat
     path = tuple(part for part in tagged if not _is_tag(part))
     place = _Place(root, tagged, written is not None)
     value, context = details["input"], details.get("ctx", {})
-    if details["type"] in ("union_tag_invalid", "union_tag_not_found") and isinstance(value, dict):
-        # a union of texts, lists and so on has no `type`
-        if not _sides(place.annotation).keys() <= _SIDES.keys():
-            return _unknown_kind(path, value, _kinds(place))
+    no_side = details["type"] in ("union_tag_invalid", "union_tag_not_found") and isinstance(value, dict)
+    # a union of texts, lists and so on has no `type`
+    if no_side and not _sides(place.annotation).keys() <= _SIDES.keys():
+        return _unknown_kind(path, value, _kinds(place))
     code = _SHAPES.get(details["type"], "wrong-type")
     shown = _shown(value, written.get(path) if written else None)
     message, hint = _words(code, place, value, shown, context, details["type"])
