@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from ultracluster.config.file_systems import OpenZfs as OpenZfs
     from ultracluster.config.findings import Finding as Finding
     from ultracluster.config.findings import Reading as Reading
+    from ultracluster.config.karpenter import KarpenterPool as KarpenterPool
+    from ultracluster.config.karpenter import KarpenterPools as KarpenterPools
+    from ultracluster.config.karpenter import PoolLimits as PoolLimits
     from ultracluster.config.loader import RefusedEnvironment as RefusedEnvironment
     from ultracluster.config.loader import load as load
     from ultracluster.config.loader import survey as survey
     from ultracluster.config.loader import validate as validate
-    from ultracluster.config.karpenter import KarpenterPool as KarpenterPool
-    from ultracluster.config.karpenter import KarpenterPools as KarpenterPools
-    from ultracluster.config.karpenter import PoolLimits as PoolLimits
     from ultracluster.config.lustre import Lustre as Lustre
     from ultracluster.config.lustre import LustreServers as LustreServers
     from ultracluster.config.lustre import S3Link as S3Link
@@ -145,10 +145,10 @@ _MODULES = {
     "config.eks_nodes": ("CpuNodes", "NodeRepair", "SystemNodes"),
     "config.environment": ("Environment",),
     "config.findings": ("Finding", "Reading"),
+    "config.karpenter": ("KarpenterPool", "KarpenterPools", "PoolLimits"),
     "config.loader": ("RefusedEnvironment", "load", "survey", "validate"),
     "config.siblings": ("UnknownEnvironment", "environment_file"),
     "config.file_systems": ("Efs", "MoreEfs", "MoreLustre", "MoreOpenZfs", "OpenZfs"),
-    "config.karpenter": ("KarpenterPool", "KarpenterPools", "PoolLimits"),
     "config.lustre": ("Lustre", "LustreServers", "S3Link"),
     "config.network": ("CreateNetwork", "ExistingNetwork", "Network"),
     "config.node_groups": ("NodeGroup", "Scale"),
