@@ -35,6 +35,19 @@ NAMED: dict[str, Any] = {
             "archive": {"existing": "our-archive", "key_arn": KEY},
             "public": {"existing": "open-data", "access": "read"},
         },
+        "home": {"type": "openzfs", "existing": "fs-0123456789abcdef0"},
+        "more": [
+            {
+                "name": "models",
+                "type": "lustre",
+                "existing": "fs-0123456789abcdef1",
+                "security_group": "sg-0123456789abcdef1",
+                "mount_path": "/models",
+                "efa": True,
+            },
+            {"name": "old", "type": "lustre", "existing": "fs-0123456789abcdef2", "mount_path": "/old"},
+            {"name": "tools", "type": "efs", "existing": "fs-0123456789abcdef3", "mount_path": "/tools"},
+        ],
     },
     "observability": {
         "metrics": {"existing": WORKSPACE},
@@ -48,6 +61,7 @@ KINDS = {
     "image",
     "policy",
     "bucket",
+    "file system",
     "key",
     "Prometheus workspace",
     "role",

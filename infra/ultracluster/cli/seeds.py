@@ -5,7 +5,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 from ultracluster.catalog.zones import control_plane_zones
 from ultracluster.config.bootstrap import scripts
 from ultracluster.config.environment import Environment
+from ultracluster.config.file_systems import MoreLustre
 from ultracluster.config.network import ExistingNetwork
 from ultracluster.config.pcs import Pcs
 
@@ -200,6 +201,53 @@ def _storage(environment: Environment) -> Iterator[Existing]:
         if bucket.key_arn:
             yield _key(bucket.key_arn)
     yield from (_bucket(name, environment.region) for name in storage.read_only_buckets)
+    for each in (storage.home, *storage.more):
+        if not isinstance(each, str) and each.existing:
+            yield from _file_system(each.existing, each.type, each.security_group, environment)
+
+
+def _file_system(name: str, type_: str, group: str | None, environment: Environment) -> Iterator[Existing]:
+    """The smallest file system of a type, in the subnet of the nodes, and the security group of its servers.
+
+    The group allows all traffic among its members, as Lustre's servers need. A file system that a file names beside a
+    new VPC has one of its own.
+    """
+    digits = name.removeprefix("fs-")
+    vpc, subnet = f"vpc-{digits}", f"subnet-{digits}"
+    if network := environment.network.existing:
+        vpc, subnet = network.vpc_id, network.node_subnet_id
+    else:
+        yield Existing("VPC", vpc, "ec2", ("describe_vpcs", {"VpcIds": [vpc]}), ("create_vpc", {"CidrBlock": VPC_CIDR}))
+        yield _subnet(subnet, vpc, NODE_CIDR, AvailabilityZone=environment.availability_zone)
+    servers = group or f"sg-{digits}"
+    among = {"GroupId": servers, "IpPermissions": [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": servers}]}]}
+    rules = [("authorize_security_group_ingress", among), ("authorize_security_group_egress", among)]
+    yield replace(_security_group(servers, vpc), after=rules)
+    kind = "file system"
+    look: Call = ("describe_file_systems", {"FileSystemIds": [name]})
+    if type_ == "efs":
+        look = ("describe_file_systems", {"FileSystemId": name})
+        target = ("create_mount_target", {"FileSystemId": name, "SubnetId": subnet, "SecurityGroups": [servers]})
+        yield Existing(kind, name, "efs", look, ("create_file_system", {"CreationToken": name}), [target])
+        return
+    asked: dict[str, Any] = {"SubnetIds": [subnet], "SecurityGroupIds": [servers]}
+    if type_ == "openzfs":
+        sizes = {"DeploymentType": "SINGLE_AZ_1", "ThroughputCapacity": 64}
+        asked |= {"FileSystemType": "OPENZFS", "StorageCapacity": 64, "OpenZFSConfiguration": sizes}
+    else:
+        asked |= {"FileSystemType": "LUSTRE", **_lustre(environment, name)}
+    yield Existing(kind, name, "fsx", look, ("create_file_system", asked))
+
+
+def _lustre(environment: Environment, name: str) -> dict[str, Any]:
+    """A Lustre file system, with EFA if the file says so of it."""
+    if not any(each.efa for each in environment.storage.more if isinstance(each, MoreLustre) and each.existing == name):
+        return {"StorageCapacity": 1200, "LustreConfiguration": {"DeploymentType": "SCRATCH_2"}}
+    settings = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 1000, "EfaEnabled": True}
+    return {
+        "StorageCapacity": 4800,
+        "LustreConfiguration": {**settings, "MetadataConfiguration": {"Mode": "AUTOMATIC"}},
+    }
 
 
 def _observability(environment: Environment) -> Iterator[Existing]:

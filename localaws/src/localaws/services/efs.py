@@ -11,6 +11,7 @@ from moto.efs.models import EFSBackend, FileSystem
 from moto.efs.responses import EFSResponse
 from moto.efs.urls import url_paths
 
+from localaws.services.given import instead_of
 from localaws.services.patching import add, patch
 from localaws.services.references import References
 
@@ -44,6 +45,18 @@ def _check_throughput(mode: str | None, provisioned: float | None, performance: 
         raise BadRequest("ProvisionedThroughputInMibps is required with ThroughputMode provisioned, and only with it.")
     if mode == "elastic" and performance == "maxIO":
         raise BadRequest("ThroughputMode elastic needs the generalPurpose performance mode.")
+
+
+@patch(EFSBackend, "create_file_system")
+def _create_file_system(original: Any, self: Any, *args: Any, **given: Any) -> Any:
+    made = original(self, *args, **given)
+    old, new = made.file_system_id, instead_of(made.file_system_id)
+    if new != old:
+        tags = self.tagging_service.list_tags_for_resource(old)["Tags"]
+        self.tagging_service.tag_resource(new, tags)
+        made.file_system_id = new
+        self.file_systems_by_id[new] = self.file_systems_by_id.pop(old)
+    return made
 
 
 @patch(EFSBackend, "create_mount_target")
