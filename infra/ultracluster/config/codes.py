@@ -53,6 +53,7 @@ Code = Literal[
     "file-system-setting-ignored",
     "file-system-setting-missing",
     "file-system-quota",
+    "file-system-in-other-vpc",
     "openzfs-throughput",
     "openzfs-not-in-region",
     "nfs-not-in-local-zone",

@@ -65,6 +65,13 @@ class Storage(Settings):
         return tuple((at, each) for at, each in named if isinstance(each, OpenZfs | Efs) and not each.existing)
 
     @property
+    def existing(self) -> tuple[tuple[Path, str], ...]:
+        """Ids of existing file systems, with their path below storage."""
+        named: list[tuple[Path, str | None]] = [(("home",), self.homes.existing)] if self.homes else []
+        named += [(("more", i), each.existing) for i, each in enumerate(self.more)]
+        return tuple((at, name) for at, name in named if name)
+
+    @property
     def nfs(self) -> bool:
         """Whether nodes mount a file system over NFS."""
         return self.homes is not None or any(not isinstance(each, MoreLustre) for each in self.more)

@@ -19,6 +19,7 @@ def file_system_problems(fleet: Fleet, region: str, *, local_zone: bool) -> Iter
         yield from _nfs_in_local_zone(fleet)
     elif region in PARTITIONS:
         yield from _openzfs_in_region(fleet, region)
+    yield from _existing_in_new_vpc(fleet)
     yield from _quotas(fleet, region)
     yield from _efa_connections(fleet)
     yield from _efa_client(fleet)
@@ -59,6 +60,16 @@ def _openzfs_in_region(fleet: Fleet, region: str) -> Iterator[Problem]:
             message = f"{settings.deployment} was listed with at most {most} GiB in {region}"
             hint = f"set capacity_gib: {most}, or ask AWS"
             yield Problem("openzfs-not-in-region", ("storage", *at, "capacity_gib"), message, hint, "warning")
+
+
+def _existing_in_new_vpc(fleet: Fleet) -> Iterator[Problem]:
+    """An existing file system is in another VPC than the one that the environment creates."""
+    if fleet.network.create is None:
+        return
+    for at, name in fleet.storage.existing:
+        message = f"{name} is in another VPC than the one that network.create makes, and nodes mount it at first boot"
+        hint = "use network.existing with its VPC, or route the VPCs to each other before nodes are launched"
+        yield Problem("file-system-in-other-vpc", ("storage", *at, "existing"), message, hint, "warning")
 
 
 def _quotas(fleet: Fleet, region: str) -> Iterator[Problem]:
