@@ -14,6 +14,13 @@ OUT = cdk.out/$(ENV)
 LOG = cdk.out/$(ENV).log#  every line of the last deployment; VERBOSE=1 shows them
 SHOW = $(if $(VERBOSE),tee -a $(LOG),python -m scripts.phases $(LOG))
 
+# programs in .venv name its path: in a folder that was moved or copied they would not start, or start those of the old one
+INTERPRETER = sed -nE "1s/^\#!(.*python[^ ]*)$$/\1/p; 2s/^'''exec' \"([^\"]*)\".*/\1/p" .venv/bin/ultracluster | head -1
+ifneq ($(shell [ ! -f .venv/bin/ultracluster ] || [ "$$(dirname "$$($(INTERPRETER))")" -ef .venv/bin ] || echo moved),)
+$(info This folder was moved or copied: the packages in .venv are installed again)
+$(shell rm -rf .venv)
+endif
+
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$(PATH)
 unexport PYTHONDONTWRITEBYTECODE#        without bytecode, importing aws_cdk takes 3 s longer
 export CDK_VALIDATION := false#          costs 1-4 s per process; one test runs with it on

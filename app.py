@@ -11,7 +11,10 @@ import aws_cdk as cdk
 from ultracluster import RefusedEnvironment, UltraclusterError, build_app, environment_file, survey
 
 app = cdk.App(analytics_reporting=False)
-name = app.node.try_get_context("env") or "dev"
+name = app.node.try_get_context("env")
+if not name:
+    name = "dev"
+    print("No -c env=NAME is given: this is environments/dev.yaml", file=sys.stderr)  # noqa: T201
 try:
     reading = survey(environment_file(Path(__file__).parent / "environments", name))
     if reading.environment is None:
