@@ -1,6 +1,7 @@
 """The console for tables, and how wide the terminal is."""
 
 import os
+import re
 import shutil
 import sys
 from typing import TYPE_CHECKING
@@ -16,6 +17,24 @@ UNBROKEN = 2_000
 def terminal_width() -> int:
     """Columns of the terminal, or of COLUMNS, at least NARROW; WIDE for pipes, which report no width."""
     return max(NARROW, shutil.get_terminal_size((WIDE, 24)).columns)
+
+
+_PARTS = {
+    re.compile(r"(?m)^(?=\S)(.+)$"): "1",  # names of files
+    re.compile(r"(?m)^  (?:warning: )?((?:\S+:)?\d+:\d+)(?=:? )"): "36",  # line and column
+    re.compile(r"(?m)^  (warning:)"): "33",
+    re.compile(r"(?m) (\[[a-z0-9-]+\])$"): "2",  # codes
+}
+"""Parts of a report, each with its colour (ECMA-48, Select Graphic Rendition)."""
+
+
+def coloured(text: str) -> str:
+    """The report with colours on a terminal; unchanged in a pipe, and with NO_COLOR (https://no-color.org)."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    for part, colour in _PARTS.items():
+        text = part.sub(lambda found: found[0].replace(found[1], f"\033[{colour}m{found[1]}\033[0m", 1), text)  # noqa: B023
+    return text
 
 
 def console(*, whole_lines: bool = False) -> "Console":

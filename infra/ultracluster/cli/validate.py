@@ -24,7 +24,7 @@ def validate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as a JSON list.")] = False,  # noqa: FBT002
 ) -> None:
     """Check environment files and report all errors and warnings. Exit code 1 if there are errors."""
-    from ultracluster.cli.console import terminal_width
+    from ultracluster.cli.console import coloured, terminal_width
     from ultracluster.config.layout import WIDTH
     from ultracluster.config.report import report, report_json
 
@@ -35,7 +35,7 @@ def validate(
         text = plan_json(readings) if as_json else "\n".join(plan_text(reading, width=width) for reading in readings)
     else:
         text = report_json(readings) if as_json else "\n".join(report(reading, width=width) for reading in readings)
-    typer.echo(text)
+    typer.echo(text if as_json else coloured(text))
     raise typer.Exit(any(reading.errors for reading in readings))
 
 
