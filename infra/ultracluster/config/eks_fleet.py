@@ -182,7 +182,7 @@ def _images(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     unpinned = settings.kubernetes_version == eks.NEXT_UNTESTED
     for i, group in enumerate(fleet.node_groups):
         if group.image.startswith("ssm:") or (group.image == "auto" and unpinned):
-            yield image_not_pinned(i)
+            yield image_not_pinned(("node_groups", i))
 
 
 def _lustre_efa(fleet: Fleet) -> Iterator[Problem]:

@@ -220,12 +220,10 @@ class NodeGroup(Settings):
             yield from launch_problems(request)
 
 
-def image_not_pinned(index: int) -> Problem:
-    """Warning of the whole file: a later deployment may replace the nodes of node group `index`."""
+def image_not_pinned(group: Path) -> Problem:
+    """Warning of the whole file: a later deployment may replace the nodes of the group at path `group`."""
     message = "the image is looked up at each deployment, and a newer image replaces the nodes"
-    return Problem(
-        "image-not-pinned", ("node_groups", index, "image"), message, "set image: ami-... to pin it", "warning"
-    )
+    return Problem("image-not-pinned", (*group, "image"), message, "set image: ami-... to pin it", "warning")
 
 
 def unknown_group(code: Code, at: Path, name: str, groups: Sequence[str]) -> Problem:

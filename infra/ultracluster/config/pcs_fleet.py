@@ -23,7 +23,7 @@ def pcs_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     yield from _efa_only_on_pcs(fleet)
     yield from _node_settings(fleet, settings)
     yield from _agents(fleet, settings)
-    yield from _pinned_images(fleet)
+    yield from _pinned_images(fleet, settings)
     yield from _block_starts(fleet)
     yield from mount_path_problems(fleet)
     yield from unlisted_type(settings.login.instance_type, ("control_plane", "login", "instance_type"))
@@ -135,14 +135,19 @@ def _efa_only_on_pcs(fleet: Fleet) -> Iterator[Problem]:
             yield Problem("efa-only-unverified", ("node_groups", i, "interfaces"), message, hint, "warning")
 
 
-def _pinned_images(fleet: Fleet) -> Iterator[Problem]:
+def _pinned_images(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     """AWS publishes `latest` only: a later deployment may resolve to a newer image and replace the nodes.
+
+    A file that says nothing about login nodes gets no advice about them.
 
     Source: AWS PCS User Guide, "AMI release notes" (2026).
     """
-    for i, group in enumerate(fleet.node_groups):
-        if group.image == "auto" or group.image.startswith("ssm:"):
-            yield image_not_pinned(i)
+    groups: dict[Path, str] = {("node_groups", i): group.image for i, group in enumerate(fleet.node_groups)}
+    if "login" in settings.model_fields_set:
+        groups["control_plane", "login"] = settings.login.image
+    for path, image in groups.items():
+        if image == "auto" or image.startswith("ssm:"):
+            yield image_not_pinned(path)
 
 
 def _block_starts(fleet: Fleet) -> Iterator[Problem]:
