@@ -22,7 +22,7 @@ BELOW = {
     "kubernetes": {"catalog", "config", "telemetry", "nodes"},
     "constructs": {"catalog", "config", "telemetry", "nodes", "kubernetes"},
     "stacks": {"catalog", "config", "telemetry", "nodes", "kubernetes", "constructs"},
-    "cli": {"catalog", "config", "telemetry", "kubernetes", "constructs", "stacks"},
+    "cli": {"catalog", "config", "telemetry", "nodes", "kubernetes", "constructs", "stacks"},
 }
 """Folders that the modules of each folder may import, beside their own."""
 
