@@ -73,6 +73,7 @@ SECTIONS = {
     "NodeRepair": "control_plane.node_repair",
     "Access": "access",
     "Host": "access.host",
+    "Directory": "access.directory",
     "Observability": "observability",
     "ExistingMetrics": "observability.metrics",
     "Grafana": "observability.grafana",

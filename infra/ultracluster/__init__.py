@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ultracluster.config.bootstrap import Script as Script
     from ultracluster.config.buckets import Bucket as Bucket
     from ultracluster.config.buckets import Lifecycle as Lifecycle
+    from ultracluster.config.directory import Directory as Directory
     from ultracluster.config.eks import DeviceStacks as DeviceStacks
     from ultracluster.config.eks import Eks as Eks
     from ultracluster.config.eks import EksControlPlane as EksControlPlane
@@ -131,6 +132,7 @@ if TYPE_CHECKING:
     from ultracluster.kubernetes.jobs import JobRefused as JobRefused
     from ultracluster.kubernetes.jobs import example_job as example_job
     from ultracluster.nodes.steps import Step as Step
+    from ultracluster.nodes.users import DirectorySource as DirectorySource
     from ultracluster.nodes.users import UserSource as UserSource
     from ultracluster.stacks.app import build_app as build_app
 
@@ -141,6 +143,7 @@ _MODULES = {
     "config.backups": ("Backups",),
     "config.buckets": ("Bucket", "Lifecycle"),
     "config.bootstrap": ("Script",),
+    "config.directory": ("Directory",),
     "config.eks": ("DeviceStacks", "Eks", "EksControlPlane", "Team"),
     "config.eks_nodes": ("CpuNodes", "NodeRepair", "SystemNodes"),
     "config.environment": ("Environment",),
@@ -160,7 +163,7 @@ _MODULES = {
     "kubernetes.environment": ("NotEks",),
     "kubernetes.jobs": ("JobRefused", "example_job"),
     "nodes.steps": ("Step",),
-    "nodes.users": ("UserSource",),
+    "nodes.users": ("DirectorySource", "UserSource"),
     "config.users": ("Group", "User", "Users"),
     "constructs.access_host": ("AccessHost",),
     "constructs.alarms": ("Alarms", "Watch"),

@@ -202,6 +202,40 @@ def test_the_user_data_of_the_host_with_users_fits(tmp_path):
     assert "create-users /ultracluster/test/users us-east-2 local <<" in text
 
 
+BIND_USER = "arn:aws:secretsmanager:us-east-2:111122223333:secret:directory-a1b2c3"
+MASTER_KEY = "arn:aws:kms:us-east-2:111122223333:key/01234567-89ab-cdef-0123-456789abcdef"
+DIRECTORY = f"""{{host: true, directory: {{type: ad, domain: corp.example.com, ldap_urls: [ldaps://dc1.corp.example.com],
+  secret_arn: "{BIND_USER}", secret_key_arn: "{MASTER_KEY}", groups: [cluster users], sudo_groups: [admins]}}}}"""
+
+
+@pytest.mark.parametrize(
+    ("file", "kinds"),
+    [(SLURM, {"access": "AWS::EC2::Instance", "compute": "AWS::PCS::ComputeNodeGroup"}),
+     (KUBERNETES, {"access": "AWS::EC2::Instance"})],
+)  # fmt: skip
+def test_machines_read_the_secret_of_the_directory(file, kinds):
+    found = environment(file, DIRECTORY)
+    parts = synthesise(found)
+    for part, kind in kinds.items():
+        (policy,) = resources(parts[part], "AWS::IAM::Policy").values()
+        assert policy["PolicyDocument"]["Statement"] == [
+            {"Effect": "Allow", "Action": "secretsmanager:GetSecretValue", "Resource": BIND_USER},
+            {
+                "Effect": "Allow",
+                "Action": "kms:Decrypt",
+                "Resource": MASTER_KEY,
+                "Condition": {"StringEquals": {"kms:ViaService": "secretsmanager.us-east-2.amazonaws.com"}},
+            },
+        ]
+        asked = json.dumps(resources(parts[part], kind))
+        assert "ask-directory" in asked
+        assert "group=cluster users" in asked
+    assert not resources(parts["access"], "AWS::SSM::Parameter")
+    assert {each.rule for each in open_findings(lambda app: build_app(found, app=app))} <= {
+        "Annotation::ultracluster:pcs-agent"
+    }
+
+
 @pytest.mark.parametrize("file", [SLURM, KUBERNETES])
 def test_scanners_find_nothing(file, tmp_path):
     people = f"[{{name: ada, uid: 10001, keys: [{KEY}]}}]"

@@ -20,7 +20,8 @@ from ultracluster.errors import UltraclusterError
 PUBLIC = [
     "AcceleratedLaunchTemplate", "Access", "AccessHost", "Alarms", "AlertTopic", "Alerts", "Backups", "Bucket",
     "BucketAccess", "ClusterLogs", "ClusterNetwork", "ClusterScraper", "ClusterVpc", "CpuLaunchTemplate",
-    "CpuNodeGroup", "CpuNodes", "CreateNetwork", "DataKey", "DeviceStacks", "Efs", "Eks", "EksAddon", "EksCluster",
+    "CpuNodeGroup", "CpuNodes", "CreateNetwork", "DataKey", "DeviceStacks", "Directory", "DirectorySource", "Efs",
+    "Eks", "EksAddon", "EksCluster",
     "EksControlPlane", "EksNodeGroup", "EksNodeRole", "ElasticFileSystem", "Environment", "ExistingMetrics",
     "ExistingNetwork", "ExistingPlacementGroup", "Finding", "Grafana", "GrafanaContent", "GrafanaUsers",
     "GrafanaWorkspace", "Group", "HelmRelease", "Host", "InterfaceEndpoints", "InvalidArgument", "InvalidSettings",

@@ -1,5 +1,6 @@
 """The access of people, deployed: who may connect, the host, later changes, and the commands that lead there."""
 
+import base64
 import json
 
 import boto3
@@ -7,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from localaws import local_aws
-from tests.constructs.test_access import EXISTING, KEY, KUBERNETES, SLURM, environment, with_users
+from tests.constructs.test_access import DIRECTORY, EXISTING, KEY, KUBERNETES, SLURM, environment, with_users
 from tests.deployment.in_process import change, client, cluster, create, deployed_as, in_order, prepare
 from tests.synthesis import synthesise
 from ultracluster.cli import app
@@ -144,3 +145,11 @@ def listed(found):
     """Number of parts and checksum of the list of users, and its text."""
     names = ["/ultracluster/test/users", "/ultracluster/test/users/1"]
     return [client(found, "ssm").get_parameter(Name=name)["Parameter"]["Value"] for name in names]
+
+
+def test_a_host_that_asks_a_directory_is_deployed():
+    found = environment(KUBERNETES, DIRECTORY)
+    with deployed_as(found, parts_of(found)):
+        (host,) = hosts(found)
+        answer = client(found, "ec2").describe_instance_attribute(InstanceId=host["InstanceId"], Attribute="userData")
+        assert "ask-directory" in base64.b64decode(answer["UserData"]["Value"]).decode()

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, WithJsonSchema
 
+from ultracluster.config.directory import Directory
 from ultracluster.config.fields import FLAG, MAPPING, SWITCH, CpuType, Many, cdk_value, from_cdk, text
 from ultracluster.config.network import Network
 from ultracluster.config.problems import Path, Problem, repeated, rule
@@ -45,6 +46,9 @@ class Access(Settings):
     """Path, relative to this file, of the file of users: who has a login on every node of PCS, and on the access host.
     A change of that file replaces no node."""
 
+    directory: Directory | None = None
+    """An existing Active Directory in place of users."""
+
     @property
     def access_host(self) -> Host | None:
         """Settings of the access host; None without one."""
@@ -53,7 +57,13 @@ class Access(Settings):
     @property
     def wanted(self) -> bool:
         """Whether anything of the section is set."""
-        return bool(self.private_ranges or self.access_host or self.users)
+        return bool(self.private_ranges or self.access_host or self.users or self.directory)
+
+    @rule
+    def _one_source_of_users(self) -> Iterator[Problem]:
+        if self.users and self.directory:
+            message = "users and directory are both set: their names and ids would be mixed"
+            yield Problem("users-and-directory", "directory", message, "remove users or directory")
 
     @rule
     def _private_networks(self) -> Iterator[Problem]:
@@ -79,22 +89,35 @@ class Access(Settings):
 
 def access_problems(access: Access, network: Network, *, on_eks: bool, shared_homes: bool) -> Iterator[Problem]:
     """Problems of the section with the rest of the file, at paths of the file."""
-    found = [*_ranges_of_the_vpc(access, network), *_places_of_users(access, on_eks=on_eks, shared_homes=shared_homes)]
+    found = [
+        *_ranges_of_the_vpc(access, network),
+        *_places_of_users(access, on_eks=on_eks, shared_homes=shared_homes),
+        *_directory_is_reached(access, network),
+    ]
     for problem in found:
         yield replace(problem, at=("access", *problem.path))
 
 
 def _places_of_users(access: Access, *, on_eks: bool, shared_homes: bool) -> Iterator[Problem]:
     """On EKS, people run pods; the only machine that they log in to is the access host."""
-    if access.users is None:
+    key = "users" if access.users else "directory" if access.directory else None
+    if key is None:
         return
     if on_eks and access.access_host is None:
         message = "on EKS users have a login on the access host only, and there is none"
-        yield Problem("users-without-host", "users", message, "set host: true, or remove users")
+        yield Problem("users-without-host", key, message, f"set host: true, or remove {key}")
     if not on_eks and not shared_homes:
         message = "home directories are on the disk of each node: a job does not see those of the login node, and they"
         message += " end with their node"
-        yield Problem("homes-on-each-node", "users", message, "set storage.home", "warning")
+        yield Problem("homes-on-each-node", key, message, "set storage.home", "warning")
+
+
+def _directory_is_reached(access: Access, network: Network) -> Iterator[Problem]:
+    """Machines install SSSD from the distribution, and read the secret from Secrets Manager."""
+    create = network.create
+    if access.directory and create and not create.nat_gateways:
+        message = "without NAT gateways machines can neither install SSSD nor read the secret"
+        yield Problem("directory-without-internet", "directory", message, "set network.create.nat_gateways: 1")
 
 
 def _ranges_of_the_vpc(access: Access, network: Network) -> Iterator[Problem]:

@@ -215,6 +215,9 @@ Code = Literal[
     "public-key",
     "private-key",
     "homes-on-each-node",
+    "users-and-directory",
+    "directory-open",
+    "directory-without-internet",
     # observability
     "scrape-interval-on-eks",
     "series-quota",

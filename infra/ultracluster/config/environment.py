@@ -201,6 +201,10 @@ class Environment(Settings):
         for name, bucket in self.storage.buckets.items():
             if bucket.key_arn:
                 yield Arn(("storage", "buckets", name, "key_arn"), bucket.key_arn, own_account=False)
+        if directory := self.access.directory:
+            for key in ("secret_arn", "secret_key_arn"):
+                if named := getattr(directory, key):
+                    yield Arn(("access", "directory", key), named, own_account=False)
         if self.permissions_boundary:
             yield Arn(("permissions_boundary",), self.permissions_boundary, own_account=True)
         for i, group in enumerate(self.node_groups):

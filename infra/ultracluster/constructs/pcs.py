@@ -48,7 +48,7 @@ from ultracluster.nodes.pcs import (
     login_node_user_data,
 )
 from ultracluster.nodes.steps import Step
-from ultracluster.nodes.users import UserSource
+from ultracluster.nodes.users import DirectorySource, UserSource
 
 PurchaseOption = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK", "INTERRUPTIBLE_CAPACITY_RESERVATION"]
 
@@ -100,7 +100,7 @@ class SlurmCluster(Construct):
         more_file_systems: Sequence[LustreFileSystem | NfsFileSystem] = (),
         telemetry: NodeTelemetry | None = None,
         own_programs: tuple[str, str] = ("", ""),
-        users: UserSource | None = None,
+        users: UserSource | DirectorySource | None = None,
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> "PcsNodeGroup":
@@ -110,7 +110,7 @@ class SlurmCluster(Construct):
 
         With `telemetry` they send metrics and logs. Jobs run the programs PROLOG and EPILOG of `ultracluster.nodes.pcs`
         if the cluster's settings name them; `own_programs` are your own prolog and epilog, which these run. `users` is
-        the source of a UserList, which `role` may read by a UserReader.
+        where users come from, which `role` may read by a UserReader.
 
         UltraServers are launched block by block: add each of `settings.blocks()`. `role` needs an instance profile
         under the path /aws-pcs/, as a PcsNodeRole has. `scope` defaults to the cluster.
@@ -164,7 +164,7 @@ class SlurmCluster(Construct):
         more_file_systems: Sequence[LustreFileSystem | NfsFileSystem] = (),
         open_folders: Sequence[str] = (),
         telemetry: NodeTelemetry | None = None,
-        users: UserSource | None = None,
+        users: UserSource | DirectorySource | None = None,
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> "PcsNodeGroup":

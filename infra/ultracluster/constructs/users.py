@@ -1,6 +1,7 @@
-"""The list of users in SSM parameters, and the permission of machines to read it."""
+"""The list of users in SSM parameters, and the permission of machines to read it or the secret of a directory."""
 
 import hashlib
+from typing import Any
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
@@ -13,7 +14,7 @@ from ultracluster.constructs.acknowledgements import acknowledge, wildcards
 from ultracluster.constructs.names import own_arn
 from ultracluster.constructs.references import expect, role_object
 from ultracluster.constructs.roles import policy_document
-from ultracluster.nodes.users import UserSource, list_parts, user_list
+from ultracluster.nodes.users import DirectorySource, UserSource, list_parts, user_list
 
 
 class UserList(Construct):
@@ -49,22 +50,42 @@ class UserList(Construct):
 
 
 class UserReader(Construct):
-    """Allows machines with `role` to read the list of users of `source`. Machines must be launched after it.
+    """Allows machines with `role` to read the list of users, or the secret of the directory, of `source`.
 
-    An inline policy: it is the same for every list, and IAM attaches only ten managed policies to a role.
+    Machines must be launched after it. An inline policy: IAM attaches only ten managed policies to a role.
     """
 
-    def __init__(self, scope: Construct, id: str, *, source: UserSource, role: IRoleRef) -> None:
+    def __init__(self, scope: Construct, id: str, *, source: UserSource | DirectorySource, role: IRoleRef) -> None:
         super().__init__(scope, id)
-        expect(source, UserSource, "source")
-        arns = [own_arn("ssm", f"parameter{source.parameter}{parts}") for parts in ("", "/*")]
+        accepted = {"NIST.800.53.R5-IAMNoInlinePolicy": "IAM attaches only ten managed policies to a role of nodes."}
+        if isinstance(source, DirectorySource):
+            statements = _secret_statements(source)
+        else:
+            expect(source, UserSource, "source")
+            arns = [own_arn("ssm", f"parameter{source.parameter}{parts}") for parts in ("", "/*")]
+            statements = [{"Action": "ssm:GetParameter", "Resource": arns}]
+            accepted |= wildcards(self, arns[1:], "the parts of the list, whose number changes")
         policy = iam.CfnPolicy(
             self,
             "Policy",
             policy_name="read-users",
-            policy_document=policy_document([{"Action": "ssm:GetParameter", "Resource": arns}]),
+            policy_document=policy_document(statements),
             roles=[role_object(role).role_ref.role_name],
         )
-        accepted = wildcards(self, arns[1:], "the parts of the list, whose number changes")
-        inline = {"NIST.800.53.R5-IAMNoInlinePolicy": "IAM attaches only ten managed policies to a role of nodes."}
-        acknowledge(policy, {**accepted, **inline})
+        acknowledge(policy, accepted)
+
+
+def _secret_statements(source: DirectorySource) -> list[dict[str, Any]]:
+    """Reading the secret; with its key, only through Secrets Manager."""
+    directory = source.settings
+    statements: list[dict[str, Any]] = [{"Action": "secretsmanager:GetSecretValue", "Resource": directory.secret_arn}]
+    if directory.secret_key_arn:
+        through = {"kms:ViaService": f"secretsmanager.{source.region}.amazonaws.com"}
+        statements.append(
+            {
+                "Action": "kms:Decrypt",
+                "Resource": directory.secret_key_arn,
+                "Condition": {"StringEquals": through},
+            }
+        )
+    return statements

@@ -19,7 +19,7 @@ from ultracluster.nodes.mime import boot_hook, multipart, shell_script
 from ultracluster.nodes.mounts import Mount, lustre_mounts, mount_steps
 from ultracluster.nodes.steps import Step, script
 from ultracluster.nodes.telemetry import LOGIN, Telemetry, telemetry_steps
-from ultracluster.nodes.users import UserSource, user_steps
+from ultracluster.nodes.users import DirectorySource, UserSource, user_steps
 
 SCRATCH = "/scratch"
 """Mount point of the instance store."""
@@ -55,6 +55,7 @@ PCS_SCRIPTS = (
     "mount-lustre",
     "tune-lustre",
     "create-users",
+    "ask-directory",
     "create-folders",
     "admit-jobs",
 )
@@ -70,13 +71,13 @@ def login_node_steps(
     telemetry: Telemetry | None = None,
     bootstrap: Sequence[Script] = (),
     region: str = "",
-    users: UserSource | None = None,
+    users: UserSource | DirectorySource | None = None,
 ) -> tuple[Step, ...]:
     """Steps of login nodes, which mount file systems, Lustre over TCP, and create the folders of users.
 
     `queue_folders` is the mount point of the file system that gets a folder for each queue. `open_folders` are paths of
     folders in it, such as those of links, and mount points of other file systems, that users may write to as well.
-    `users` is where the list of users is. The scripts of `bootstrap` run last, and are told the `region`.
+    `users` is where users come from. The scripts of `bootstrap` run last, and are told the `region`.
     """
     steps = [Step("hold-kernel"), *mount_steps(mounts, None)]
     if queue_folders or open_folders:
@@ -101,7 +102,7 @@ def compute_node_steps(
     telemetry: Telemetry | None = None,
     own_programs: tuple[str, str] = ("", ""),
     region: str = "",
-    users: UserSource | None = None,
+    users: UserSource | DirectorySource | None = None,
 ) -> tuple[Step, ...]:
     """Steps of the nodes of a node group. The last one lets slurmd start, after the scripts of `group.bootstrap`.
 

@@ -8,7 +8,7 @@ from ultracluster.config.environment import Environment
 from ultracluster.constructs.access_host import AccessHost
 from ultracluster.constructs.security_groups import Ports, allow_range
 from ultracluster.constructs.users import UserList, UserReader
-from ultracluster.nodes.users import UserSource, user_steps
+from ultracluster.nodes.users import DirectorySource, UserSource, user_steps
 from ultracluster.stacks.base import EnvironmentStack
 from ultracluster.stacks.network import NetworkStack
 
@@ -23,8 +23,8 @@ class AccessStack(EnvironmentStack):
     Never protected: it keeps no data.
     """
 
-    users: UserSource | None
-    """Where machines find the list of users; None without users."""
+    users: UserSource | DirectorySource | None
+    """Where the users of machines come from; None without users."""
 
     def __init__(
         self,
@@ -41,8 +41,10 @@ class AccessStack(EnvironmentStack):
         ranges = Construct(self, "Ranges")  # names below a construct end in a hash: 10.1.11.0 is not 10.11.1.0
         for cidr in settings.private_ranges:
             allow_range(ranges, cidr, target=entrance, ports=port, description=f"{what} for people")
-        users = self._users(environment)
-        self.users = users.source if users else None
+        listed = self._listed(environment)
+        self.users = listed.source if listed else None
+        if settings.directory:
+            self.users = DirectorySource(settings.directory, self.region)
         if settings.access_host:
             host = AccessHost(
                 self,
@@ -51,17 +53,24 @@ class AccessStack(EnvironmentStack):
                 vpc=place.vpc_id,
                 subnet=place.control_plane_subnet_ids[0],
                 name=f"{environment.name}-host",
-                steps=user_steps(replace(users.source, shared_homes=False)) if users else (),
+                steps=user_steps(_on_the_host(self.users)),
             )
-            if users:
-                host.wait_for(users, UserReader(self, "HostUsers", source=users.source, role=host.role))
+            if self.users:
+                host.wait_for(UserReader(self, "HostUsers", source=self.users, role=host.role))
+            if listed:
+                host.wait_for(listed)
             host.allow_to(entrance, "Entrance", ports=port, description=f"{what} for the access host")
             if place.endpoints:
                 group = place.endpoints.security_group_id
                 host.allow_to(group, "Endpoints", ports=KUBERNETES_API, description="AWS APIs for the access host")
 
-    def _users(self, environment: Environment) -> UserList | None:
+    def _listed(self, environment: Environment) -> UserList | None:
         if environment.access.users is None:
             return None
         homes = environment.storage.homes is not None
         return UserList(self, "Users", settings=environment.access.users, name=environment.name, shared_homes=homes)
+
+
+def _on_the_host(users: UserSource | DirectorySource | None) -> UserSource | DirectorySource | None:
+    """The host mounts no file system."""
+    return replace(users, shared_homes=False) if isinstance(users, UserSource) else users

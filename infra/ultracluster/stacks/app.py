@@ -116,7 +116,7 @@ def _slurm(
         users=access.users if access else None,
     )
     if access and access.users:
-        # it imports nothing: nodes read a parameter by its name
+        # it imports nothing: nodes read parameters by their names
         compute.add_stack_dependency(access, "Nodes read the list of users when they boot")
 
 

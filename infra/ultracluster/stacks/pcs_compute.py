@@ -14,7 +14,7 @@ from ultracluster.constructs.node_telemetry import NodeTelemetry
 from ultracluster.constructs.pcs_role import PcsNodeRole
 from ultracluster.constructs.users import UserReader
 from ultracluster.nodes.pcs import own_programs
-from ultracluster.nodes.users import UserSource
+from ultracluster.nodes.users import DirectorySource, UserSource
 from ultracluster.stacks.base import EnvironmentStack, node_tags
 from ultracluster.stacks.network import NetworkStack
 from ultracluster.stacks.pcs_control_plane import PcsControlPlaneStack
@@ -35,7 +35,7 @@ class PcsComputeStack(EnvironmentStack):
         control_plane: PcsControlPlaneStack,
         metrics: PrometheusWorkspace,
         topics: Sequence[str],
-        users: UserSource | None = None,
+        users: UserSource | DirectorySource | None = None,
     ) -> None:
         super().__init__(scope, "compute", environment, nodes=True)
         cluster, role = control_plane.cluster, control_plane.node_role
@@ -105,7 +105,7 @@ class _Roles:
         telemetry: NodeTelemetry,
         buckets: Sequence[TrainingBucket],
         read_only: Sequence[str],
-        users: UserSource | None,
+        users: UserSource | DirectorySource | None,
     ) -> None:
         self._scope, self._telemetry, self._buckets, self._read_only = scope, telemetry, buckets, read_only
         self._shared, self._users = shared, users

@@ -12,7 +12,9 @@ from ultracluster.config.source import parse
 
 PAGE = ROOT / "docs" / "getting-in.md"
 BLOCKS = blocks(PAGE, "text")
-SECTIONS = [block for block in BLOCKS if block.startswith("access:") and "users:" not in block]
+SECTIONS = [
+    block for block in BLOCKS if block.startswith("access:") and "users:" not in block and "directory:" not in block
+]
 
 
 @pytest.mark.parametrize("section", SECTIONS)
@@ -38,6 +40,13 @@ def test_the_file_of_users_is_accepted(tmp_path, file, more, warned):
     assert reading.environment.access.users.users[0].name == "ada"
 
 
+@pytest.mark.parametrize(("file", "warned"), [("minimal.yaml", ["homes-on-each-node"]), ("minimal-eks.yaml", [])])
+def test_the_directory_is_accepted(file, warned):
+    (section,) = [block for block in BLOCKS if block.startswith("access:") and "directory:" in block]
+    reading = check(parse((FOLDER / file).read_text("utf-8") + section))
+    assert [finding.code for finding in reading.findings] == warned
+
+
 def test_there_are_sections():
     assert len(SECTIONS) >= 2
 
@@ -45,6 +54,6 @@ def test_there_are_sections():
 def test_the_policy_of_people_allows_the_documents_that_the_commands_name():
     from ultracluster.cli import access
 
-    (policy,) = map(json.loads, blocks(PAGE, "json"))
+    policy = json.loads(blocks(PAGE, "json")[0])
     allowed = [each for statement in policy["Statement"] for each in statement["Resource"]]
     assert {f"arn:aws:ssm:REGION::document/{name}" for name in (access.SSH, access.REMOTE_PORTS)} <= set(allowed)

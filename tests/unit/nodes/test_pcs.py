@@ -133,7 +133,7 @@ def test_every_step_has_a_script_that_nodes_may_read():
     nfs = NfsMount("10.0.0.9:/", "/home", ("nfsvers=4.1",))
     users = UserSource("/ultracluster/test/users", "us-east-2")
     login = login_node_steps([OVER_EFA, nfs], queue_folders="/fsx", telemetry=TELEMETRY, users=users)
-    steps = [*COMPUTE, *compute, *login]
+    steps = [*COMPUTE, *compute, *login, Step("ask-directory")]
     assert set(names(steps)) == set(PCS_SCRIPTS)
 
 
