@@ -244,3 +244,21 @@ def test_scanners_find_nothing(file, tmp_path):
     assert {finding.rule for finding in open_findings(lambda app: build_app(found, app=app))} <= {
         "Annotation::ultracluster:pcs-agent"  # the AMI of the file is not AWS's
     }
+
+
+def test_homes_of_users_lie_on_the_file_system_of_homes(tmp_path):
+    text = SLURM.read_text("utf-8").replace("storage:\n", "storage:\n  home: {type: efs}\n")
+    (tmp_path / "with-homes.yaml").write_text(text)
+    people = f"[{{name: ada, uid: 10001, keys: [{KEY}]}}]"
+    found = with_users(tmp_path / "with-homes.yaml", tmp_path, people, ", host: true")
+    parts = synthesise(found)
+    for group in resources(parts["compute"], "AWS::PCS::ComputeNodeGroup").values():
+        steps = group["NodeLifecycleActions"]["Stages"]["NodeBootstrapped"]
+        (users,) = [each for each in steps if each["Name"] == "create-users"]
+        assert users["Arguments"][2] == "shared"
+        mounted = [each["Name"] for each in steps if "/home" in map(str, each.get("Arguments", []))]
+        assert mounted
+        assert steps.index(users) > max(i for i, each in enumerate(steps) if each["Name"] in mounted)
+    # the host mounts nothing
+    (instance,) = resources(parts["access"], "AWS::EC2::Instance").values()
+    assert "create-users /ultracluster/test/users us-east-2 local" in str(instance["UserData"])
