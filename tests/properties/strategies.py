@@ -162,12 +162,41 @@ def _storage(draw: st.DrawFn, region: str) -> Data:
     return storage
 
 
+ALIKE = [
+    ["c7i.48xlarge"],
+    ["c7i.48xlarge", "m7i.48xlarge"],
+    ["m7g.16xlarge", "c7g.16xlarge", "r7g.16xlarge"],
+    ["hpc7a.96xlarge"],
+]
+"""Types without GPUs that one group may have, among them types for EFA."""
+
+
+@st.composite
+def _cpu_groups(draw: st.DrawFn, taken: list[str], network: Data, region: str) -> list[Data]:
+    """At most one CPU group, whose name no other group has."""
+    if draw(st.booleans()):
+        return []
+    types, most = draw(st.sampled_from(ALIKE)), draw(st.integers(1, 20))
+    group: Data = {"name": draw(names.filter(lambda name: name not in taken)), "instance_types": types}
+    group["count"] = draw(st.sampled_from([most, {"min": 0, "max": most}]))
+    if types == ["hpc7a.96xlarge"]:
+        return [group]
+    wider = "create" in network and draw(st.booleans())
+    more = {"zones": st.just([f"{region}a", f"{region}c"] if wider else [])}
+    spot = {"purchase": st.just({"type": "spot"})}
+    return [draw(_some({key: st.just(value) for key, value in group.items()}, more | spot))]
+
+
 def _queues(groups: list[Data]) -> list[Data]:
     """UltraServers in a queue of their own, everything else in another."""
-    ultra = [group["name"] for group in groups if catalog[group["instance_type"]].ultraserver_only]
+    ultra = [group["name"] for group in groups if _ultraserver(group)]
     others = [group["name"] for group in groups if group["name"] not in ultra]
     queues = [{"name": "ultra", "node_groups": ultra}, {"name": "train", "node_groups": others}]
     return [queue for queue in queues if queue["node_groups"]]
+
+
+def _ultraserver(group: Data) -> bool:
+    return "instance_type" in group and catalog[group["instance_type"]].ultraserver_only
 
 
 def _most(group: Data) -> int:
@@ -317,6 +346,7 @@ def environments(draw: st.DrawFn, planes: tuple[str, ...] = PLANES) -> Data:
     group_names = draw(st.lists(names, min_size=len(types), max_size=len(types), unique=True))
     groups = [draw(_node_group(name, kind, plane, region)) for name, kind in zip(group_names, types, strict=True)]
     network = draw(networks)
+    cpu_groups = draw(_cpu_groups(group_names, network, region))
     if "create" in network and draw(st.booleans()):
         network["create"]["control_plane_zones"] = [f"{region}a", f"{region}b"]
     if plane == "eks" and network.get("create", {}).get("nat_gateways") == 0:
@@ -327,8 +357,8 @@ def environments(draw: st.DrawFn, planes: tuple[str, ...] = PLANES) -> Data:
         "region": st.just(region),
         "availability_zone": st.just(zone),
         "network": st.just(network),
-        "node_groups": st.just(groups),
-        "control_plane": st.just(_pcs(draw, groups) if plane == "pcs" else _eks(draw, groups, network)),
+        "node_groups": st.just([*groups, *cpu_groups]),
+        "control_plane": st.just(_pcs(draw, [*groups, *cpu_groups]) if plane == "pcs" else _eks(draw, groups, network)),
     }
     optional = {
         "account": st.just("111122223333"),

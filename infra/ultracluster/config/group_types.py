@@ -8,8 +8,10 @@ from ultracluster.catalog.instance_types import InstanceType, UltraClusterType
 from ultracluster.config.problems import Path, Problem
 from ultracluster.config.purchase import Purchase
 
-_SOLD_AS = {"on_demand": "on-demand", "spot": "spot"}
-"""EC2's usage class of the purchases that need no reservation."""
+_SOLD_AS = {"on_demand": "on-demand", "spot": "spot", "capacity_block": "capacity-block"}
+"""EC2's usage class of purchases."""
+
+_WITHOUT_RESERVATION = ("on_demand", "spot")
 
 
 def type_problems(one: str | None, several: Sequence[str], purchase: Purchase, *, efa: bool) -> Iterator[Problem]:
@@ -35,7 +37,7 @@ def type_problems(one: str | None, several: Sequence[str], purchase: Purchase, *
         seen.append(name)
     yield from _sold(named, purchase)
     yield from _alike(several, efa=efa)
-    if len(several) > 1 and purchase.type not in _SOLD_AS:
+    if len(several) > 1 and purchase.type not in _WITHOUT_RESERVATION:
         message = f"{purchase.type} launches one instance type, that of its reservation; there are {len(several)}"
         hint = "keep the type of the reservation as instance_type, or set type: on_demand or spot"
         yield Problem("instance-types-with-reservation", "instance_types", message, hint)
