@@ -69,11 +69,15 @@ def _broken_launch(place: str, data: dict[str, Any]) -> Iterator[str]:
 def _broken_fleet(environment: Environment, compute: Any) -> Iterator[str]:
     templates = [each["Properties"]["LaunchTemplateData"] for each in compute if "LaunchTemplate" in each["Type"]]
     wired = sorted(
-        (data["InstanceType"], sum(n["InterfaceType"] != "interface" for n in data["NetworkInterfaces"]))
+        (data.get("InstanceType", ""), sum(n["InterfaceType"] != "interface" for n in data["NetworkInterfaces"]))
         for data in templates
         if "NetworkInterfaces" in data
     )
-    asked = sorted((group.instance_type, len(group.hardware.efa.cards)) for group in environment.launched_groups)
+    asked = sorted(
+        (group.instance_type or "", len(group.hardware.efa.cards))
+        for group in environment.launched_groups
+        if group.efa and group.hardware.efa
+    )
     if wired != asked:
         yield f"EFA interfaces are {wired}, not {asked}"
 

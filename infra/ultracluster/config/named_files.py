@@ -19,6 +19,9 @@ class FileText(str):
         found.folder = folder
         return found
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.folder)
+
 
 class NamedFile(str):
     """The path of a file as it is written, relative to `folder`; in Python, where `folder` is None, to the current one.
