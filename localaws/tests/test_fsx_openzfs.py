@@ -118,9 +118,16 @@ def test_volumes_are_within_others_and_deleted_with_them(place: Place) -> None:
         place.fsx.delete_volume(VolumeId=data["VolumeId"])
     with pytest.raises(ClientError, match="has volumes"):
         place.fsx.delete_file_system(FileSystemId=found["FileSystemId"])
-    options = {"Options": ["DELETE_CHILD_VOLUMES_AND_SNAPSHOTS"]}
+    options: dict[str, Any] = {"Options": ["DELETE_CHILD_VOLUMES_AND_SNAPSHOTS"]}
     place.fsx.delete_volume(VolumeId=data["VolumeId"], OpenZFSConfiguration=options)
     assert [each["VolumeId"] for each in place.fsx.describe_volumes()["Volumes"]] == [root]
     volume(place, root, "again")
     place.fsx.delete_file_system(FileSystemId=found["FileSystemId"], OpenZFSConfiguration=options)
     assert place.fsx.describe_volumes()["Volumes"] == []
+    (backup,) = place.fsx.describe_backups()["Backups"]
+    assert backup["FileSystem"]["FileSystemId"] == found["FileSystemId"]
+    place.fsx.delete_backup(BackupId=backup["BackupId"])
+    other = made(place)
+    options["SkipFinalBackup"] = True
+    place.fsx.delete_file_system(FileSystemId=other["FileSystemId"], OpenZFSConfiguration=options)
+    assert place.fsx.describe_backups()["Backups"] == []

@@ -56,6 +56,12 @@ def _storage(client: Callable[[str], Any]) -> Iterator[tuple[str, str]]:
         yield "bucket", bucket["Name"]
     for system in client("fsx").describe_file_systems()["FileSystems"]:
         yield "file system", system["FileSystemId"]
+    for backup in client("fsx").describe_backups()["Backups"]:
+        yield "backup", backup["BackupId"]
+    for system in client("efs").describe_file_systems()["FileSystems"]:
+        yield "EFS file system", system["FileSystemId"]
+    for volume in client("ec2").describe_volumes()["Volumes"]:
+        yield "volume", volume["VolumeId"]
     for key in kms.list_keys()["Keys"]:
         about = kms.describe_key(KeyId=key["KeyId"])["KeyMetadata"]
         if about["KeyState"] != "PendingDeletion" and about["KeyManager"] == "CUSTOMER":

@@ -70,9 +70,13 @@ def _deleted(environment: Environment, cloudformation: Any, name: str) -> bool:
     return False
 
 
+HOMES = {"type": "openzfs", "capacity_gib": 64, "throughput_mbps": 320}
+
+
 @pytest.mark.parametrize("name", ["p5.4xlarge", "eks-volcano"])
 def test_nothing_is_left_of_a_thrown_away_environment(account, name):
-    environment = environment_of(name, retain=False)
+    storage = load(FILES[name]).model_dump(mode="json", exclude_unset=True)["storage"] | {"home": HOMES}
+    environment = environment_of(name, retain=False, storage=storage)
     prepare(environment, synthesise(environment))
 
     def every(service: str) -> Any:

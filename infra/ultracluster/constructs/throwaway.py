@@ -3,12 +3,13 @@
 from typing import cast
 
 from aws_cdk import CfnDeletionPolicy, CfnResource, RemovalPolicy, Stack, Tags
+from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk.interfaces.aws_kms import IKeyRef
 from constructs import Construct
 
-from ultracluster.constructs.acknowledgements import wildcards
+from ultracluster.constructs.acknowledgements import acknowledge, wildcards
 from ultracluster.constructs.functions import ACCEPTED, InlineResource, inline_code, logging_function
 from ultracluster.constructs.names import own_arn, stable_name
 
@@ -25,6 +26,7 @@ IN_THE_CLUSTER = "Custom::AWSCDK-EKS-"
 """Start of the types of what is inside a cluster, which ends with the cluster. Deleting a namespace with pods of
 somebody could wait for them without end."""
 
+FILE_SYSTEM = "AWS::FSx::FileSystem"
 EKS_CLUSTER = "AWS::EKS::Cluster"
 OF_A_CLUSTER = ("AWS::EKS::AccessEntry", "AWS::EKS::Addon", "AWS::EKS::PodIdentityAssociation")
 
@@ -41,6 +43,9 @@ def throw_away(stack: Stack, *, key: IKeyRef) -> None:
     buckets = [found for found in _retained_resources(stack) if isinstance(found, s3.CfnBucket)]
     if buckets:
         _Emptying(stack, "EmptyBuckets", buckets=buckets, key=key)
+    for system in _of_type(stack, FILE_SYSTEM):
+        if isinstance(system, fsx.CfnFileSystem) and system.file_system_type == "OPENZFS":
+            _delete_without_backup(stack, system, key)
     for cluster in _of_type(stack, EKS_CLUSTER):
         _quieten(stack, cluster, key)
     for resource in _retained_resources(stack):
@@ -54,6 +59,24 @@ def throw_away(stack: Stack, *, key: IKeyRef) -> None:
 def _of_type(stack: Stack, *types: str) -> list[CfnResource]:
     resources = [found for found in stack.node.find_all() if isinstance(found, CfnResource)]
     return [found for found in resources if found.cfn_resource_type in types]
+
+
+def _delete_without_backup(stack: Stack, system: fsx.CfnFileSystem, key: IKeyRef) -> None:
+    """A resource that CloudFormation deletes before the file system, which is gone then."""
+    deletes = {"Action": "fsx:DeleteFileSystem", "Resource": own_arn("fsx", f"file-system/{system.ref}")}
+    volumes = {"Action": ["fsx:DeleteSnapshot", "fsx:DeleteVolume"], "Resource": own_arn("fsx", f"*/{system.ref}/*")}
+    resource = InlineResource(
+        stack,
+        f"Delete{stable_name(stack, system)}",
+        handler="delete_file_system",
+        resource_type="Custom::DeleteFileSystem",
+        properties={"FileSystemId": system.ref},
+        statements=[deletes, volumes, {"Action": "fsx:DescribeFileSystems", "Resource": "*"}],
+        key=key,
+        timeout_seconds=SECONDS,
+    )
+    reason = "IAM lets no policy narrow fsx:DescribeFileSystems, a read-only action; volumes of one file system only."
+    acknowledge(resource, {"AwsSolutions-IAM5": reason})
 
 
 def _quieten(stack: Stack, cluster: CfnResource, key: IKeyRef) -> None:

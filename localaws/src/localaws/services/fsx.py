@@ -79,9 +79,17 @@ def _connect(call: Call) -> None:
 def _disconnect(call: Call) -> None:
     if openzfs.is_openzfs(call):
         openzfs.deletable(call)
+        _back_up_finally(call)
         call.store.remove(*openzfs.volumes_of(call))
     for interface in call.target.description.get("NetworkInterfaceIds", ()):
         call.references.delete_network_interface(interface)
+
+
+def _back_up_finally(call: Call) -> None:
+    """FSx backs an OpenZFS file system up before it deletes it (API, DeleteFileSystemOpenZFSConfiguration, 2026)."""
+    if not (call.request.get("OpenZFSConfiguration") or {}).get("SkipFinalBackup"):
+        about = {"FileSystem": call.target.view(), "OwnerId": call.store.account_id}
+        call.store.add(BACKUP, _new_id("backup"), {**BACKUP.defaults, **about}, None, None)
 
 
 def _matches(call: Call, item: Item) -> bool:
