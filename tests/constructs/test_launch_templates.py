@@ -203,3 +203,10 @@ def test_the_architecture_is_that_of_the_record(name, architecture):
 @pytest.mark.parametrize(("name", "architecture"), [("m99g.large", "arm64"), ("m99i.large", "x86_64")])
 def test_the_architecture_of_a_newer_type_follows_from_its_name(name, architecture):
     assert cpu_architecture(name) == architecture
+
+
+def test_one_type_in_a_list_is_one_type():
+    """A capacity block needs its type in the launch template."""
+    listed = {"instance_types": ["p5.48xlarge"], "purchase": BLOCK}
+    data, _ = launch_template(NodeGroup.model_validate({"name": "train", "count": 2, **listed}))
+    assert data["InstanceType"] == "p5.48xlarge"

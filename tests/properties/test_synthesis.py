@@ -74,7 +74,7 @@ def _broken_fleet(environment: Environment, compute: Any) -> Iterator[str]:
         if "NetworkInterfaces" in data
     )
     asked = sorted(
-        (group.instance_type or "", len(group.hardware.efa.cards))
+        (group.one_type or "", len(group.hardware.efa.cards))
         for group in environment.launched_groups
         if group.efa and group.hardware.efa
     )

@@ -52,7 +52,7 @@ def reservations(environment: Environment) -> Iterator[dict[str, Any]]:
         if launch.reservation_id:
             yield {
                 "reservation_id": launch.reservation_id,
-                "instance_type": group.instance_type,
+                "instance_type": group.one_type,
                 "zone": environment.availability_zone,
                 "count": group.max_count,
                 "kind": "capacity-block" if launch.market == "capacity-block" else "default",

@@ -106,6 +106,11 @@ class NodeGroup(Settings):
         return (self.instance_type,) if self.instance_type else self.instance_types
 
     @property
+    def one_type(self) -> str | None:
+        """The instance type of a group that has one alone, which the launch template names."""
+        return self.types[0] if len(self.types) == 1 else None
+
+    @property
     def type_names(self) -> str:
         """The instance types in words."""
         return " or ".join(self.types)

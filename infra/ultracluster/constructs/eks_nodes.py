@@ -102,7 +102,8 @@ class EksNodeGroup(_ManagedNodeGroup):
         ami_type = None if own_image else image_type(settings.hardware.architecture, accelerated=gpus)
         capacity_type = CAPACITY_TYPES[settings.purchase.type]
         # several types and zones are fixed too; one type is part of the launch template
-        fixed = (*settings.instance_types, *settings.zones)
+        several = () if settings.one_type else settings.types
+        fixed = (*several, *settings.zones)
         name = group_name(settings.name, capacity_type, ami_type or "CUSTOM", *fixed)
         self._group = eks.CfnNodegroup(
             self,
@@ -114,7 +115,7 @@ class EksNodeGroup(_ManagedNodeGroup):
             release_version=release or _release(cluster.kubernetes_version) if ami_type else None,
             capacity_type=capacity_type,
             labels=dict(labels or {NODE_GROUP: settings.name}),
-            instance_types=list(settings.instance_types) or None,
+            instance_types=list(several) or None,
             launch_template=_version(launch_template),
             node_repair_config=repair_configuration(repair or NodeRepair()),
             node_role=role_arn(role),

@@ -108,7 +108,7 @@ class AcceleratedLaunchTemplate(NodeLaunchTemplate):
         data = {
             **_common(IMAGES[control_plane], settings.root_volume_gib, user_data, tags or {}),
             **_purchase(launch),
-            **({"instanceType": settings.instance_type} if settings.instance_type else {}),
+            **({"instanceType": settings.one_type} if settings.one_type else {}),
         }
         if settings.efa:
             where = subnet_id(subnet) if subnet else None

@@ -117,7 +117,7 @@ def compute_node_steps(
     steps += user_steps(users)
     steps += telemetry_steps(
         telemetry,
-        instance_type=group.instance_type or "auto",
+        instance_type=group.one_type or "auto",
         node_group=group.name,
         gpus=group.hardware.gpu_count > 0,
         efa=group.efa,
