@@ -6,7 +6,10 @@ import pytest
 
 from tests.kubernetes.environments import P5, eks_environment
 from tests.kubernetes.schemas import check
+from tests.synthesis import FILES
+from ultracluster import load
 from ultracluster.kubernetes.deployed import DeployedResources, KarpenterResources
+from ultracluster.kubernetes.jobs import JobRefused, example_job, prepare_job
 from ultracluster.kubernetes.karpenter import elastic_pools, karpenter_pools
 from ultracluster.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP
 from ultracluster.kubernetes.queues import team_and_queue_objects
@@ -242,3 +245,46 @@ def test_pools_without_gpus_go_with_gpus_that_pods_claim():
     view = environment(PREP, device_stack="dra")
     _, pool = karpenter_pools(view, DeployedResources("t", karpenter=RESOURCES))[0].items
     assert "taints" not in pool["spec"]["template"]["spec"]
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return load(FILES["eks-karpenter"])
+
+
+def test_data_is_prepared_on_a_pool_where_there_are_no_static_nodes(shipped):
+    [job] = prepare_job(shipped, "research", 60)
+    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "elastic"
+    pod = job["spec"]["template"]["spec"]
+    assert pod["nodeSelector"] == {NODE_GROUP: "elastic-prep"}
+    # c7i has less memory for each CPU than m7i: 124 of the 128 GiB of c7i.16xlarge for 63 CPUs
+    assert pod["containers"][0]["resources"]["requests"] == {"cpu": 60, "memory": "118Gi"}
+
+
+def test_a_pod_is_not_larger_than_the_largest_node_within_the_limits(shipped):
+    assert prepare_job(shipped, "research", 191)
+    with pytest.raises(JobRefused, match="may have 1 to 191"):
+        prepare_job(shipped, "research", 192)
+
+
+def with_plane(environment, **settings):
+    return environment.model_copy(update={"control_plane": environment.control_plane.model_copy(update=settings)})
+
+
+def test_static_nodes_come_first(shipped):
+    nodes = type(shipped.control_plane.cpu_nodes)(count=2, instance_type="m7i.4xlarge")
+    with_nodes = with_plane(shipped, cpu_nodes=nodes)
+    [small], [large] = (prepare_job(with_nodes, "research", cpus) for cpus in (8, 60))
+    assert small["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "default"
+    assert large["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "elastic"
+
+
+@pytest.mark.parametrize("scheduler", ["volcano", "kai", "kueue_with_kai"])
+def test_under_other_schedulers_there_is_no_elastic_preparation(shipped, scheduler):
+    with pytest.raises(JobRefused, match="no CPU nodes"):
+        prepare_job(with_plane(shipped, scheduler=scheduler), "research", 8)
+
+
+def test_a_launcher_runs_beside_its_workers_and_not_on_a_pool(shipped):
+    with pytest.raises(JobRefused, match="no CPU nodes"):
+        example_job(with_plane(shipped, jobs=("mpi",)), "research", 8, kind="nccl-test")

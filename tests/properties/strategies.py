@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.properties.pools import karpenter
 from ultracluster.catalog import catalog, eks, lustre, pcs, ultraservers
 from ultracluster.config.eks import RESERVED_NAMES
 from ultracluster.config.eks_fleet import SYSTEM_GROUP
@@ -274,7 +275,7 @@ def _eks(draw: st.DrawFn, groups: list[Data], network: Data) -> Data:
         "scheduler": scheduler,
         "teams": draw(_teams(groups)),
         "jobs": draw(st.lists(st.sampled_from([job for job in JOBS if job not in left_out]), unique=True)),
-        "karpenter": not (dra or ultraservers_too or without_internet) and draw(st.booleans()),
+        "karpenter": False if without_internet else draw(karpenter(claims=dra or ultraservers_too)),
         **draw(st.sampled_from(endpoints)),
         **({"chart_mirror": MIRROR} if mirror else {}),
     }

@@ -18,6 +18,8 @@ from ultracluster.kubernetes.job_pods import (
     security_context,
     user_environment,
 )
+from ultracluster.kubernetes.karpenter_own import elastic_cpu_pod
+from ultracluster.kubernetes.kueue_elastic import ELASTIC_QUEUE
 from ultracluster.kubernetes.labels import CPU, NODE_GROUP
 from ultracluster.kubernetes.parts import Object
 
@@ -98,6 +100,8 @@ def prepare(
             },
         }
     labels = _queue_labels(environment, team)
+    if environment.cpu_pool(cpus) is None and elastic_cpu_pod(environment, cpus):
+        labels[kueue.QUEUE_LABEL] = ELASTIC_QUEUE
     spec: Object = {"backoffLimit": 0, "ttlSecondsAfterFinished": PREPARE_SECONDS, "template": pod}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {**metadata, "labels": labels}, "spec": spec}
 
@@ -111,10 +115,17 @@ def _queue_labels(environment: EksEnvironment, team: Team) -> dict[str, str]:
     return labels
 
 
+def _nodes(environment: EksEnvironment, cpus: int) -> tuple[str, int]:
+    """Label of the nodes for a pod with `cpus` CPUs, and its memory in GiB: static nodes, or else Karpenter's."""
+    pool = environment.cpu_pool(cpus)
+    if pool:
+        return pool.name, cpus * pool.each.memory_gib // pool.each.cpus
+    return elastic_cpu_pod(environment, cpus) or (CPU, cpus)
+
+
 def _cpu_pod(environment: EksEnvironment, name: str, image: str, command: list[str], cpus: int) -> Object:
     """Template of a pod on a CPU node, with memory in proportion. The node selector keeps it off accelerated nodes."""
-    pool = environment.cpu_pool(cpus)
-    memory = cpus * pool.each.memory_gib // pool.each.cpus if pool else cpus
+    nodes, memory = _nodes(environment, cpus)
     container: Object = {
         "name": name,
         "image": image,
@@ -124,7 +135,7 @@ def _cpu_pod(environment: EksEnvironment, name: str, image: str, command: list[s
     spec: Object = {
         **scheduler_name(environment.gang_scheduler),
         "restartPolicy": "Never",
-        "nodeSelector": {NODE_GROUP: pool.name if pool else CPU},
+        "nodeSelector": {NODE_GROUP: nodes},
         "containers": [container],
     }
     if environment.settings.scheduler == "kueue_with_volcano":

@@ -19,6 +19,7 @@ from ultracluster.errors import UltraclusterError
 from ultracluster.kubernetes import cpu_jobs, kai, kueue, volcano
 from ultracluster.kubernetes.environment import EksEnvironment, NotEks
 from ultracluster.kubernetes.job_pods import Job, claims, torchrun_pod
+from ultracluster.kubernetes.karpenter_own import largest_elastic_cpu_pod
 from ultracluster.kubernetes.parts import Object
 from ultracluster.kubernetes.quotas import fleet_gpus
 from ultracluster.kubernetes.topology import topology_name
@@ -89,13 +90,14 @@ def prepare_job(
 ) -> list[Object]:
     """Objects of a job of `team` that prepares data with `cpus` CPUs of one CPU node, by `command` or prepare.py.
 
-    Raises JobRefused if the environment has no such team, or its CPU nodes are too small.
+    Where no static node is large enough, a pool of Karpenter in the file launches one. Raises JobRefused if the
+    environment has no such team, or its CPU nodes are too small.
     """
     view = _view(environment)
     owner = _team(view, team)
     name = name or f"prepare-{cpus}-cpus"
     _check_name(name)
-    _check_cpus(view, owner, cpus)
+    _check_cpus(view, owner, cpus, elastic=largest_elastic_cpu_pod(view))
     return [cpu_jobs.prepare(view, owner, cpus, name, image or _mirrored(view, CPU_IMAGE), command)]
 
 
@@ -146,11 +148,14 @@ def _check_nccl_test(view: EksEnvironment, team: Team) -> None:
     _check_cpus(view, team, cpu_jobs.LAUNCHER_CPUS)
 
 
-def _check_cpus(view: EksEnvironment, team: Team, cpus: int) -> None:
-    """Each team has an equal share of each kind of CPU nodes; a pod needs one node."""
-    if not view.cpu_pools:
+def _check_cpus(view: EksEnvironment, team: Team, cpus: int, *, elastic: int = 0) -> None:
+    """Each team has an equal share of each kind of CPU nodes; a pod needs one node.
+
+    Karpenter may launch a node with `elastic` CPUs for a pod.
+    """
+    most = max((*map(view.pod_cpus, view.cpu_pools), elastic), default=0)
+    if not most:
         raise JobRefused("there are no CPU nodes; set count of control_plane.cpu_nodes to 2")
-    most = max(map(view.pod_cpus, view.cpu_pools))
     if not 1 <= cpus <= most:
         raise JobRefused(f"{cpus} CPUs are too many or too few: a pod of {team.name} may have 1 to {most}")
 

@@ -23,6 +23,7 @@ from ultracluster.kubernetes.karpenter_objects import (
 )
 from ultracluster.kubernetes.labels import GPU
 from ultracluster.kubernetes.parts import Object, Objects
+from ultracluster.kubernetes.quotas import Room, node_room
 
 CAPACITY_TYPES = {"on_demand": "on-demand", "spot": "spot"}
 ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
@@ -63,6 +64,32 @@ def own_elastic_pools(environment: EksEnvironment) -> tuple[ElasticPool, ...]:
 def elastic_group(pool: KarpenterPool) -> str:
     """Name of a pool's objects, and value of NODE_GROUP on its nodes."""
     return f"{ELASTIC_GROUPS}{pool.name}"
+
+
+def elastic_cpu_pod(environment: EksEnvironment, cpus: int) -> tuple[str, int] | None:
+    """The first pool of the file on which a pod can have `cpus` CPUs, by its label, and the GiB that go with them.
+
+    Pools are without GPUs and, as public images for CPUs are, of x86_64. None without such a pool, and where another
+    scheduler than Kueue chooses nodes: whether Karpenter sees its pods in time is not verified.
+    """
+    for pool in environment.settings.pools if environment.settings.scheduler == "kueue" else ():
+        rooms = [room for room in _cpu_rooms(pool) if cpus <= room.cpus]
+        if rooms:
+            return elastic_group(pool), min(cpus * room.memory_gib // room.cpus for room in rooms)
+    return None
+
+
+def largest_elastic_cpu_pod(environment: EksEnvironment) -> int:
+    """CPUs of the largest pod that `elastic_cpu_pod` finds a pool for; 0 without one."""
+    if environment.settings.scheduler != "kueue":
+        return 0
+    return max((room.cpus for pool in environment.settings.pools for room in _cpu_rooms(pool)), default=0)
+
+
+def _cpu_rooms(pool: KarpenterPool) -> list[Room]:
+    if pool.has_gpus or pool.hardware[0].architecture != "x86_64":
+        return []
+    return [node_room((each.name,)) for each in pool.hardware if pool.most(each)]
 
 
 def _elastic_pool(pool: KarpenterPool) -> ElasticPool:

@@ -47,10 +47,10 @@ def cpu_pools(nodes: CpuNodes, groups: Iterable[NodeGroup]) -> tuple[CpuPool, ..
     """All nodes without GPUs: the CPU nodes, if their type is in the list, and node groups."""
     own = [(CPU_GROUP, nodes.count, (nodes.instance_type,))] if nodes.instance_type in instance_types else []
     more = ((group.name, group.max_count, group.types) for group in groups if not group.hardware.gpu_count)
-    return tuple(CpuPool(name, count, _room(types)) for name, count, types in (*own, *more) if count)
+    return tuple(CpuPool(name, count, node_room(types)) for name, count, types in (*own, *more) if count)
 
 
-def _room(types: Sequence[str]) -> Room:
+def node_room(types: Sequence[str]) -> Room:
     """What pods can request of a node; of several types, the one with the least memory counts."""
     each = [instance_types[name] for name in types]
     cpus, memory = min(node.vcpus for node in each), min(int(node.memory_gib) for node in each)

@@ -20,6 +20,7 @@ from ultracluster.telemetry import labels, scrape
 from ultracluster.telemetry.metrics import METRICS, UnknownMetric, metric
 from ultracluster.telemetry.promql import matching, reading
 from ultracluster.telemetry.rules import Alert, Recording, alerts, groups, rule_files
+from ultracluster.telemetry.rules.catalogue import group as catalogue
 from ultracluster.telemetry.rules.model import CLUSTER, FAULT, GPU, MANY, NODE, Style, fleet_alerts, rule_file
 from ultracluster.telemetry.rules.site import site
 from ultracluster.telemetry.xids import XIDS
@@ -298,3 +299,16 @@ def test_in_an_existing_workspace_another_environment_raises_no_alert(engines: E
 )
 def test_matchers_go_into_every_selector(expr: str, restricted: str):
     assert matching(expr, 'e="1"', lambda name: not name.startswith("skipped:")) == restricted
+
+
+def test_rules_know_the_types_of_karpenters_pools_and_which_of_them_reach_lustre_over_tcp():
+    facts = site(load(FILES["eks-karpenter"]))
+    assert {"g6e.2xlarge", "g6e.12xlarge", "c7i.48xlarge", "m7i.large"} <= {each.name for each in facts.types}
+    assert facts.lustre_tcp_groups == ("elastic-prep", "elastic-eval")
+    assert facts.karpenter is True
+    expected = {
+        rule.labels["instance_type"]: rule.expr
+        for rule in catalogue(facts).rules
+        if rule.name == "instance_type:gpus:expected"
+    }
+    assert expected["g6e.24xlarge"] == "vector(4)"

@@ -246,8 +246,8 @@ def _karpenter() -> Iterator[Alert]:
         "15m",
         (
             f"EC2 has no capacity for nodes {_OF}",
-            "Karpenter asked for On-Demand nodes, and EC2 has none of the types in the zone. Pods wait.",
-            "Allow more instance types or zones in the node pool, or reserve capacity.",
+            "Karpenter asked for nodes, and EC2 has none of the types in the zones of the pool. Pods wait.",
+            "Allow more instance types, zones or Spot in a pool of the environment file, or reserve capacity.",
         ),
     )
     yield _alert(
