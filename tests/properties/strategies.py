@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.properties.pools import karpenter
-from ultracluster.catalog import catalog, eks, lustre, pcs, ultraservers
+from ultracluster.catalog import catalog, eks, lustre, nfs, pcs, ultraservers
 from ultracluster.config.eks import RESERVED_NAMES
 from ultracluster.config.eks_fleet import SYSTEM_GROUP
 
@@ -149,6 +149,54 @@ def _lustre(draw: st.DrawFn, buckets: list[str]) -> Data:
     return settings
 
 
+EXISTING = st.just({"existing": "fs-0123456789abcdef0", "security_group": "sg-0123456789abcdef0"})
+
+
+@st.composite
+def _openzfs(draw: st.DrawFn) -> Data:
+    deployment = draw(st.sampled_from(sorted(nfs.THROUGHPUTS_MBPS)))
+    return {
+        "type": "openzfs",
+        "deployment": deployment,
+        "capacity_gib": draw(st.integers(nfs.SMALLEST_GIB, 10_000)),
+        "throughput_mbps": draw(st.sampled_from(nfs.THROUGHPUTS_MBPS[deployment])),
+    }
+
+
+@st.composite
+def _homes(draw: st.DrawFn) -> Data | str:
+    existing = draw(st.booleans())
+    kind = draw(st.sampled_from(["none", "efs", "openzfs"]))
+    if kind == "none":
+        return "none"
+    if existing:
+        return {"type": kind, "existing": "fs-0123456789abcdef1"}
+    return draw(_openzfs()) if kind == "openzfs" else {"type": "efs"}
+
+
+@st.composite
+def _more(draw: st.DrawFn) -> list[Data]:
+    """Up to four file systems, each with a name and a path of its own; at most one of them exists."""
+    found = []
+    for name in draw(st.lists(st.sampled_from(["a", "b-2", "models", "tools"]), unique=True)):
+        if draw(st.booleans()) and not any("existing" in each for each in found):
+            settings = {"type": draw(st.sampled_from(["lustre", "efs", "openzfs"])), **draw(EXISTING)}
+        else:
+            elastic: st.SearchStrategy[Data] = st.just({"type": "efs"})
+            lustre_ = _lustre([]).map(lambda each: {"type": "lustre", **_servers(each)})
+            settings = draw(st.one_of(elastic, _openzfs(), lustre_))
+        found.append({"name": name, "mount_path": f"/more/{name}", **settings})
+    return found
+
+
+def _servers(settings: Data) -> Data:
+    return {
+        key: value
+        for key, value in settings.items()
+        if key not in ("mount_path", "root_squash", "no_squash_nids", "links")
+    }
+
+
 @st.composite
 def _storage(draw: st.DrawFn, region: str) -> Data:
     keys = draw(st.lists(words, max_size=3, unique=True))
@@ -160,7 +208,7 @@ def _storage(draw: st.DrawFn, region: str) -> Data:
     }
     if draw(st.booleans()):
         storage["lustre"] = draw(_lustre(keys))
-    return storage
+    return storage | draw(_some({}, {"home": _homes(), "more": _more()}))
 
 
 ALIKE = [

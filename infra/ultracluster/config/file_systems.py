@@ -37,7 +37,9 @@ class _Existing(Settings):
 
     def problems(self) -> Iterator[Problem]:
         """Problems of this section's rules. Rules for new file systems do not apply to an existing one."""
-        given = [key for key in type(self).model_fields if key in self.model_fields_set]
+        # a value that is the default says nothing: an environment that was written out has all of them
+        fields = type(self).model_fields.items()
+        given = [key for key, field in fields if getattr(self, key) != field.default]
         if self.existing is None:
             for key in self.ONLY_EXISTING:
                 if key in given:
