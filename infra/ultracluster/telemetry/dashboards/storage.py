@@ -222,8 +222,8 @@ OPENZFS = Row(
             width=12,
         ),
         Lines(
-            title="OpenZFS, clients",
-            help="Connections of NFS clients. Each node has one, and each team on a node.",
+            title="Clients, by file system of FSx",
+            help="Clients of OpenZFS over NFS, and of Lustre: nodes, and on EKS nodes with pods that mount it.",
             queries=(CloudWatch("AWS/FSx", "ClientConnections", "Maximum", *OF_EACH),),
             width=12,
         ),
