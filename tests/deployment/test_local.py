@@ -153,3 +153,58 @@ def test_down_with_force_stops_it_with_what_is_deployed(tmp_path):
     assert "ultracluster local down --force" in kept
     assert local(tmp_path, "down", "--force").stdout == "The embedded AWS has stopped\n"
     assert server.status(tmp_path / ".localaws") is None
+
+
+def test_what_is_retained_is_listed_also_while_another_environment_is_up(tmp_path):
+    """Keys, log groups and bucket policies too; and a retained PCS cluster that has the name of the next one."""
+    try:
+        assert local(tmp_path, "up", str(FILES["dev"])).returncode == 0
+        running = server.status(tmp_path / ".localaws")
+        connection = running.connection("123456789012")
+        boto3.client("ssm", region_name="us-east-2", **connection).put_parameter(
+            Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String"
+        )
+        cloudformation = boto3.client("cloudformation", region_name="us-east-2", **connection)
+        retained = {
+            "Key": {"Type": "AWS::KMS::Key", "Properties": {"KeyPolicy": {"Version": "2012-10-17", "Statement": []}}},
+            "Logs": {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": "/left"}},
+            "Data": {"Type": "AWS::S3::Bucket"},
+            "Policy": {
+                "Type": "AWS::S3::BucketPolicy",
+                "Properties": {
+                    "Bucket": {"Ref": "Data"},
+                    "PolicyDocument": {"Version": "2012-10-17", "Statement": []},
+                },
+            },
+        }
+        for resource in retained.values():
+            resource["DeletionPolicy"] = "Retain"
+        stays = {"Resources": {"Other": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "in-a-stack"}}}}
+        for name, template in (("left", {"Resources": retained}), ("stays", stays)):
+            cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(template))
+            cloudformation.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
+        cloudformation.delete_stack(StackName="left")
+        cloudformation.get_waiter("stack_delete_complete").wait(StackName="left", WaiterConfig={"Delay": 1})
+        kept = local(tmp_path, "down").stdout
+        assert "because these stacks are deployed: stays" in kept
+        assert "Beside them, in no stack" in kept
+        shown = kept.partition("Beside them")[2]
+        assert "Key" in shown
+        assert "/left" in shown
+        assert ", a bucket policy" in shown
+        assert "in-a-stack" not in shown
+        ec2 = boto3.client("ec2", region_name="us-east-2", **connection)
+        vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/20")["Subnet"]["SubnetId"]
+        boto3.client("pcs", region_name="us-east-2", **connection).create_cluster(
+            clusterName="dev-control-plane",
+            scheduler={"type": "SLURM", "version": "25.11"},
+            size="SMALL",
+            networking={"subnetIds": [subnet]},
+            tags={"ultracluster:environment": "dev"},
+        )
+        again = local(tmp_path, "up", str(FILES["dev"])).stdout
+        assert "The PCS cluster dev-control-plane, which an earlier deployment retained, has the name" in again
+        assert "--delete" in again
+    finally:
+        server.stop(tmp_path / ".localaws")

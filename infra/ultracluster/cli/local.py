@@ -46,6 +46,7 @@ def up(
             for reservation in seeds.reservations(environment):
                 running.seed(reservation, account)
             _make_existing(running, environment, account)
+            _name_retained_cluster(running, environment, account, str(file))
     except (RefusedEnvironment, server.ServerError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
@@ -81,7 +82,7 @@ def down(
     """List the retained resources and stop the embedded AWS, unless a stack is still deployed."""
     _prepare()
     from localaws import server
-    from localaws.inventory import everything
+    from localaws.inventory import everything, without_stack
 
     running = server.status()
     if running is None:
@@ -91,6 +92,8 @@ def down(
     if stacks and not force:
         typer.echo(f"The embedded AWS keeps running, because these stacks are deployed: {', '.join(stacks)}")
         typer.echo("Destroy them with make down ENV=NAME, or lose them with ultracluster local down --force")
+        if kept := without_stack(running):
+            _print("Beside them, in no stack: a real account keeps what a destroyed environment retained", kept)
         return
     if not stacks and (retained := everything(running)):
         _print("Retained resources: a real account would keep them, the embedded AWS deletes them now", retained)
@@ -110,6 +113,21 @@ def _make_existing(running: "Server", environment: "Environment", account: str) 
     for each in seeds.existing(environment):
         made = seeds.make(each, client, running.create, account=account, region=environment.region)
         typer.echo(f"{'Made' if made else 'There is'} the {each.kind} {each.id}, which the file names as existing")
+
+
+def _name_retained_cluster(running: "Server", environment: "Environment", account: str, file: str) -> None:
+    """Say so when a PCS cluster that an earlier deployment retained has the name that a new one takes."""
+    import boto3
+
+    from ultracluster.cli import remains
+
+    def client(service: str) -> Any:
+        return boto3.client(service, region_name=environment.region, **running.connection(account))
+
+    if environment.control_plane.type == "pcs" and f"{environment.name}-control-plane" not in running.stacks():
+        for _, name in remains.pcs_clusters(client, environment.name):
+            typer.echo(f"The PCS cluster {name}, which an earlier deployment retained, has the name of the new one.")
+            typer.echo(f"Delete it: . .localaws/env; ultracluster leftovers {file} --delete")
 
 
 def _prepare() -> None:

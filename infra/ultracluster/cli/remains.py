@@ -122,7 +122,8 @@ def _tagged_ec2(operation: str, result: str, key: str, details: Callable[[Any], 
     return find
 
 
-def _pcs_clusters(client: Client, environment: str) -> Iterator[tuple[str, str]]:
+def pcs_clusters(client: Client, environment: str) -> Iterator[tuple[str, str]]:
+    """Ids and names of PCS clusters."""
     pcs = client("pcs")
     for cluster in _pages(pcs, "list_clusters", "clusters"):
         if _has(pcs.list_tags_for_resource(resourceArn=cluster["arn"])["tags"], environment):
@@ -285,7 +286,7 @@ def _logs_of_clusters(client: Client, environment: str, known: set[str]) -> Iter
 
 
 KINDS = (
-    Kind("PCS cluster", _pcs_clusters, lambda c, each: c("pcs").delete_cluster(clusterIdentifier=each), slow=True),
+    Kind("PCS cluster", pcs_clusters, lambda c, each: c("pcs").delete_cluster(clusterIdentifier=each), slow=True),
     Kind("file system", _file_systems, _delete_file_system, slow=True),
     Kind("backup", _backups, lambda c, each: c("fsx").delete_backup(BackupId=each)),
     Kind("EFS file system", _elastic_file_systems, _delete_elastic_file_system, slow=True),

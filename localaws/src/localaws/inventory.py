@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import boto3
+from botocore.exceptions import ClientError
 
 from localaws.server import Server, kubernetes
 
@@ -31,6 +32,35 @@ def everything(server: Server) -> list[InventoryRow]:
     ]
 
 
+def without_stack(server: Server) -> list[InventoryRow]:
+    """Those of `everything` that belong to no stack: an earlier one retained them, or somebody made them by hand."""
+    owned = set[str]()
+    for deployment in server.deployments():
+        connection = server.connection(deployment.account)
+        cloudformation = boto3.client("cloudformation", region_name=deployment.region, **connection)
+        for stack in deployment.stacks:
+            pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
+            owned |= {each.get("PhysicalResourceId", "") for page in pages for each in page["StackResourceSummaries"]}
+    found = (row for row in everything(server) if row.kind in OUTLIVING)
+    return [row for row in found if not {row.name, row.details.partition(",")[0]} & owned and OF_EKS not in row.details]
+
+
+OUTLIVING = (
+    "VPC",
+    "Subnet",
+    "Security group",
+    "Bucket",
+    "File system",
+    "PCS cluster",
+    "AMP workspace",
+    "Log group",
+    "Key",
+)
+"""Kinds that templates retain."""
+OF_EKS = "EKS created security group"
+"""The description of a group that EKS makes and deletes with its cluster."""
+
+
 def inventory(account: str, region: str, connection: Mapping[str, Any]) -> list[InventoryRow]:
     """The resources of all environments in `region` of `account`; `connection` is passed to boto3's clients.
 
@@ -38,11 +68,12 @@ def inventory(account: str, region: str, connection: Mapping[str, Any]) -> list[
     """
     clients = {
         name: boto3.client(name, region_name=region, **connection)
-        for name in ("ec2", "s3", "fsx", "pcs", "eks", "amp", "grafana")
+        for name in ("ec2", "s3", "fsx", "efs", "pcs", "eks", "amp", "grafana", "logs", "kms")
     }
     contents = partial(kubernetes, connection["endpoint_url"], connection["aws_secret_access_key"])
     eks = partial(_eks, contents=contents)
-    readers = (_network, _placement, _launch_templates, _buckets, _file_systems, _pcs, eks, _workspaces)
+    machines = (_network, _placement, _launch_templates)
+    readers = (*machines, _buckets, _file_systems, _pcs, eks, _workspaces, _log_groups, _keys)
     return [InventoryRow(account, region, *row) for reader in readers for row in reader(clients)]
 
 
@@ -106,20 +137,56 @@ def _buckets(clients: Clients) -> Iterator[Row]:
         if name.startswith("cdk-") or region != s3.meta.region_name:
             continue
         versioning = s3.get_bucket_versioning(Bucket=name).get("Status", "not").lower()
-        encryption = s3.get_bucket_encryption(Bucket=name)["ServerSideEncryptionConfiguration"]["Rules"][0]
-        algorithm = encryption["ApplyServerSideEncryptionByDefault"]["SSEAlgorithm"]
-        yield "Bucket", name, f"versioning {versioning}, encrypted with {algorithm}"
+        policy = "a bucket policy" if _answer(s3.get_bucket_policy, Bucket=name) else "no bucket policy"
+        encrypted = _answer(s3.get_bucket_encryption, Bucket=name)
+        rules = encrypted["ServerSideEncryptionConfiguration"]["Rules"] if encrypted else [S3_DEFAULT]
+        algorithm = rules[0]["ApplyServerSideEncryptionByDefault"]["SSEAlgorithm"]
+        yield "Bucket", name, f"versioning {versioning}, encrypted with {algorithm}, {policy}"
+
+
+S3_DEFAULT = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+"""Of every bucket since January 2023 (S3 User Guide, "Default encryption")."""
+
+
+def _answer(call: Callable[..., Any], **arguments: Any) -> Any:
+    """The answer of a call; None for a setting that a bucket does not have."""
+    try:
+        return call(**arguments)
+    except ClientError:
+        return None
 
 
 def _file_systems(clients: Clients) -> Iterator[Row]:
     fsx = clients["fsx"]
     for system in fsx.describe_file_systems()["FileSystems"]:
-        lustre = system["LustreConfiguration"]
+        settings = system.get("LustreConfiguration") or system.get("OpenZFSConfiguration") or {}
         size = f"{system['StorageCapacity']} GiB" if system.get("StorageCapacity") else "elastic"
-        efa = ", EFA" if lustre.get("EfaEnabled") else ""
-        yield "File system", system["FileSystemId"], f"{lustre['DeploymentType']}, {size}{efa}"
+        efa = ", EFA" if settings.get("EfaEnabled") else ""
+        kind = "" if "LustreConfiguration" in system else f"{system['FileSystemType']} "
+        yield "File system", system["FileSystemId"], f"{kind}{settings.get('DeploymentType')}, {size}{efa}"
     for link in fsx.describe_data_repository_associations()["Associations"]:
         yield "Association", link["AssociationId"], f"{link['FileSystemPath']} = {link['DataRepositoryPath']}"
+    for backup in fsx.describe_backups()["Backups"]:
+        yield "Backup", backup["BackupId"], f"of {backup['FileSystem']['FileSystemId']}"
+    for system in clients["efs"].describe_file_systems()["FileSystems"]:
+        yield "File system", system["FileSystemId"], f"EFS, {system['ThroughputMode']} throughput"
+
+
+def _log_groups(clients: Clients) -> Iterator[Row]:
+    for page in clients["logs"].get_paginator("describe_log_groups").paginate():
+        for group in page["logGroups"]:
+            kept = f"kept for {group['retentionInDays']} days" if "retentionInDays" in group else "kept for ever"
+            yield "Log group", group["logGroupName"], kept
+
+
+def _keys(clients: Clients) -> Iterator[Row]:
+    """Keys that somebody made and that are not pending deletion."""
+    kms = clients["kms"]
+    for page in kms.get_paginator("list_keys").paginate():
+        for key in page["Keys"]:
+            about = kms.describe_key(KeyId=key["KeyId"])["KeyMetadata"]
+            if about["KeyManager"] == "CUSTOMER" and about["KeyState"] != "PendingDeletion":
+                yield "Key", key["KeyId"], about.get("Description", "")
 
 
 def _pcs(clients: Clients) -> Iterator[Row]:
