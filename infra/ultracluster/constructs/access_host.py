@@ -10,9 +10,9 @@ from constructs import Construct, IConstruct
 
 from ultracluster.config.access import Host
 from ultracluster.constructs.acknowledgements import acknowledge
-from ultracluster.constructs.launch_templates import ami_reference, cpu_architecture
+from ultracluster.constructs.launch_templates import SESSION_MANAGER_ACTIONS, ami_reference, cpu_architecture
 from ultracluster.constructs.references import SecurityGroup, Subnet, Vpc, expect, security_group_id, subnet_id, vpc_id
-from ultracluster.constructs.roles import service_role
+from ultracluster.constructs.roles import managed_policy, trust_policy
 from ultracluster.constructs.security_groups import Ports, allow, security_group
 from ultracluster.nodes.steps import Step
 from ultracluster.nodes.users import host_user_data
@@ -21,8 +21,6 @@ IMAGE_PARAMETER = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-defaul
 """Newest image of Amazon Linux 2023, with the Systems Manager agent and the AWS CLI (AL2023 User Guide, 2026)."""
 
 ROOT_DEVICE, ROOT_VOLUME_GIB = "/dev/xvda", 16
-
-POLICY = {"AmazonSSMManagedInstanceCore": "What Systems Manager asks of an instance; AWS keeps it up to date."}
 
 ACCEPTED = {
     "AwsSolutions-EC28": "Detailed monitoring tells nothing about a host that only forwards connections.",
@@ -54,8 +52,20 @@ class AccessHost(Construct):
     ) -> None:
         super().__init__(scope, id)
         expect(settings, Host, "settings")
-        self._role = service_role(
-            self, "Role", service="ec2.amazonaws.com", description="Access host", aws_policies=POLICY
+        # not AmazonSSMManagedInstanceCore, which reads every parameter of the account
+        own = managed_policy(
+            self,
+            "Policy",
+            roles=[],  # the role names the policy, so that whatever depends on the role depends on its permissions
+            statements=[{"Action": list(SESSION_MANAGER_ACTIONS), "Resource": "*"}],
+            accepted={"AwsSolutions-IAM5[Resource::*]": "these actions take no resource"},
+        )
+        self._role = iam.CfnRole(
+            self,
+            "Role",
+            assume_role_policy_document=trust_policy("ec2.amazonaws.com"),
+            description="Access host",
+            managed_policy_arns=[own.ref],
         )
         self.security_group_id = security_group(self, "Group", vpc_id=vpc_id(vpc), description="Access host")
         ec2.CfnSecurityGroupEgress(
