@@ -19,6 +19,7 @@ from ultracluster.nodes.mounts import Mount, NfsMount
 from ultracluster.nodes.pcs import compute_node_steps, login_node_steps, own_programs
 from ultracluster.nodes.steps import Step
 from ultracluster.nodes.telemetry import Telemetry
+from ultracluster.nodes.users import DirectorySource, UserSource
 
 LOGGED = "it is logged"
 
@@ -52,20 +53,12 @@ class BootPlan:
 
 def boot_plans(environment: Environment) -> list[BootPlan]:
     """The plan of the login nodes and of each node group as it is launched."""
-    plane, storage, groups = environment.control_plane, environment.storage, environment.launched_groups
+    plane, storage, region = environment.control_plane, environment.storage, environment.region
     if not isinstance(plane, Pcs):
         failure = "the node powers off before it joins, and is replaced"
-        plans = (
-            (group, [*group_steps(group, environment.storage.client), *_own(group)])
-            for group in environment.launched_groups
-        )
+        plans = ((group, [*group_steps(group, storage.client), *_own(group)]) for group in environment.launched_groups)
         return [_plan(group.name, group, group.max_count, steps, failure) for group, steps in plans]
-    storage, telemetry, programs = (
-        environment.storage,
-        _telemetry(environment, plane),
-        own_programs(plane.slurm_settings),
-    )
-    mounts, region = _mounts(storage), environment.region
+    mounts, telemetry, users = _mounts(storage), _telemetry(environment, plane), _users(environment)
     login = login_node_steps(
         mounts,
         queue_folders=storage.lustre.mount_path if storage.lustre else None,
@@ -74,22 +67,24 @@ def boot_plans(environment: Environment) -> list[BootPlan]:
         telemetry=telemetry,
         bootstrap=plane.login.boot_scripts,
         region=region,
+        users=users,
     )
-    return [
-        _plan("login", plane.login, plane.login.count, login, "the node stays"),
-        *(
-            _plan(
-                group.name,
-                group,
-                group.max_count,
-                compute_node_steps(
-                    group, mounts, telemetry=telemetry, own_programs=programs, region=environment.region
-                ),
-                "the node takes no jobs; PCS terminates it",
-            )
-            for group in groups
-        ),
-    ]
+    found = [_plan("login", plane.login, plane.login.count, login, "the node stays")]
+    programs, failure = own_programs(plane.slurm_settings), "the node takes no jobs; PCS terminates it"
+    for group in environment.launched_groups:
+        steps = compute_node_steps(
+            group, mounts, telemetry=telemetry, own_programs=programs, region=region, users=users
+        )
+        found.append(_plan(group.name, group, group.max_count, steps, failure))
+    return found
+
+
+def _users(environment: Environment) -> UserSource | DirectorySource | None:
+    """Where users come from; the name of the parameter is not known before its deployment."""
+    access = environment.access
+    if access.directory:
+        return DirectorySource(access.directory, environment.region)
+    return UserSource("PARAMETER", environment.region, bool(environment.storage.homes)) if access.users else None
 
 
 def _own(group: NodeGroup) -> list[Step]:
@@ -125,7 +120,8 @@ def _telemetry(environment: Environment, plane: Pcs) -> Telemetry:
 
 
 def _plan(name: str, group: NodeGroup | Login, nodes: int, steps: Sequence[Step], failure: str) -> BootPlan:
-    planned = tuple(each for step in steps for each in _planned(step, group.boot_scripts, failure))
+    ordered = sorted(steps, key=lambda step: step.stage == "ready")  # on PCS after all others, when the node has joined
+    planned = tuple(each for step in ordered for each in _planned(step, group.boot_scripts, failure))
     types = (group.instance_type,) if isinstance(group, Login) else group.types
     return BootPlan(name, types, nodes, planned, group.policies, group.security_groups)
 

@@ -1,0 +1,74 @@
+"""`ultracluster validate --explain` tells what the templates say: the same steps, in the same order."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.synthesis import FILES, synthesise, templates
+from ultracluster.config.loader import load
+from ultracluster.nodes.plan import boot_plans
+
+SLURM = sorted(name for name, file in FILES.items() if load(file).control_plane.type == "pcs")
+KUBERNETES = sorted(set(FILES) - set(SLURM))
+
+USERS = """\
+users:
+  - {name: ada, uid: 5001, keys: [ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJjj4hZUJKvKUZvdJTYtZhy0pXwv4gTeDBDfQkGyjlS1 ada]}
+"""
+
+
+def told(environment) -> dict[str, list[str]]:
+    """Names of the steps of each group; scripts of the user are one step."""
+    plans = boot_plans(environment)
+    return {
+        plan.name: distinct(["run-bootstrap" if step.sha256 else step.name for step in plan.steps]) for plan in plans
+    }
+
+
+def on_slurm(parts) -> dict[str, list[str]]:
+    found = {}
+    for resource in parts["compute"]["Resources"].values():
+        if resource["Type"] == "AWS::PCS::ComputeNodeGroup":
+            stages = resource["Properties"]["NodeLifecycleActions"]["Stages"]
+            name = resource["Properties"]["Name"].rpartition("-")[0]
+            found[name] = [action["Name"] for stage in stages.values() for action in stage]
+    return found
+
+
+def distinct(steps: list[str]) -> list[str]:
+    return [step for i, step in enumerate(steps) if step not in steps[:i]]
+
+
+@pytest.mark.parametrize("name", SLURM)
+def test_the_plan_of_slurm_is_that_of_the_templates(name):
+    found = {group: distinct(steps) for group, steps in on_slurm(templates(name)).items()}
+    assert told(load(FILES[name])) == found
+
+
+@pytest.mark.parametrize("name", KUBERNETES)
+def test_the_plan_of_kubernetes_is_that_of_user_data(name):
+    texts = {
+        part.removeprefix("compute-"): str(resource["Properties"]["LaunchTemplateData"]["UserData"]).replace(
+            "\\n", "\n"
+        )
+        for part, template in templates(name).items()
+        for resource in template["Resources"].values()
+        if part.startswith("compute-") and resource["Type"] == "AWS::EC2::LaunchTemplate"
+    }
+    for group, steps in told(load(FILES[name])).items():
+        ran = re.findall(r"\brun (?:required|optional) ([a-z0-9-]+)", texts[group])
+        assert ["run-bootstrap" if step == "run-from-s3" else step for step in ran] == steps
+
+
+def test_homes_users_and_scripts_are_in_the_plan(tmp_path):
+    (tmp_path / "site.sh").write_text("#!/bin/bash\ntrue\n")
+    (tmp_path / "users.yaml").write_text(USERS)
+    text = Path(FILES["dev"]).read_text().replace("node_groups:\n", "access: {users: users.yaml}\nnode_groups:\n")
+    text = re.sub(r"(?m)^  login: \{", "  login: {bootstrap: [site.sh], ", text)
+    file = tmp_path / "dev.yaml"
+    file.write_text(text)
+    environment = load(file)
+    found = {group: distinct(steps) for group, steps in on_slurm(synthesise(environment)).items()}
+    assert told(environment) == found
+    assert {"create-users", "run-bootstrap"} <= set(found["login"])
