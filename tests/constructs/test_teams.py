@@ -100,7 +100,7 @@ def test_no_node_that_karpenter_launches_gives_pods_its_role(name):
         for item in manifest(found)
         if item["kind"] == "EC2NodeClass"
     ]
-    assert bool(classes) == (name == "eks-volcano")
+    assert bool(classes) == (name in ("eks-volcano", "eks-karpenter"))
     for item in classes:
         options = item["spec"]["metadataOptions"]
         assert (options["httpTokens"], options["httpPutResponseHopLimit"]) == ("required", 1)

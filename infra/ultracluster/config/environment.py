@@ -17,7 +17,7 @@ from ultracluster.config.eks import POD_ADDRESSES, Eks
 from ultracluster.config.eks_fleet import eks_problems
 from ultracluster.config.fields import ZONE_DUMMIES, Many, PolicyArn, cdk_value, from_cdk, kind_of, text
 from ultracluster.config.fleet import Fleet
-from ultracluster.config.group_zones import room_of_pools, zone_problems
+from ultracluster.config.group_zones import pool_types_in_zone, room_of_pools, zone_problems
 from ultracluster.config.karpenter import KarpenterPool
 from ultracluster.config.network import Network, subnet_plan, wide_enough
 from ultracluster.config.node_groups import NodeGroup
@@ -298,6 +298,8 @@ class Environment(Settings):
                 )
                 hint = "check with AWS that the zone offers the type"
                 yield Problem("type-not-listed-in-zone", ("node_groups", i, "instance_type"), message, hint, "warning")
+        if self._zone_of_region and self.region in PARTITIONS:
+            yield from pool_types_in_zone(self.pools, self.region, self.availability_zone)
 
     @rule
     def _boot_steps(self) -> Iterator[Problem]:

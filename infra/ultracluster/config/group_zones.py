@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network
 
-from ultracluster.catalog import InstanceType, addresses
+from ultracluster.catalog import InstanceType, addresses, catalog, offered_zones
 from ultracluster.config.fields import from_cdk
 from ultracluster.config.fleet import Fleet
 from ultracluster.config.karpenter import KarpenterPool
@@ -59,6 +59,20 @@ def room_of_pools(
             message += f"{max(left, 0)} left"
             hint = "lower limits, or set a wider network.create.cidr"
             yield Problem("pool-above-subnet", (*_POOLS, i, "limits"), message, hint, "warning")
+
+
+def pool_types_in_zone(pools: Sequence[KarpenterPool], region: str, own_zone: str) -> Iterator[Problem]:
+    """Warnings about types of UltraClusters that no zone of their pool was listed with."""
+    for i, pool in enumerate(pools):
+        zones = pool.zones or (own_zone,)
+        for j, name in enumerate(pool.instance_types):
+            listed = offered_zones(name, region) if name in catalog and not catalog[name].ultraserver_only else zones
+            if not {*zones} & {*listed}:
+                where = ", ".join(listed) or f"no zone of {region}"
+                message = f"{name} was not listed in {' and '.join(zones)}; it was listed in {where}"
+                hint = "check with AWS that the zone offers the type"
+                at: Path = (*_POOLS, i, "instance_types", j)
+                yield Problem("type-not-listed-in-zone", at, message, hint, "warning")
 
 
 def _of_node(pool: KarpenterPool, hardware: InstanceType, pods: int) -> int:
