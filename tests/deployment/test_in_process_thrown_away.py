@@ -122,11 +122,15 @@ def test_a_deployment_with_retain_false_is_needed_before_a_retained_environment_
 
 
 def test_back_to_retain_true_empties_and_deletes_nothing(account):
-    thrown = environment_of("p5.4xlarge", retain=False)
+    storage = load(FILES["p5.4xlarge"]).model_dump(mode="json", exclude_unset=True)["storage"] | {"home": HOMES}
+    thrown = environment_of("p5.4xlarge", retain=False, storage=storage)
     deploy(thrown)
     buckets = fill(thrown)
-    retained = environment_of("p5.4xlarge", retain=True)
+    systems = client(thrown, "fsx").describe_file_systems()["FileSystems"]
+    retained = environment_of("p5.4xlarge", retain=True, storage=storage)
     update(retained)
+    kept = client(retained, "fsx").describe_file_systems()["FileSystems"]
+    assert {each["FileSystemId"] for each in kept} == {each["FileSystemId"] for each in systems}
     s3 = client(retained, "s3")
     for bucket in buckets:
         versions = s3.list_object_versions(Bucket=bucket)["Versions"]

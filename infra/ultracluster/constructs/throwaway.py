@@ -1,6 +1,6 @@
 """Environments that are thrown away: deleting their stacks deletes all that the stacks have made."""
 
-from typing import cast
+from typing import Any, cast
 
 from aws_cdk import CfnDeletionPolicy, CfnResource, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_fsx as fsx
@@ -64,7 +64,10 @@ def _of_type(stack: Stack, *types: str) -> list[CfnResource]:
 def _delete_without_backup(stack: Stack, system: fsx.CfnFileSystem, key: IKeyRef) -> None:
     """A resource that CloudFormation deletes before the file system, which is gone then."""
     deletes = {"Action": "fsx:DeleteFileSystem", "Resource": own_arn("fsx", f"file-system/{system.ref}")}
-    volumes = {"Action": ["fsx:DeleteSnapshot", "fsx:DeleteVolume"], "Resource": own_arn("fsx", f"*/{system.ref}/*")}
+    volumes: dict[str, Any] = {
+        "Action": ["fsx:DeleteSnapshot", "fsx:DeleteVolume"],
+        "Resource": own_arn("fsx", f"*/{system.ref}/*"),
+    }
     resource = InlineResource(
         stack,
         f"Delete{stable_name(stack, system)}",
@@ -76,7 +79,7 @@ def _delete_without_backup(stack: Stack, system: fsx.CfnFileSystem, key: IKeyRef
         timeout_seconds=SECONDS,
     )
     reason = "IAM lets no policy narrow fsx:DescribeFileSystems, a read-only action; volumes of one file system only."
-    acknowledge(resource, {"AwsSolutions-IAM5": reason})
+    acknowledge(resource, wildcards(stack, ["*", volumes["Resource"]], reason))
 
 
 def _quieten(stack: Stack, cluster: CfnResource, key: IKeyRef) -> None:
