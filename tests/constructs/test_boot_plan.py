@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.synthesis import FILES, synthesise, templates
+from ultracluster.config.bootstrap import MAXIMUM_POLICIES
 from ultracluster.config.loader import load
 from ultracluster.nodes.plan import boot_plans
 
@@ -72,3 +73,27 @@ def test_homes_users_and_scripts_are_in_the_plan(tmp_path):
     found = {group: distinct(steps) for group, steps in on_slurm(synthesise(environment)).items()}
     assert told(environment) == found
     assert {"create-users", "run-bootstrap"} <= set(found["login"])
+
+
+def test_a_role_has_room_for_the_policies_that_a_group_may_name(tmp_path):
+    """IAM attaches 10 managed policies to a role; an update of the scripts adds one before it removes the old one."""
+    (tmp_path / "users.yaml").write_text(USERS)
+    policies = [f"arn:aws:iam::111122223333:policy/p{i}" for i in range(MAXIMUM_POLICIES)]
+    text = Path(FILES["dev"]).read_text().replace("node_groups:\n", "access: {users: users.yaml}\nnode_groups:\n")
+    text = re.sub(r"(?m)^  login: \{", f"  login: {{policies: [{', '.join(policies)}], ", text)
+    text = text.replace("storage:\n", "storage:\n  read_only_buckets: [commoncrawl]\n")
+    file = tmp_path / "dev.yaml"
+    file.write_text(text)
+    parts = synthesise(load(file))["compute"]["Resources"]
+    [role] = [
+        name
+        for name, resource in parts.items()
+        if resource["Type"] == "AWS::IAM::Role" and policies[0] in resource["Properties"]["ManagedPolicyArns"]
+    ]
+    own = parts[role]["Properties"]["ManagedPolicyArns"]
+    attached = [
+        name
+        for name, resource in parts.items()
+        if resource["Type"] == "AWS::IAM::ManagedPolicy" and {"Ref": role} in resource["Properties"].get("Roles", [])
+    ]
+    assert len(own) + len(attached) + 1 == 10
