@@ -49,6 +49,7 @@ NOT_PUBLIC = {
     "FunctionResource",  # base of InlineResource
     "InlineResource",  # its code is a file of this package
     "LustreLookup",  # part of an environment's storage
+    "NotDestroyed",
     "NotReachable",  # the command turns it into a message
     "NodeScripts",  # node groups create it
     "UnreadableSource",  # the loader turns it into a finding
