@@ -185,20 +185,22 @@ def test_homes_wait_for_their_file_system(machine):
 
 
 def test_nodes_that_share_homes_create_each_once(machine):
-    """Two nodes at the same time, as two processes with a /home of both."""
+    """Eight nodes at the same time, as processes with one /home: all have their copy before one gives it its name."""
     publish(machine, person(machine))
     machine.boot([LOCAL])
     race = """
 rm -r /home/ada
 for n in $(seq 8); do
   ( for f in applied lock; do rm -f /var/lib/ultracluster/users/$f; done
-    sed "s#^state=.*#state=/tmp/node$n#; s#/etc/ssh/authorized_keys.d#/tmp/keys$n#g; s#/etc/sudoers.d#/tmp/keys$n#g" \
+    sed "s#^state=.*#state=/tmp/node$n#; s#/etc/ssh/authorized_keys.d#/tmp/keys$n#g; s#/etc/sudoers.d#/tmp/keys$n#g
+      s#^    mv #    sleep 1; &#" \
       /usr/local/sbin/create-users > /tmp/node$n.sh
     mkdir -p /tmp/keys$n
     bash /tmp/node$n.sh "$@" || echo failed ) &
 done
 wait
 ls -A /home
+diff <(ls -A /home/ada) <(ls -A /etc/skel)
 stat --format '%U %a' /home/ada /home/ada/.bashrc
 """
     ran = machine.run("bash", "-c", race, "race", *LOCAL.arguments)
