@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import botocore.session
 from botocore.model import OperationModel, ServiceModel, Shape, StructureShape
+from moto.core.utils import get_service_model
 
 from localaws.resources import HandlerError
 from localaws.schemas import text
@@ -29,9 +29,8 @@ def input_of(service: str, name: str | None) -> StructureShape | None:
     return operation(service, name).input_shape if name else None
 
 
-@functools.cache
 def _model(service: str) -> ServiceModel:
-    return botocore.session.get_session().get_service_model(service)
+    return get_service_model(service)
 
 
 def members(shape: Shape | None) -> Mapping[str, Shape]:
