@@ -183,13 +183,8 @@ def _session(account: str) -> boto3.Session:
 def new_session() -> BotocoreSession:
     """A session that shares parsed API models with the others of this process. Parsing one takes up to a second."""
     session = BotocoreSession()
-    session.register_component("data_loader", shared_loader())
+    session.register_component("data_loader", Loader(file_loader=_Models()))
     return session
-
-
-def shared_loader() -> Loader:
-    """A loader of botocore's files that parses each once in this process; the search path is botocore's own."""
-    return Loader(file_loader=_Models())
 
 
 class _Models(JSONFileLoader):  # type: ignore[misc]  # botocore has no types

@@ -6,10 +6,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-import moto.core.utils
 from botocore import xform_name
-
-from localaws.resources import shared_loader
 
 CREATED = frozenset({"createdAt", "created", "CreationTime"})
 MODIFIED = frozenset({"modifiedAt", "modified", "lastModifiedAt"})
@@ -19,11 +16,6 @@ STATES = ("status", "Lifecycle")
 """Names of the state in descriptions."""
 
 QUOTA_ERRORS = ("ServiceQuotaExceededException", "ResourceLimitExceededException", "ServiceLimitExceeded")
-
-
-def activate() -> None:
-    """Lets moto share parsed models with the clients of this process."""
-    moto.core.utils.create_loader = shared_loader
 
 
 def plural(noun: str) -> str:
