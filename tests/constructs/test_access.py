@@ -139,7 +139,9 @@ def test_the_role_of_the_host_is_under_the_permissions_boundary():
     parts = synthesise(check(parse(KUBERNETES.read_text("utf-8") + boundary)).environment)
     (role,) = resources(parts["access"], "AWS::IAM::Role").values()
     assert role["PermissionsBoundary"] == "arn:aws:iam::111122223333:policy/boundary"
-    (policy,) = resources(parts["access"], "AWS::IAM::ManagedPolicy").values()
+    ((name, policy),) = resources(parts["access"], "AWS::IAM::ManagedPolicy").items()
+    assert role["ManagedPolicyArns"] == [{"Ref": name}]
+    assert "Policies" not in role
     (statement,) = policy["PolicyDocument"]["Statement"]
     # Session Manager and no other feature of Systems Manager: the managed policy of AWS reads every parameter
     assert {action.partition(":")[0] for action in statement["Action"]} == {"ssm", "ssmmessages"}

@@ -113,6 +113,42 @@ def test_sshd_asks_sssd_for_keys(machine, login, passwords):
     assert f"passwordauthentication {passwords}" in shown
 
 
+INSTANCE_CONNECT = """[Service]
+ExecStart=
+ExecStart=/usr/sbin/sshd -D -o "AuthorizedKeysCommand /usr/share/ec2-instance-connect/eic_run_authorized_keys %%u %%f"
+"""
+"""The drop-in of the package ec2-instance-connect of Ubuntu, shortened."""
+
+
+@pytest.mark.parametrize("unit", ["ssh.service", "sshd.service"])
+def test_sshd_asks_sssd_and_not_ec2_instance_connect(machine, unit):
+    machine.write(f"/usr/lib/systemd/system/{unit}.d/ec2-instance-connect.conf", INSTANCE_CONNECT)
+    machine.boot([step()])
+    mask = f"/etc/systemd/system/{unit}.d/ec2-instance-connect.conf"
+    assert machine.run("readlink", mask).stdout == "/dev/null\n"
+    calls = machine.stubs_called()
+    assert calls.index("systemctl daemon-reload") < calls.index("systemctl try-restart ssh.service")
+    assert "systemctl try-reload-or-restart ssh.service" not in calls
+    machine.boot([step()])
+    assert machine.stubs_called().count("systemctl try-restart ssh.service") == 1
+
+
+def test_sshd_is_only_reloaded_without_ec2_instance_connect(machine):
+    machine.boot([step()])
+    assert "systemctl try-reload-or-restart ssh.service" in machine.stubs_called()
+    assert not machine.exists("/etc/systemd/system/ssh.service.d")
+
+
+@pytest.mark.parametrize("groups", [("ml",), ()])
+def test_a_disabled_account_is_not_found(machine, groups):
+    """A key opens a session without a bind of the user, so that the directory itself refuses nothing."""
+    machine.boot([step(groups=groups)])
+    base, scope, condition = configuration(machine)["ldap_user_search_base"].split("?")
+    assert (base, scope) == ("dc=corp,dc=example,dc=com", "subtree")
+    # ACCOUNTDISABLE is bit 2 of userAccountControl; the rule is bitwise AND
+    assert condition == "(!(userAccountControl:1.2.840.113556.1.4.803:=2))"
+
+
 def test_groups_with_sudo_are_in_a_valid_file(machine):
     machine.boot([step()])
     assert machine.run("visudo", "--check", "--quiet").returncode == 0

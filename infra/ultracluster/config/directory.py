@@ -55,7 +55,8 @@ class Directory(Settings):
     """LDAPS URLs of domain controllers, in order of preference."""
     secret_arn: SecretArn
     """Secret with the keys username, a distinguished name that may read the directory, password, and ca_certificate,
-    the PEM certificates of a private authority."""
+    the PEM certificates of a private authority. The role of the machines reads it, so every user of a machine can
+    learn the password: use a bind user that can only read."""
     secret_key_arn: KeyArn | None = None
     """KMS key of the secret, unless it is aws/secretsmanager."""
     id_mapping: Literal["sid", "posix"] = "sid"

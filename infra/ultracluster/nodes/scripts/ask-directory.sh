@@ -64,6 +64,8 @@ settings = {
     "chpass_provider": "none",
     "ldap_uri": ",".join(values["uri"]),
     "ldap_search_base": base,
+    # neither simple nor permit refuses a disabled account, so that SSSD must not find it (userAccountControl, bit 2)
+    "ldap_user_search_base": f"{base}?subtree?(!(userAccountControl:1.2.840.113556.1.4.803:=2))",
     "ldap_schema": "AD",
     "ldap_id_mapping": str(values["ids"] == ["sid"]),
     "ldap_default_bind_dn": user,
@@ -121,11 +123,25 @@ AuthorizedKeysCommandUser nobody
 PasswordAuthentication $passwords
 KbdInteractiveAuthentication $passwords"
 file=/etc/ssh/sshd_config.d/10-ultracluster-directory.conf
+act=
 if [ "$(cat "$file" 2> /dev/null)" != "$setting" ]; then
   echo "$setting" > "$file"
+  act=try-reload-or-restart
+fi
+# EC2 Instance Connect starts sshd with an AuthorizedKeysCommand of its own, which wins over files and outlives a reload
+for unit in ssh.service sshd.service; do
+  dropin=$unit.d/ec2-instance-connect.conf
+  if [ -e "/usr/lib/systemd/system/$dropin" ] && [ "$(readlink "/etc/systemd/system/$dropin")" != /dev/null ]; then
+    mkdir -p "/etc/systemd/system/$unit.d"
+    ln -sf /dev/null "/etc/systemd/system/$dropin"
+    act=try-restart
+  fi
+done
+if [ -n "$act" ]; then
+  systemctl daemon-reload
   for unit in ssh.service sshd.service; do
     if systemctl cat "$unit" > /dev/null 2>&1; then
-      systemctl try-reload-or-restart "$unit"
+      systemctl "$act" "$unit"
       break
     fi
   done
