@@ -128,14 +128,14 @@ def test_a_folder_is_created_before_the_volume_that_mounts_it():
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_jobs_wait_for_the_webhook_that_kueue_has_for_jobs(scheduler):
-    environment = eks_environment(P5, lustre=True, scheduler=scheduler)
+    environment = eks_environment(P5, lustre=True, buckets=BUCKETS, scheduler=scheduler)
     (own,) = (found for found in volumes(environment, DEPLOYED) if found.name == "volume-training.research")
     assert ("kueue" in own.after) == scheduler.startswith("kueue")
 
 
 def test_a_mirror_holds_the_image_too():
     mirror = "oci://111122223333.dkr.ecr.us-east-2.amazonaws.com/mirror"
-    environment = eks_environment(P5, lustre=True, chart_mirror=mirror)
+    environment = eks_environment(P5, lustre=True, buckets=BUCKETS, chart_mirror=mirror)
     (job,) = jobs(environment).values()
     (container,) = pod(job)["containers"]
     assert container["image"].startswith("111122223333.dkr.ecr.us-east-2.amazonaws.com/mirror/docker/library/busybox:")

@@ -36,7 +36,7 @@ QUEUE = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"na
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_objects_come_after_the_release_whose_webhooks_can_refuse_them(scheduler):
-    environment = eks_environment(karpenter=True, scheduler=scheduler, jobs=OPERATORS)
+    environment = eks_environment(buckets=["datasets"], karpenter=True, scheduler=scheduler, jobs=OPERATORS)
     parts = ordered_parts(environment, DEPLOYED)
     releases = {part.chart.name: part.name for part in parts if isinstance(part, Release)}
     guarded = {name for part in parts for name in waits_for(part, releases)}

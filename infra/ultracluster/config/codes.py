@@ -57,6 +57,7 @@ Code = Literal[
     "openzfs-throughput",
     "openzfs-not-in-region",
     "nfs-not-in-local-zone",
+    "efs-mount-targets",
     "mount-path-overlap",
     "lustre-capacity",
     "lustre-efa-capacity",

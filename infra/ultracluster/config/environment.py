@@ -337,7 +337,8 @@ class Environment(Settings):
     @rule
     def _file_systems_in_place(self) -> Iterator[Problem]:
         """What the Region, the zone, the account and the clients let file systems be. The lists age: warnings."""
-        yield from file_system_problems(self.fleet, self.region, local_zone=self.in_local_zone)
+        zones, on_eks = (self.availability_zone, *self.further_zones), isinstance(self.control_plane, Eks)
+        yield from file_system_problems(self.fleet, self.region, zones, local_zone=self.in_local_zone, on_eks=on_eks)
 
     @rule
     def _folders_can_be_created(self) -> Iterator[Problem]:

@@ -65,6 +65,13 @@ class Storage(Settings):
         return tuple((at, each) for at, each in named if isinstance(each, OpenZfs | Efs) and not each.existing)
 
     @property
+    def existing_efs(self) -> tuple[tuple[Path, str], ...]:
+        """Those of `existing` that are EFS file systems."""
+        first = [self.home] if isinstance(self.home, Efs) else []
+        ids = {each.existing for each in (*first, *self.more) if isinstance(each, Efs)}
+        return tuple((at, name) for at, name in self.existing if name in ids)
+
+    @property
     def existing(self) -> tuple[tuple[Path, str], ...]:
         """Ids of existing file systems, with their path below storage."""
         named: list[tuple[Path, str | None]] = [(("home",), self.homes.existing)] if self.homes else []

@@ -3,7 +3,7 @@
 Lists and quotas age, so all of these are warnings.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ultracluster.catalog import lustre, nfs
 from ultracluster.catalog.regions import PARTITIONS
@@ -12,13 +12,17 @@ from ultracluster.config.fleet import Fleet
 from ultracluster.config.problems import Path, Problem
 
 
-def file_system_problems(fleet: Fleet, region: str, *, local_zone: bool) -> Iterator[Problem]:
-    """Warnings about the file systems of `fleet`, at paths of the file."""
+def file_system_problems(
+    fleet: Fleet, region: str, zones: Sequence[str], *, local_zone: bool, on_eks: bool
+) -> Iterator[Problem]:
+    """Warnings about the file systems of `fleet`, at paths of the file. `zones` are those of node groups and pools."""
     if local_zone:
         yield from _lustre_in_local_zone(fleet)
         yield from _nfs_in_local_zone(fleet)
     elif region in PARTITIONS:
         yield from _openzfs_in_region(fleet, region)
+    if local_zone or on_eks or len(zones) > 1:
+        yield from _mount_targets(fleet, zones, local_zone=local_zone, on_eks=on_eks)
     yield from _existing_in_new_vpc(fleet)
     yield from _quotas(fleet, region)
     yield from _efa_connections(fleet)
@@ -41,8 +45,25 @@ def _nfs_in_local_zone(fleet: Fleet) -> Iterator[Problem]:
     for at, each in fleet.storage.new_nfs:
         service = "FSx for OpenZFS" if each.type == "openzfs" else "EFS"
         message = f"{service} was not listed in Local Zones, and the file system is created in the zone of the nodes"
-        hint = "check AWS Local Zones features, or name an existing file system of the Region"
+        hint = "check AWS Local Zones features, or name an existing OpenZFS file system of the Region"
         yield Problem("nfs-not-in-local-zone", ("storage", *at), message, hint, "warning")
+
+
+def _mount_targets(fleet: Fleet, zones: Sequence[str], *, local_zone: bool, on_eks: bool) -> Iterator[Problem]:
+    """The name of an EFS file system resolves only where it has a mount target, which no file shows.
+
+    System nodes of EKS are in the zones of the control-plane subnets. Source: EFS User Guide, "Mounting on Amazon EC2
+    with a DNS name" (2026).
+    """
+    places = [*zones, "the zones of the control-plane subnets"] if on_eks else list(zones)
+    where = " and ".join(filter(None, (", ".join(places[:-1]), places[-1])))
+    for at, name in fleet.storage.existing_efs:
+        message = f"{name} is mounted only in zones where it has a mount target, and nodes are in {where}"
+        hint = "create one in each before you deploy; "
+        hint += f"`aws efs describe-mount-targets --file-system-id {name}` lists those that exist"
+        if local_zone:
+            hint = f"check that EFS has mount targets in {zones[0]}, or name an existing OpenZFS file system"
+        yield Problem("efs-mount-targets", ("storage", *at, "existing"), message, hint, "warning")
 
 
 def _openzfs(fleet: Fleet) -> list[tuple[Path, OpenZfs]]:

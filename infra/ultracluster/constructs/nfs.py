@@ -128,7 +128,10 @@ class NfsFileSystem(Construct):
         read_only: bool = False,
         security_group: SecurityGroup | None = None,
     ) -> "NfsFileSystem":
-        """An EFS file system that exists, with a mount target in the zone of the clients."""
+        """An EFS file system that exists, with a mount target in each zone of clients.
+
+        Its DNS name resolves in no other zone (EFS User Guide, "Mounting on Amazon EC2 with a DNS name", 2026).
+        """
         found = NfsFileSystem(scope, id)
         found.server, found.folder = f"{file_system_id}.efs.{REGION}.amazonaws.com", "/"
         found._ports, found.mount_options = EFS_PORTS, nfs.EFS_OPTIONS
