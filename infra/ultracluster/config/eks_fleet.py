@@ -207,7 +207,7 @@ def _device_stacks(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
         for i, name in enumerate(groups):
             at: Path = ("control_plane", "device_stack", stack, i)
             if name not in names:
-                yield unknown_group("device-stack-node-group-unknown", at, name, names)
+                yield from unknown_group("device-stack-node-group-unknown", at, name, names)
             elif name in cpu_only:
                 message = f"{name} has no GPUs, so no device stack serves it"
                 yield Problem("device-stack-without-gpus", at, message, f"remove {name}")

@@ -53,7 +53,7 @@ def _team_groups(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
         for j, name in enumerate(team.node_groups):
             at: Path = ("control_plane", "teams", i, "node_groups", j)
             if name not in names:
-                yield unknown_group("team-node-group-unknown", at, name, names)
+                yield from unknown_group("team-node-group-unknown", at, name, names)
             elif name in fleet.cpu_groups:
                 message = f"{name} has no GPUs; all teams have equal shares of its CPUs without naming it"
                 yield Problem("team-node-group-without-gpus", at, message, f"remove {name}")

@@ -1,14 +1,19 @@
 """Environment files that share parts: `extends` names a file whose keys apply where this file does not set them."""
 
+from difflib import get_close_matches
 from pathlib import Path as FilePath
 from typing import Any
 
 from ultracluster.config.codes import Code
 from ultracluster.config.problems import Path
 from ultracluster.config.source import Position, Source, UnreadableSource, parse, read_text
+from ultracluster.config.wording import EXTENDS
 from ultracluster.errors import UltraclusterError
 
-KEY = "extends"
+KEY = EXTENDS
+
+_SYNONYMS = ("include", "includes", "import", "imports", "base", "inherit", "inherits", "parent")
+"""Other words for the key."""
 
 
 class CannotExtend(UltraclusterError):
@@ -26,7 +31,10 @@ def extended(own: Source, folder: FilePath) -> Source:
     Mappings are merged at every depth; lists and all other values of the file replace those of the base. Raises
     CannotExtend for a base that cannot be read, is no mapping, or extends another file.
     """
-    if not isinstance(own.data, dict) or own.data.get(KEY) is None:
+    if not isinstance(own.data, dict):
+        return own
+    _refuse_misspelt(own)
+    if own.data.get(KEY) is None:
         return own
     named, position = own.data[KEY], own.positions[KEY,]
     if not isinstance(named, str):
@@ -42,6 +50,17 @@ def extended(own: Source, folder: FilePath) -> Source:
     merged.positions = {path: at for path, at in base.positions.items() if merged.is_inherited(path)} | own.positions
     merged.written = {path: text for path, text in base.written.items() if merged.is_inherited(path)} | own.written
     return merged
+
+
+def _refuse_misspelt(own: Source) -> None:
+    """Raises CannotExtend for a key that probably means `extends`: otherwise each key of the base is missing."""
+    if KEY in own.data:
+        return
+    for key, value in own.data.items():
+        near = key.lower() in _SYNONYMS or get_close_matches(key.lower(), [KEY], n=1)
+        if near and isinstance(value, str):
+            message = f"unknown key; {KEY} names the file whose keys apply where this file does not set them"
+            raise CannotExtend("unknown-key", key, message, f"did you mean {KEY}?", own.positions[key,])
 
 
 def _read(named: str, folder: FilePath, position: Position) -> Source:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ultracluster.catalog import Interface, instance_types
-from ultracluster.catalog.ec2_types import nearest, read_on
+from ultracluster.catalog.ec2_types import family_types, nearest, read_on
 from ultracluster.catalog.instance_types import InstanceType, UltraClusterType
 from ultracluster.config.problems import Path, Problem
 from ultracluster.config.purchase import Purchase
@@ -45,7 +45,12 @@ def type_problems(one: str | None, several: Sequence[str], purchase: Purchase, *
 
 def type_problem(at: Path, name: str) -> Iterator[Problem]:
     """The problem of an instance type that is unknown, or whose accelerator nothing here uses."""
-    if name not in instance_types:
+    family = family_types(name.removesuffix(".*"))
+    if family:
+        message = f"{name.removesuffix('.*')} is a family, not an instance type"
+        hint = f"name sizes, such as {min(family, key=lambda each: not each.endswith('.8xlarge'))}"
+        yield from list(type_problem(at, family[0])) or [Problem("unknown-instance-type", at, message, hint)]
+    elif name not in instance_types:
         message = f"{name} is not in the list of EC2 instance types of {read_on()}"
         near = nearest(name)
         hint = f"did you mean {' or '.join(near)}?" if near else "`ultracluster catalog` lists those of UltraClusters"

@@ -231,11 +231,16 @@ def image_not_pinned(group: Path) -> Problem:
     return Problem("image-not-pinned", (*group, "image"), message, "set image: ami-... to pin it", "warning")
 
 
-def unknown_group(code: Code, at: Path, name: str, groups: Sequence[str]) -> Problem:
-    """The error for `name` at path `at`, which is not one of the node groups."""
+def unknown_group(code: Code, at: Path, name: str, groups: Sequence[str]) -> Iterator[Problem]:
+    """The error for `name` at path `at`, which is not one of the node groups.
+
+    None while two groups have one name: `name` may be meant as that of the second, and another error tells of it.
+    """
+    if len({*groups}) < len(groups):
+        return
     near = get_close_matches(name, groups, n=1)
     hint = f"did you mean {near[0]}?" if near else "use the name of a node group"
-    return Problem(code, at, f"{name} is not a node group; node groups: {', '.join(groups)}", hint)
+    yield Problem(code, at, f"{name} is not a node group; node groups: {', '.join(groups)}", hint)
 
 
 def unused_groups(code: Code, user: str, groups: Sequence[str], used: Collection[str]) -> Iterator[Problem]:

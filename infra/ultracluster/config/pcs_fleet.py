@@ -106,7 +106,7 @@ def _queues_name_groups(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
         for j, name in enumerate(queue.node_groups):
             if name not in names:
                 at = ("control_plane", "queues", i, "node_groups", j)
-                yield unknown_group("queue-node-group-unknown", at, name, names)
+                yield from unknown_group("queue-node-group-unknown", at, name, names)
     yield from unused_groups("node-group-without-queue", "queue", names, used)
 
 

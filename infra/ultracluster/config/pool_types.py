@@ -1,6 +1,7 @@
 """Rules about the instance types, limits and zones of one pool of Karpenter."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ultracluster.catalog import InstanceType, UltraClusterType, instance_types, interface_layout
 from ultracluster.catalog.ec2_types import family_types, nearest_families, read_on
@@ -20,7 +21,7 @@ def pool_type_problems(
     good: list[tuple[Path, str, list[InstanceType]]] = []
     for i, name in enumerate(names):
         at: Path = ("instance_types", i)
-        problems = [*type_problem(at, name), *_ultraserver(at, name, name)]
+        problems = [_as_family(name, each) for each in (*type_problem(at, name), *_ultraserver(at, name, name))]
         yield from problems
         if not problems:
             yield from _not_sold(at, name, markets)
@@ -44,6 +45,14 @@ def _family(at: Path, family: str) -> Iterator[Problem]:
         yield Problem("unknown-instance-family", at, message, hint)
         return
     yield from list(type_problem(at, types[0])) or _ultraserver(at, types[0], family)
+
+
+def _as_family(name: str, problem: Problem) -> Problem:
+    """`problem` of an instance type, with the key of a pool that takes families."""
+    family = name.removesuffix(".*")
+    if problem.code != "unknown-instance-type" or not family_types(family):
+        return problem
+    return replace(problem, hint=f"set families: [{family}] instead of instance_types")
 
 
 def _ultraserver(at: Path, name: str, written: str) -> Iterator[Problem]:
@@ -94,7 +103,8 @@ def _efa(kind: InstanceType) -> str:
 
 
 def limit_problems(types: Sequence[InstanceType], *, cpus: int | None, gpus: int | None) -> Iterator[Problem]:
-    """Limits that bind nothing, or that no node of these types fits into."""
+    """Limits that bind nothing, or that no node of these types fits into; types that are refused do not count."""
+    types = [each for each in types if not each.accelerator]
     if not types:
         return
     least = min(types, key=lambda each: each.vcpus)

@@ -50,6 +50,9 @@ _SHOWN = 60
 """Maximum length of a value in a message."""
 
 
+EXTENDS = "extends"
+"""Key of an environment file that no model has: the loader reads it."""
+
 ENTRY = "the entry"
 """Used in place of the key for an entry of a list."""
 
@@ -307,7 +310,8 @@ def _required(place: _Place) -> bool:
 def _known_keys(place: _Place) -> list[str]:
     """Keys of the section at `place`."""
     model = _model(place.annotation)
-    return list(model.model_fields) if model else []
+    of_file = [EXTENDS] if place.in_file and not place.path else []
+    return [*model.model_fields, *of_file] if model else []
 
 
 def _bare(annotation: Any) -> Any:
