@@ -26,12 +26,12 @@ class Answers(ModuleType):
         self.sent.append((status, physical_id, reason))
 
 
-def run(handler, request, properties, client):
+def run(handler, request, properties, client, context=None):
     """Runs inline code as Lambda does, and returns its response to CloudFormation."""
     answers, module = Answers(), ModuleType("index")
     with patch.dict(sys.modules, cfnresponse=answers), patch("boto3.client", return_value=client), patch("time.sleep"):
         exec(inline_code(handler), module.__dict__)  # noqa: S102 - as Lambda does
-        module.handler({"RequestType": request, "ResourceProperties": properties}, None)
+        module.handler({"RequestType": request, "ResourceProperties": properties}, context)
     (answer,) = answers.sent
     return answer
 

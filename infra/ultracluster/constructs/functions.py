@@ -48,11 +48,13 @@ def logging_function(
     findings: Mapping[str, str],
     accepted: Mapping[str, str] | None = None,
     variables: Mapping[str, str] | None = None,
+    memory_mib: int | None = None,
 ) -> lambda_.CfnFunction:
     """A Lambda function with a log group encrypted with `key`, and a role that allows `statements` and writing the log.
 
     `description` is that of the function and of its role. `findings` and `accepted` map findings of security scanners
     on the function and on the policy of its role to the reason for each. `variables` are its environment.
+    Without `memory_mib` it has Lambda's default, 128 MiB with a small share of a vCPU.
     """
     logs = log_group(scope, "Logs", name=log_group_name, key=key)
     role = service_role(scope, "Role", service="lambda.amazonaws.com", description=description)
@@ -69,6 +71,7 @@ def logging_function(
         environment={"variables": dict(variables)} if variables else None,
         logging_config={"logGroup": logs.log_group_name},
         timeout=timeout_seconds,
+        memory_size=memory_mib,
     )
     function.add_resource_dependency(policy)
     acknowledge(function, findings)

@@ -31,6 +31,8 @@ EKS_CLUSTER = "AWS::EKS::Cluster"
 OF_A_CLUSTER = ("AWS::EKS::AccessEntry", "AWS::EKS::Addon", "AWS::EKS::PodIdentityAssociation")
 
 SECONDS = 900
+WHOLE_VCPU_MIB = 1769
+"""Memory with which a function has one vCPU (AWS Lambda Developer Guide, "Configure Lambda function memory", 2026)."""
 TAG = "ultracluster:retain"
 
 
@@ -130,6 +132,7 @@ class _Emptying(Construct):
             ],
             key=key,
             timeout_seconds=SECONDS,
+            memory_mib=WHOLE_VCPU_MIB,
             findings=ACCEPTED,
             accepted=wildcards(self, objects, "all objects of the stack's own buckets"),
         )

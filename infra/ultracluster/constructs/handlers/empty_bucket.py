@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from typing import Any
 
 import boto3
@@ -11,6 +12,10 @@ from botocore.exceptions import ClientError
 TAG = {"Key": "ultracluster:retain", "Value": "false"}
 ANSWER_MILLISECONDS = 60_000
 """Kept of the time that the function may run."""
+AGAIN = ("InternalError", "ServiceUnavailable", "SlowDown")
+"""Codes of errors for which S3 asks to be called again."""
+PAUSES = (2, 5)
+"""Seconds before each further call for the versions that are left of a page."""
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
@@ -55,10 +60,23 @@ def empty(s3: Any, bucket: str, context: Any) -> None:
         if context.get_remaining_time_in_millis() < ANSWER_MILLISECONDS:
             raise RuntimeError(f"{deleted} versions deleted, and {bucket} has more: delete the stack again")
         keys = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found]
-        answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": keys, "Quiet": True}) if keys else {}
-        for error in answer.get("Errors", ()):
-            raise RuntimeError(f"{bucket}: {error['Key']}: {error['Message']}")
+        delete(s3, bucket, keys)
         deleted += len(keys)
     for page in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket):
         for upload in page.get("Uploads", ()):
             s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+
+
+def delete(s3: Any, bucket: str, keys: list[dict[str, str]]) -> None:
+    """RuntimeError when S3 refuses to delete a version, or fails to for the third time."""
+    for pause in (*PAUSES, None):
+        wanted = {"Objects": keys, "Quiet": True}
+        errors = s3.delete_objects(Bucket=bucket, Delete=wanted).get("Errors", ()) if keys else ()
+        for error in errors:
+            if pause is None or error["Code"] not in AGAIN:
+                raise RuntimeError(f"{bucket}: {error['Key']}: {error['Code']}: {error['Message']}")
+        if not errors:
+            return
+        left = {error["Key"] for error in errors}
+        keys = [each for each in keys if each["Key"] in left]
+        time.sleep(pause or 0)
