@@ -13,6 +13,7 @@ from tests.synthesis import synthesise
 from ultracluster.config.access import Host
 from ultracluster.config.loader import check, load, validate
 from ultracluster.config.source import parse
+from ultracluster.config.users import LONGEST_LIST, Users
 from ultracluster.constructs.access_host import AccessHost
 from ultracluster.nodes.steps import Step
 from ultracluster.stacks import build_app
@@ -189,6 +190,17 @@ def test_a_long_list_is_cut_into_parameters(tmp_path):
     assert len(values) == int(number) > 5
     assert max(map(len, values)) <= 4096
     assert hashlib.sha256(("\n".join(values) + "\n").encode()).hexdigest() == checksum
+
+
+def test_the_longest_list_fits_a_template(tmp_path):
+    """Just below the limit, with 15 tags of the environment."""
+    comment = "x" * 250
+    people = [{"name": f"user{i}", "uid": 10001 + i, "keys": [f"{KEY} {comment}"]} for i in range(1830)]
+    assert 0.97 * LONGEST_LIST < len("".join(f"{text}  " for text in Users(users=people).lines())) < LONGEST_LIST
+    tags = "".join(f"  key-{i}: {'v' * 40}\n" for i in range(15))
+    (tmp_path / "tagged.yaml").write_text(f"{SLURM.read_text('utf-8')}tags:\n{tags}")
+    found = synthesise(with_users(tmp_path / "tagged.yaml", tmp_path, json.dumps(people)))["access"]
+    assert len(json.dumps(found, indent=1, ensure_ascii=False).encode()) < 1_000_000
 
 
 def test_the_steps_of_every_node_name_the_parameter(tmp_path):

@@ -8,6 +8,11 @@ from ultracluster.errors import UltraclusterError
 
 USERS: Path = ("access", "users")
 
+MAXIMUM_BYTES = 1024 * 1024
+"""Of the file: more than the longest list, so that `Users` refuses a list that is too long, with a reason."""
+
+SHORTEN = "list fewer users, or use access.directory"
+
 
 class CannotInclude(UltraclusterError):
     """The file of users cannot be read. `file` is the file with the mistake, empty for the environment file."""
@@ -34,7 +39,7 @@ def with_users(source: Source) -> Source:
         raise CannotInclude("wrong-type", USERS, message, hint, position, setter)
     file = NamedFile(named, named.folder if isinstance(named, FileText) else None).path
     try:
-        users = parse(read_text(file), file.parent)
+        users = parse(read_text(file, MAXIMUM_BYTES, SHORTEN), file.parent)
     except UnreadableSource as error:
         if error.code == "file-unreadable":
             message = f"{named}: {error.message}"

@@ -16,6 +16,7 @@ from ultracluster.config.problems import Path
 from ultracluster.config.syntax import in_words
 from ultracluster.errors import UltraclusterError
 
+WHICH_FILE = "give the path of an environment file"
 MAXIMUM_BYTES = 256 * 1024
 MAXIMUM_VALUES = 50_000
 MAXIMUM_DEPTH = 40
@@ -67,27 +68,27 @@ class Source:
         return self.base_file if self.is_inherited(path) else "", path
 
 
-def read_text(file: str | FilePath) -> str:
-    """The text of `file`. Raises UnreadableSource if it cannot be read as text."""
+def read_text(file: str | FilePath, maximum: int = MAXIMUM_BYTES, hint: str = WHICH_FILE) -> str:
+    """The text of `file`. Raises UnreadableSource if it cannot be read as text; with `hint` above `maximum` bytes."""
     try:
         # without O_NONBLOCK, opening a named pipe waits for somebody to write to it
         with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 message = "the file is a pipe or a device"
                 raise UnreadableSource("file-unreadable", message, "save it as a regular file", (1, 1))
-            return read_stream(stream)
+            return read_stream(stream, maximum, hint)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         message = f"the file cannot be read: {reason.lower()}"
         raise UnreadableSource("file-unreadable", message, "check the path", (1, 1)) from None
 
 
-def read_stream(stream: BinaryIO) -> str:
-    """The text of `stream`. Raises UnreadableSource if it is too long, or no text."""
-    content = stream.read(MAXIMUM_BYTES + 1)
-    if len(content) > MAXIMUM_BYTES:
-        message = f"the file is larger than {MAXIMUM_BYTES // 1024} KiB"
-        raise UnreadableSource("file-unreadable", message, "give the path of an environment file", (1, 1))
+def read_stream(stream: BinaryIO, maximum: int = MAXIMUM_BYTES, hint: str = WHICH_FILE) -> str:
+    """The text of `stream`. Raises UnreadableSource if it is no text; with `hint` above `maximum` bytes."""
+    content = stream.read(maximum + 1)
+    if len(content) > maximum:
+        message = f"the file is larger than {maximum // 1024} KiB"
+        raise UnreadableSource("file-unreadable", message, hint, (1, 1))
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

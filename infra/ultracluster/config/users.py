@@ -3,6 +3,7 @@
 The file lists groups and users. Every node of PCS, and the access host, has the same users with the same ids.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -17,6 +18,10 @@ from ultracluster.config.settings import Settings
 
 FIRST_ID, LAST_ID = 1001, 60000
 """Ids of people: 1000 is the user of the images, ubuntu or ec2-user; useradd gives ids up to UID_MAX (login.defs)."""
+
+LONGEST_LIST = 700_000
+"""Bytes of the list in a template. A template has at most 1 MB (CloudFormation User Guide, "Understand CloudFormation
+quotas", 2026), and parameters around the parts of the list take up to 300 KB: up to 175, with names and tags."""
 
 UserName = Annotated[
     str,
@@ -110,6 +115,28 @@ class Users(Settings):
             if name in named:
                 yield Problem("duplicate-name", path, f"{name} is already the name of {named[name]}", "choose another")
             named.setdefault(name, f"{path[0]}[{path[1]}]")
+
+    @rule
+    def _fits_a_template(self) -> Iterator[Problem]:
+        size = len(json.dumps("\n".join(self.lines()), ensure_ascii=False).encode())
+        if size > LONGEST_LIST:
+            number = sum(len(user.keys) for user in self.users)
+            message = (
+                f"the list with its {number} keys is {-(-size // 1000)} KB of text; allowed: "
+                f"{LONGEST_LIST // 1000} KB, since it is in one CloudFormation template, of at most 1 MB"
+            )
+            hint = "replace RSA keys by Ed25519 keys, which are shorter, or use access.directory"
+            yield Problem("wrong-length", "users", message, hint)
+
+    def lines(self) -> Iterator[str]:
+        """The list as machines read it, one fact a line: groups, users, members of groups, keys."""
+        for group in self.groups:
+            yield f"group {group.name} {group.gid}"
+        for user in self.users:
+            yield f"user {user.name} {user.uid} {user.primary_gid} {'yes' if user.sudo else 'no'}"
+        for user in self.users:
+            yield from (f"member {group} {user.name}" for group in user.groups)
+            yield from (f"key {user.name} {key.strip()}" for key in user.keys)
 
     def _names(self) -> Iterator[tuple[Path, str]]:
         for i, group in enumerate(self.groups):

@@ -4,7 +4,7 @@ The list is not part of a node: the step names an SSM parameter. So a change of 
 reads it at boot and every ten minutes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ultracluster.config.directory import Directory
@@ -71,7 +71,7 @@ def host_user_data(steps: Sequence[Step]) -> str:
 
 def user_list(users: Users) -> str:
     """The list as text, one fact a line: groups, users, members of groups, keys. The script explains the format."""
-    return "\n".join([*_lines(users), ""])
+    return "\n".join([*users.lines(), ""])
 
 
 def list_parts(text: str) -> list[str]:
@@ -83,13 +83,3 @@ def list_parts(text: str) -> list[str]:
         else:
             parts.append(line)
     return parts
-
-
-def _lines(users: Users) -> Iterator[str]:
-    for group in users.groups:
-        yield f"group {group.name} {group.gid}"
-    for user in users.users:
-        yield f"user {user.name} {user.uid} {user.primary_gid} {'yes' if user.sudo else 'no'}"
-    for user in users.users:
-        yield from (f"member {group} {user.name}" for group in user.groups)
-        yield from (f"key {user.name} {key.strip()}" for key in user.keys)

@@ -1,6 +1,8 @@
 """Public keys of every type, judged by keys that another implementation made; and files of users."""
 
 import base64
+import json
+import re
 import struct
 
 import pytest
@@ -105,6 +107,42 @@ def test_the_list_of_machines_has_every_fact_on_a_line():
         f"key bob {GOOD['rsa-2048']}",
         f"key bob {GOOD['sk-ecdsa']}",
     ]
+
+
+def people_with(key, number):
+    """A file of users as data, each with `key`."""
+    return {"users": [{"name": f"user{i}", "uid": 10001 + i, "keys": [key]} for i in range(number)]}
+
+
+def test_a_list_that_no_template_holds_is_refused(tmp_path):
+    """2000 people with Ed25519 keys are not too many, and 1100 with RSA keys of 4096 bits are."""
+    long = line(rsa.generate_private_key(65537, 4096))
+    environment = (FOLDER / "minimal.yaml").read_text() + "access: {host: true, users: users.yaml}\n"
+    (tmp_path / "test.yaml").write_text(environment)
+    (tmp_path / "users.yaml").write_text(json.dumps(people_with(ED25519, 2000)))
+    assert validate(tmp_path / "test.yaml").errors == ()
+    (tmp_path / "users.yaml").write_text(json.dumps(people_with(long, 1100)))
+    (found,) = validate(tmp_path / "test.yaml").errors
+    assert (found.code, found.path) == ("wrong-length", "users")
+    assert found.file == str(tmp_path / "users.yaml")
+    assert re.fullmatch(
+        "the list with its 1100 keys is 8[0-9]{2} KB of text; allowed: 700 KB, since it is in one "
+        "CloudFormation template, of at most 1 MB",
+        found.message,
+    )
+    (tmp_path / "users.yaml").write_text(json.dumps(people_with(long, 2000)))
+    (found,) = validate(tmp_path / "test.yaml").errors
+    assert (found.code, found.message) == ("users-unreadable", "users.yaml: the file is larger than 1024 KiB")
+    assert "access.directory" in found.hint
+
+
+def test_quotes_and_letters_beyond_ascii_count_as_in_a_template():
+    key, number = ED25519.rpartition(" ")[0], 1200
+    Users(**people_with(f"{key} {'a' * 400}", number))
+    for comment in ('"' * 400, "\u00e9" * 400):
+        with pytest.raises(InvalidSettings) as refused:
+            Users(**people_with(f"{key} {comment}", number))
+        assert [problem.code for problem in refused.value.problems] == ["wrong-length"]
 
 
 def test_the_file_of_users_lies_beside_the_file_that_names_it(tmp_path):
