@@ -103,7 +103,8 @@ class EksNodeGroup(_ManagedNodeGroup):
         capacity_type = CAPACITY_TYPES[settings.purchase.type]
         # several types and zones are fixed too; one type is part of the launch template
         several = () if settings.one_type else settings.types
-        fixed = (*several, *settings.zones)
+        # so is the role: a group with policies has one of its own
+        fixed = (*several, *settings.zones, *(("own role",) if settings.policies else ()))
         name = group_name(settings.name, capacity_type, ami_type or "CUSTOM", *fixed)
         self._group = eks.CfnNodegroup(
             self,
