@@ -1,4 +1,4 @@
-"""Writes `catalog/data/ec2_types.json`: what EC2 says of every instance type, as moto records it.
+"""Writes `catalog/data/ec2_types.json` and `ec2_offerings.json`: what EC2 says of every type, as moto records it.
 
 `python -m scripts.ec2_types`, after an update of moto.
 """
@@ -6,6 +6,7 @@
 import gzip
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -15,6 +16,7 @@ from typing import Any
 import moto
 
 RECORDS = Path(moto.__file__).parent / "ec2" / "resources" / "instance_types.json.gz"
+OFFERINGS = RECORDS.parent / "instance_type_offerings" / "availability-zone"
 TARGET = Path(__file__).parents[1] / "infra" / "ultracluster" / "catalog" / "data" / "ec2_types.json"
 NOTES = (
     "Every type but Mac, by family and size. memory: GiB. gpus: whole GPUs and MiB of each; 0 GPUs are a part of one. "
@@ -106,12 +108,43 @@ def text() -> str:
         "families": families(described()),
     }
     dump = json.dumps(about, indent=1)
-    # a size on one line: objects and lists without an object inside
-    return (
-        re.sub(r"\{[^{}]*\}", lambda found: " ".join(found[0].split()).replace("[ ", "[").replace(" ]", "]"), dump)
-        + "\n"
-    )
+    # a size on one line: objects without an object inside
+    return re.sub(r"\{[^{}]*\}", lambda found: _one_line(found[0]), dump) + "\n"
+
+
+def _one_line(found: str) -> str:
+    return " ".join(found.split()).replace("[ ", "[").replace(" ]", "]")
+
+
+def offerings(known: dict[str, Any]) -> dict[str, Any]:
+    """By Region and letters of zones: families of which every size is offered there, and other types."""
+    return {file.name.partition(".")[0]: _offered(file, known) for file in sorted(OFFERINGS.glob("*.json.gz"))}
+
+
+def _offered(file: Path, known: dict[str, Any]) -> dict[str, list[str]]:
+    region, letters = file.name.partition(".")[0], defaultdict(set)
+    for each in json.loads(gzip.decompress(file.read_bytes())):
+        letters[each["InstanceType"]].add(each["Location"].removeprefix(region))
+    found: dict[str, list[str]] = defaultdict(list)
+    for family, entry in known.items():
+        sizes = {f"{family}.{size}": "".join(sorted(letters.get(f"{family}.{size}", ()))) for size in entry["sizes"]}
+        alike = {family: next(iter(sizes.values()))} if len(set(sizes.values())) == 1 else sizes
+        for name, zones in alike.items():
+            found[zones].append(name)
+    return {zones: found[zones] for zones in sorted(found) if zones}
+
+
+def offerings_text() -> str:
+    """The data file of offerings, with the types of the same zones on one line."""
+    about = {
+        "source": f"EC2 DescribeInstanceTypeOfferings by zone, as recorded in moto {version('moto')} (2026)",
+        "read": today(),
+        "notes": ["By Region and letters of its zones, which differ between accounts: families, and types of others."],
+        "regions": offerings(families(described())),
+    }
+    return re.sub(r"\[[^\[\]]*\]", lambda found: _one_line(found[0]), json.dumps(about, indent=1)) + "\n"
 
 
 if __name__ == "__main__":
     TARGET.write_text(text())
+    TARGET.with_name("ec2_offerings.json").write_text(offerings_text())

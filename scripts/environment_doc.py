@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ultracluster.catalog import catalog, eks, lustre, nfs, pcs, ultraservers
+from ultracluster.catalog import eks, lustre, nfs, pcs, ultraservers
 from ultracluster.config import eks_fleet, pcs_fleet
 from ultracluster.config.schema import environment_schema
 from ultracluster.config.settings import Settings
@@ -107,7 +107,7 @@ ALLOWED = {
     f"12000 up to {max(lustre.METADATA_IOPS)}; {figures(lustre.INTELLIGENT_TIERING_METADATA_IOPS)} for "
     "`intelligent_tiering`",
     ("Lustre", "links"): f"up to {lustre.MAXIMUM_LINKS} of [storage.lustre.links](#storagelustrelinks)",
-    ("NodeGroup", "instance_type"): figures(catalog),
+    ("NodeGroup", "instance_type"): "an EC2 type with NVIDIA GPUs or none; see `ultracluster catalog TYPE`",
     ("Purchase", "reservation_id"): "`cr-0123456789abcdef0`",
     ("Purchase", "reservation_group_arn"): "`arn:aws:resource-groups:us-east-2:111122223333:group/name`",
     ("Purchase", "ultraserver"): figures(ultraservers),
@@ -161,9 +161,11 @@ def section(name: str, model: type[Settings], definition: dict[str, Any]) -> Ite
     yield f"## {SECTIONS[name]}\n"
     yield f"{inspect.getdoc(model)}\n"
     yield "| key | meaning | allowed | default |\n| --- | --- | --- | --- |"
+    # of a file with `extends`, the shared file may have them
+    required = {*definition.get("required", ()), *definition.get("then", {}).get("required", ())}
     for key, about in definition["properties"].items():
         meaning = about["description"].split(" Format: ")[0]
-        default = "required" if key in definition.get("required", ()) else _default(about)
+        default = "required" if key in required else _default(about)
         yield f"| `{key}` | {meaning} | {ALLOWED.get((name, key)) or allowed(about)} | {default} |"
     yield ""
     if rules := list(_sourced_rules(model)):

@@ -292,3 +292,13 @@ def test_nodes_that_stop_again_and_again_raise_an_alarm():
     assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/Events", "MatchedEvents")
     assert alarm["Dimensions"] == [{"Name": "RuleName", "Value": {"Ref": name}}]
     assert (alarm["Threshold"], alarm["Period"], alarm["TreatMissingData"]) == (3, 7200, "notBreaching")
+
+
+def test_a_group_that_gets_a_role_of_its_own_is_created_beside_the_old_one():
+    """EKS changes neither the role nor the name of a group (registry schema, createOnlyProperties)."""
+    policy = "arn:aws:iam::111122223333:policy/site"
+    own, shared = (
+        Nodes(group(**more)).only("AWS::EKS::Nodegroup")["NodegroupName"] for more in ({"policies": [policy]}, {})
+    )
+    assert own != shared
+    assert own.rpartition("-")[0] == shared.rpartition("-")[0]

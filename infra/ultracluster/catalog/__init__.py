@@ -17,7 +17,7 @@ from ultracluster.catalog.instance_types import (
     ultraservers,
 )
 from ultracluster.catalog.interfaces import Interface, Profile, addresses, efa_devices, interface_layout
-from ultracluster.catalog.offerings import capacity_block_places, offered_zones
+from ultracluster.catalog.offerings import capacity_block_places, listed_zones, offered_zones
 
 __all__ = [
     "Efa",
@@ -39,6 +39,7 @@ __all__ = [
     "efa_devices",
     "instance_types",
     "interface_layout",
+    "listed_zones",
     "offered_zones",
     "ultraservers",
 ]

@@ -1,6 +1,6 @@
-"""Rules about the instance types of login nodes and system nodes, which the catalogue of accelerated types lacks."""
+"""Rules about the instance types of login nodes, system nodes and CPU nodes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ultracluster.catalog import instance_types
 from ultracluster.catalog.ec2_types import nearest, read_on
@@ -44,11 +44,27 @@ def system_node_room(fleet: Fleet, instance_type: str, count: int) -> Iterator[P
     size = instance_types.get(instance_type)
     if size is None:
         return
-    storage = fleet.storage
-    agents = len(AGENTS) + bool(storage.all_lustre) + bool(storage.buckets)
+    agents = _agents(fleet)
     needed, room = count * agents + SHARED_PODS, count * size.max_pods
     if room < needed:
         message = f"{count} nodes of {instance_type} hold {room} pods; the platform needs at least {needed}: "
         message += f"{agents} on each node and {SHARED_PODS} more"
         at: Path = ("control_plane", "system_nodes", "instance_type")
         yield Problem("system-nodes-too-small", at, message, "set instance_type: m7i.2xlarge")
+
+
+def cpu_node_room(fleet: Fleet, named: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
+    """CPU nodes of EKS on which nothing but agents fits; `named` are their instance types with their paths."""
+    agents = _agents(fleet)
+    for at, name in named:
+        size = instance_types.get(name)
+        if size and size.max_pods <= agents:
+            message = (
+                f"a node of {name} holds {size.max_pods} pods, and the cluster's own software has {agents} on each"
+            )
+            yield Problem("cpu-nodes-too-small", at, message, "set a larger type, such as m7i.large")
+
+
+def _agents(fleet: Fleet) -> int:
+    """Pods of the cluster's own software on every node."""
+    return len(AGENTS) + bool(fleet.storage.all_lustre) + bool(fleet.storage.buckets)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ultracluster.catalog import eks
 from ultracluster.config import clock
-from ultracluster.config.cpu_nodes import system_node_room, unlisted_type
+from ultracluster.config.cpu_nodes import cpu_node_room, system_node_room, unlisted_type
 from ultracluster.config.eks import DEVICE_STACKS, Eks
 from ultracluster.config.eks_teams import team_problems
 from ultracluster.config.fields import from_cdk
@@ -28,6 +28,7 @@ def eks_problems(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     yield from _internet(fleet, settings)
     yield from mount_path_problems(fleet)
     yield from _system_nodes(fleet, settings)
+    yield from _cpu_groups(fleet)
     yield from _group_names(fleet)
     yield from _purchases(fleet)
     yield from _spot_pools(settings)
@@ -73,13 +74,24 @@ def _system_nodes(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     yield from unlisted_type(nodes.instance_type, ("control_plane", "system_nodes", "instance_type"))
     yield from system_node_room(fleet, nodes.instance_type, nodes.count)
     if settings.cpu_nodes.count:
-        yield from unlisted_type(settings.cpu_nodes.instance_type, ("control_plane", "cpu_nodes", "instance_type"))
+        at_cpu: Path = ("control_plane", "cpu_nodes", "instance_type")
+        yield from unlisted_type(settings.cpu_nodes.instance_type, at_cpu)
+        yield from cpu_node_room(fleet, [(at_cpu, settings.cpu_nodes.instance_type)])
     elif settings.karpenter is not True and all(pool.has_gpus for pool in settings.pools):
         message = "no CPU nodes: launchers, Ray heads and other pods without GPUs take CPUs of accelerated nodes"
         message += ", or wait for ever under Volcano and KAI"
         at = ("control_plane", "cpu_nodes", "count")
         hint = "add a pool without GPUs to karpenter" if settings.pools else "set karpenter: true"
         yield Problem("cpu-nodes-missing", at, message, f"set count: 2, or {hint}", "warning")
+
+
+def _cpu_groups(fleet: Fleet) -> Iterator[Problem]:
+    for i, group in fleet.known_groups:
+        keys: list[Path] = [("instance_type",)] if group.instance_type else [("instance_types", 0)]
+        keys += [("instance_types", j) for j in range(1, len(group.instance_types))]
+        yield from cpu_node_room(
+            fleet, [(("node_groups", i, *key), name) for key, name in zip(keys, group.types, strict=True)]
+        )
 
 
 def _group_names(fleet: Fleet) -> Iterator[Problem]:

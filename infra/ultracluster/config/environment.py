@@ -7,19 +7,20 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from ultracluster.catalog import UltraClusterType, addresses, capacity_block_places, offered_zones
+from ultracluster.catalog import addresses
 from ultracluster.catalog.regions import PARTITIONS
-from ultracluster.config.access import Access, access_problems
+from ultracluster.config.access import Access, Host, access_problems
 from ultracluster.config.administration import administration_problems
 from ultracluster.config.boot_steps import Nodes, boot_step_problems
 from ultracluster.config.bucket_names import environment_name_problems
+from ultracluster.config.cpu_nodes import unlisted_type
 from ultracluster.config.eks import POD_ADDRESSES, Eks
 from ultracluster.config.eks_fleet import eks_problems
 from ultracluster.config.fields import ZONE_DUMMIES, Many, PolicyArn, cdk_value, from_cdk, kind_of, text
 from ultracluster.config.fleet import Fleet
-from ultracluster.config.group_zones import pool_types_in_zone, room_of_pools, zone_problems
+from ultracluster.config.group_zones import pool_types_in_zone, room_of_pools, types_in_zones, zone_problems
 from ultracluster.config.karpenter import KarpenterPool
-from ultracluster.config.network import Network, subnet_plan, wide_enough
+from ultracluster.config.network import Network, subnet_plan, wide_enough, zone_subnet_problems
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.observability import SCRAPER_INTERVAL_SECONDS, Observability
 from ultracluster.config.pcs import Pcs
@@ -70,7 +71,7 @@ class Environment(Settings):
     network: Network
     """A new or an existing VPC."""
     storage: Storage = Storage()
-    """Buckets and the Lustre file system."""
+    """Buckets, homes and file systems."""
     node_groups: Annotated[Many[NodeGroup], Field(min_length=1)]
     """The fleet: groups of nodes with GPUs, and of CPU nodes."""
     control_plane: Annotated[Annotated[Pcs, Tag("<pcs>")] | Annotated[Eks, Tag("<eks>")], Discriminator(kind_of)]
@@ -268,6 +269,8 @@ class Environment(Settings):
     @rule
     def _zones_of_groups(self) -> Iterator[Problem]:
         """Nodes without EFA may be in several zones, each with a subnet."""
+        if existing := self.network.existing:
+            yield from zone_subnet_problems(existing, self.availability_zone)
         pods = 0 if isinstance(self.control_plane, Pcs) else POD_ADDRESSES
         zone = self.availability_zone
         yield from zone_problems(self.fleet, self.region, zone, pods=pods, pools=self.pools)
@@ -283,22 +286,8 @@ class Environment(Settings):
     @rule
     def _types_in_zone(self) -> Iterator[Problem]:
         """The list of zones with an instance type ages, so this is only a warning."""
-        for i, group in self.fleet.known_groups if self._zone_of_region and self.region in PARTITIONS else ():
-            if not isinstance(group.hardware, UltraClusterType):
-                continue
-            block = group.purchase.type == "capacity_block" or group.hardware.ultraserver_only
-            places = capacity_block_places(group.hardware.name)
-            zones = offered_zones(group.hardware.name, self.region)
-            listed = {self.region, self.availability_zone} & set(places) if block else self.availability_zone in zones
-            if not listed:
-                where = ", ".join(places if block else zones) or f"no zone of {self.region}"
-                sold = "for capacity blocks " if block else ""
-                message = (
-                    f"{group.hardware.name} was not listed {sold}in {self.availability_zone}; it was listed in {where}"
-                )
-                hint = "check with AWS that the zone offers the type"
-                yield Problem("type-not-listed-in-zone", ("node_groups", i, "instance_type"), message, hint, "warning")
         if self._zone_of_region and self.region in PARTITIONS:
+            yield from types_in_zones(self.fleet, self.region, self.availability_zone)
             yield from pool_types_in_zone(self.pools, self.region, self.availability_zone)
 
     @rule
@@ -355,3 +344,5 @@ class Environment(Settings):
         """Networks of people, and users, fit the VPC and the control plane."""
         on_eks, homes = isinstance(self.control_plane, Eks), self.storage.homes
         yield from access_problems(self.access, self.network, on_eks=on_eks, shared_homes=homes is not None)
+        if isinstance(host := self.access.host, Host):
+            yield from unlisted_type(host.instance_type, ("access", "host", "instance_type"))

@@ -4,7 +4,15 @@ import re
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network
 
-from ultracluster.catalog import InstanceType, addresses, catalog, offered_zones
+from ultracluster.catalog import (
+    InstanceType,
+    addresses,
+    capacity_block_places,
+    catalog,
+    instance_types,
+    listed_zones,
+    offered_zones,
+)
 from ultracluster.config.fields import from_cdk
 from ultracluster.config.fleet import Fleet
 from ultracluster.config.karpenter import KarpenterPool
@@ -66,18 +74,59 @@ def room_of_pools(
             yield Problem("pool-above-subnet", (*_POOLS, i, "limits"), message, hint, "warning")
 
 
+def types_in_zones(fleet: Fleet, region: str, own_zone: str) -> Iterator[Problem]:
+    """Warnings about zones that were not listed, and about types that no zone of their node group was listed with."""
+    yield from _unlisted_zone(region, own_zone, ("availability_zone",))
+    for i, group in fleet.known_groups:
+        at: Path = ("node_groups", i)
+        for j, zone in enumerate(group.zones):
+            if zone != own_zone:
+                yield from _unlisted_zone(region, zone, (*at, "zones", j))
+        if group.purchase.type == "capacity_block" or group.hardware.ultraserver_only:
+            yield from _blocks_in_zone(group, region, own_zone, (*at, "instance_type"))
+            continue
+        for j, name in enumerate(group.types):
+            where: Path = ("instance_type",) if group.instance_type else ("instance_types", j)
+            yield from _type_in_zones(name, region, group.zones or (own_zone,), (*at, *where))
+
+
 def pool_types_in_zone(pools: Sequence[KarpenterPool], region: str, own_zone: str) -> Iterator[Problem]:
-    """Warnings about types of UltraClusters that no zone of their pool was listed with."""
+    """The same warnings about pools of Karpenter."""
     for i, pool in enumerate(pools):
-        zones = pool.zones or (own_zone,)
+        for j, zone in enumerate(pool.zones):
+            if zone != own_zone:
+                yield from _unlisted_zone(region, zone, (*_POOLS, i, "zones", j))
         for j, name in enumerate(pool.instance_types):
-            listed = offered_zones(name, region) if name in catalog and not catalog[name].ultraserver_only else zones
-            if not {*zones} & {*listed}:
-                where = ", ".join(listed) or f"no zone of {region}"
-                message = f"{name} was not listed in {' and '.join(zones)}; it was listed in {where}"
-                hint = "check with AWS that the zone offers the type"
-                at: Path = (*_POOLS, i, "instance_types", j)
-                yield Problem("type-not-listed-in-zone", at, message, hint, "warning")
+            if name in instance_types and not instance_types[name].ultraserver_only:
+                yield from _type_in_zones(name, region, pool.zones or (own_zone,), (*_POOLS, i, "instance_types", j))
+
+
+def _unlisted_zone(region: str, zone: str, at: Path) -> Iterator[Problem]:
+    listed = listed_zones(region)
+    if listed and re.fullmatch(rf"{re.escape(region)}[{ZONE_LETTERS}]", zone) and zone not in listed:
+        message = f"{zone} was not listed among the zones of {region}: {', '.join(listed)}"
+        yield Problem("zone-not-listed", at, message, "`aws ec2 describe-availability-zones` lists yours", "warning")
+
+
+def _type_in_zones(name: str, region: str, zones: Sequence[str], at: Path) -> Iterator[Problem]:
+    listed = listed_zones(region)
+    offered = offered_zones(name, region)
+    # an unlisted zone has its own warning, and of Regions without a list nothing is known
+    if {*zones} & {*offered} or (name not in catalog and not {*zones} & {*listed}):
+        return
+    where = ", ".join(offered) or f"no zone of {region}"
+    message = f"{name} was not listed in {' and '.join(zones)}; it was listed in {where}"
+    hint = "check with AWS that the zone offers the type"
+    yield Problem("type-not-listed-in-zone", at, message, hint, "warning")
+
+
+def _blocks_in_zone(group: NodeGroup, region: str, zone: str, at: Path) -> Iterator[Problem]:
+    name, places = group.hardware.name, capacity_block_places(group.hardware.name)
+    if name in catalog and not {region, zone} & {*places}:
+        where = ", ".join(places) or f"no zone of {region}"
+        message = f"{name} was not listed for capacity blocks in {zone}; it was listed in {where}"
+        hint = "check with AWS that the zone offers the type"
+        yield Problem("type-not-listed-in-zone", at, message, hint, "warning")
 
 
 def _of_node(pool: KarpenterPool, hardware: InstanceType, pods: int) -> int:

@@ -189,6 +189,20 @@ class ExistingNetwork(Settings):
     """Subnets of the control plane, none in a Local Zone. PCS uses the first."""
 
 
+def zone_subnet_problems(existing: ExistingNetwork, own_zone: str) -> Iterator[Problem]:
+    """Problems of `zone_subnet_ids`: a subnet is in one zone, and that of the environment's zone has its own key."""
+    seen = {existing.node_subnet_id: "node_subnet_id"}
+    for zone, subnet in existing.zone_subnet_ids.items():
+        at = ("network", "existing", "zone_subnet_ids", zone)
+        if zone == own_zone:
+            message = f"the subnet of nodes in {zone} is node_subnet_id, so this one would be ignored"
+            yield Problem("zone-subnet-ignored", at, message, f"remove {zone}")
+        elif subnet in seen and not from_cdk(subnet):
+            message = f"{subnet} is already {seen[subnet]}; a subnet is in one zone"
+            yield Problem("duplicate-name", at, message, f"set the subnet of {zone}")
+        seen.setdefault(subnet, f"the subnet of {zone}")
+
+
 class Network(Settings):
     """Exactly one of `create` and `existing`."""
 

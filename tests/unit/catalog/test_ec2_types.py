@@ -1,9 +1,12 @@
 """All EC2 instance types against EC2's records in moto."""
 
+import gzip
+import json
+
 import pytest
 
 from scripts import ec2_types as script
-from ultracluster.catalog import InstanceType, UnknownInstanceType, catalog, instance_types
+from ultracluster.catalog import InstanceType, UnknownInstanceType, catalog, instance_types, listed_zones, offered_zones
 from ultracluster.catalog.ec2_types import nearest
 from ultracluster.catalog.records import records
 
@@ -94,3 +97,20 @@ def test_a_name_like_no_other_has_no_nearest():
     assert nearest("zz9.large") == ()
     assert "zz9.large" not in instance_types
     assert "m7i" not in instance_types
+
+
+def test_the_offerings_are_what_the_script_writes():
+    assert records("ec2_offerings")["regions"] == script.offerings(script.families(DESCRIBED))
+
+
+@pytest.mark.parametrize("name", ["c7i.48xlarge", "g6e.48xlarge", "hpc7a.96xlarge", "t3.nano", "x1.32xlarge"])
+def test_zones_of_a_type_are_those_of_ec2(name):
+    for file in script.OFFERINGS.glob("*.json.gz"):
+        offered = json.loads(gzip.decompress(file.read_bytes()))
+        expected = sorted({each["Location"] for each in offered if each["InstanceType"] == name})
+        assert list(offered_zones(name, file.name.partition(".")[0])) == expected
+
+
+def test_zones_of_a_region_are_those_that_offer_anything():
+    assert listed_zones("us-east-2") == ("us-east-2a", "us-east-2b", "us-east-2c")
+    assert listed_zones("us-gov-west-1") == ()

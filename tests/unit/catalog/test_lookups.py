@@ -64,7 +64,8 @@ def test_a_name_finds_its_own_record(name):
 
 def test_offerings_of_unknown_places_are_empty():
     assert offered_zones("p5.48xlarge", "eu-central-1") == ()
-    assert offered_zones("m7i.large", "us-east-2") == ()
+    assert offered_zones("m7i.large", "us-gov-west-1") == ()
+    assert offered_zones("m99i.large", "us-east-2") == ()
     assert capacity_block_places("m7i.large") == ()
 
 

@@ -140,6 +140,11 @@ def test_the_tables_of_metrics_are_those_of_the_code(doc):
     assert doc.read_text() == metrics_doc.page(doc.read_text())
 
 
+def _without_extends(definition):
+    """Keys that a file has to have unless another one may have them for it."""
+    return definition.get("then", {}).get("required", ())
+
+
 def test_every_key_has_a_meaning_in_the_reference():
     page, schema = environment_doc.DOC.read_text(), environment_schema()
     for name, definition in {"Environment": schema, **schema["$defs"]}.items():
@@ -147,6 +152,7 @@ def test_every_key_has_a_meaning_in_the_reference():
         for key in definition["properties"]:
             meaning, allowed, default = re.findall(rf"^\| `{key}` \| (.+) \| (.+) \| (.+) \|$", section, re.M)[0]
             assert meaning.endswith((".", "none.")), key
+            assert (default == "required") is (key in {*definition.get("required", ()), *_without_extends(definition)})
             assert allowed, key
             assert default, key
 
