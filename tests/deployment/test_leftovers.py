@@ -4,8 +4,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
 from localaws import accounts, local_aws
@@ -14,6 +16,7 @@ from tests.deployment.leftovers import found
 from tests.deployment.test_in_process_thrown_away import destroy, fill
 from tests.synthesis import FILES, templates
 from ultracluster.cli import app, remains
+from ultracluster.cli import leftovers as command
 from ultracluster.config.environment import Environment
 from ultracluster.config.loader import load
 
@@ -45,6 +48,7 @@ def test_nothing_is_left_where_nothing_was(tmp_path: Path):
         "account": "123456789012",
         "region": "us-east-2",
         "leftovers": [],
+        "unread_keys": 0,
         "failed": [],
     }
 
@@ -122,6 +126,51 @@ def test_further_kinds_with_the_tag_are_listed_and_left_to_people():
     topic = client(environment, "sns").create_topic(Name="by-hand", Tags=tags)["TopicArn"]
     (listed,) = json.loads(run(FILES["dev"], "--json").stdout)["leftovers"]
     assert (listed["kind"], listed["id"], listed["deletable"]) == ("other, sns", topic, False)
+
+
+@pytest.mark.parametrize("operation", ["describe_key", "list_resource_tags"])
+def test_keys_that_the_caller_may_not_read_are_counted(monkeypatch, operation):
+    environment = load(FILES["dev"])
+    kms = client(environment, "kms")
+    tags = [{"TagKey": "ultracluster:environment", "TagValue": "dev"}]
+    theirs, ours = (kms.create_key(Tags=each)["KeyMetadata"]["KeyId"] for each in ([], tags))
+    allowed, made = getattr(kms, operation), command._client
+
+    def asked(*, KeyId: str) -> Any:  # noqa: N803 - boto3's name
+        if KeyId == theirs:
+            raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, operation)
+        return allowed(KeyId=KeyId)
+
+    monkeypatch.setattr(kms, operation, asked)
+    monkeypatch.setattr(command, "_client", lambda place, service: kms if service == "kms" else made(place, service))
+    listed = json.loads(run(FILES["dev"], "--json").stdout)
+    assert ([each["id"] for each in listed["leftovers"]], listed["unread_keys"]) == ([ours], 1)
+    done = run(FILES["dev"])
+    assert done.exit_code == 0, done.output
+    assert "1 KMS key is not considered: your credentials may not describe it" in done.stdout
+
+
+def test_a_tagged_key_that_the_caller_may_not_describe_is_left_to_people(monkeypatch):
+    environment = load(FILES["dev"])
+    kms, made = client(environment, "kms"), command._client
+    tags = [{"TagKey": "ultracluster:environment", "TagValue": "dev"}]
+    arn = kms.create_key(Tags=tags)["KeyMetadata"]["Arn"]
+    refusal = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "DescribeKey")
+    monkeypatch.setattr(kms, "describe_key", Mock(side_effect=refusal))
+    monkeypatch.setattr(command, "_client", lambda place, service: kms if service == "kms" else made(place, service))
+    (listed,) = json.loads(run(FILES["dev"], "--json").stdout)["leftovers"]
+    assert (listed["id"], listed["deletable"]) == (arn, False)
+
+
+def test_other_errors_of_kms_end_the_list(monkeypatch):
+    environment = load(FILES["dev"])
+    kms, made = client(environment, "kms"), command._client
+    kms.create_key()
+    error = ClientError({"Error": {"Code": "KMSInternalException", "Message": "no"}}, "DescribeKey")
+    monkeypatch.setattr(kms, "describe_key", Mock(side_effect=error))
+    monkeypatch.setattr(command, "_client", lambda place, service: kms if service == "kms" else made(place, service))
+    done = run(FILES["dev"])
+    assert (done.exit_code, "KMSInternalException" in done.stderr) == (1, True)
 
 
 def test_credentials_of_another_account_are_refused():

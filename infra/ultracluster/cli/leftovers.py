@@ -7,7 +7,7 @@ import typer
 from ultracluster.errors import UltraclusterError
 
 if TYPE_CHECKING:
-    from ultracluster.cli.remains import Leftover
+    from ultracluster.cli.remains import Survey
     from ultracluster.config.environment import Environment
 
 
@@ -47,25 +47,25 @@ def leftovers(
         def client(service: str) -> Any:
             return _client(environment, service)
 
-        found = remains.leftovers(client, environment.name, named)
+        left = remains.leftovers(client, environment.name, named)
         failed: list[str] = []
-        deletable = [each for each in found if each.deletable]
+        deletable = [each for each in left.found if each.deletable]
         if delete and deletable:
             if not as_json:
-                _print(environment, account, found)
+                _print(environment, account, left)
             _confirm(environment.name, yes, len(deletable), f"{account}, {environment.region}")
             failed = remains.delete(client, environment.name, deletable, _say)
-            found = remains.leftovers(client, environment.name, named)
+            left = remains.leftovers(client, environment.name, named)
     except (RefusedEnvironment, NotDestroyed) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
     except (BotoCoreError, ClientError) as error:
         typer.echo(f"AWS did not answer: {error}", err=True)
         raise typer.Exit(1) from None
-    _print_json(environment, account, found, failed) if as_json else _print(environment, account, found)
+    _print_json(environment, account, left, failed) if as_json else _print(environment, account, left)
     for line in failed:
         typer.echo(f"not deleted: {line}", err=True)
-    raise typer.Exit(bool(delete and (failed or any(each.deletable for each in found))))
+    raise typer.Exit(bool(delete and (failed or any(each.deletable for each in left.found))))
 
 
 def _say(text: str) -> None:
@@ -107,18 +107,20 @@ def _refuse_stacks(environment: "Environment") -> None:
         raise NotDestroyed(f"{environment.name} still has stacks: {', '.join(names)}. {hint}")
 
 
-def _print_json(environment: "Environment", account: str, found: "list[Leftover]", failed: list[str]) -> None:
+def _print_json(environment: "Environment", account: str, left: "Survey", failed: list[str]) -> None:
     import json
     from dataclasses import asdict
 
     place = {"environment": environment.name, "account": account, "region": environment.region}
-    typer.echo(json.dumps({**place, "leftovers": [asdict(each) for each in found], "failed": failed}, indent=2))
+    lists = {"leftovers": [asdict(each) for each in left.found], "unread_keys": left.unread_keys, "failed": failed}
+    typer.echo(json.dumps({**place, **lists}, indent=2))
 
 
-def _print(environment: "Environment", account: str, found: "list[Leftover]") -> None:
+def _print(environment: "Environment", account: str, left: "Survey") -> None:
     place = f"{environment.name} in account {account}, Region {environment.region}"
-    if not found:
+    if not left.found:
         typer.echo(f"Nothing is left of {place}")
+        _print_unread(left.unread_keys)
         return
     from rich import box
     from rich.table import Table
@@ -129,8 +131,15 @@ def _print(environment: "Environment", account: str, found: "list[Leftover]") ->
     table.add_column("What", no_wrap=True)
     table.add_column("Id", overflow="fold")
     table.add_column("Details", overflow="fold")
-    for each in found:
+    for each in left.found:
         table.add_row(each.kind, each.id, each.details)
     out = console()
     out.print(f"Left of {place}", style="bold")
     out.print(table)
+    _print_unread(left.unread_keys)
+
+
+def _print_unread(keys: int) -> None:
+    if keys:
+        counted, them = ("1 KMS key is", "it") if keys == 1 else (f"{keys} KMS keys are", "them")
+        typer.echo(f"{counted} not considered: your credentials may not describe {them}, or list tags")

@@ -36,23 +36,38 @@ class Leftover:
 
 
 @dataclass(frozen=True)
+class Survey:
+    """What was found, in the order in which it can be deleted, and the number of keys that could not be looked at."""
+
+    found: list[Leftover]
+    unread_keys: int
+
+
+@dataclass(frozen=True)
 class Kind:
-    """How to find and delete resources of one kind. With `slow`, deletion takes minutes after the call."""
+    """How to find and delete resources of one kind. With `slow`, deletion takes minutes after the call.
+
+    `find` yields ids and details; None for details of a resource whose tags the caller may not read.
+    """
 
     name: str
-    find: Callable[[Client, str], Iterator[tuple[str, str]]]
+    find: Callable[[Client, str], Iterator[tuple[str, str | None]]]
     delete: Callable[[Client, str], object]
     slow: bool = False
 
 
-def leftovers(client: Client, environment: str, named: Iterable[str] = ()) -> list[Leftover]:
-    """All of them, in the order in which they can be deleted. `named` is what the file names: it is left out."""
-    files = set(named)
-    found = [
-        Leftover(kind.name, *row) for kind in KINDS for row in kind.find(client, environment) if row[0] not in files
-    ]
+def leftovers(client: Client, environment: str, named: Iterable[str] = ()) -> Survey:
+    """All of them. `named` is what the file names: it is left out."""
+    files, found, unread = set(named), list[Leftover](), 0
+    for kind in KINDS:
+        for name, details in kind.find(client, environment):
+            if details is None:
+                unread += 1
+            elif name not in files:
+                found.append(Leftover(kind.name, name, details))
     known = {each.id for each in found} | files
-    return [*found, *_others(client, environment, known), *_logs_of_clusters(client, environment, known)]
+    others = (*_others(client, environment, known), *_logs_of_clusters(client, environment, known))
+    return Survey([*found, *others], unread)
 
 
 def delete(client: Client, environment: str, found: Iterable[Leftover], say: Callable[[str], object]) -> list[str]:
@@ -240,13 +255,21 @@ def _delete_security_group(client: Client, id: str) -> None:
     ec2.delete_security_group(GroupId=id)
 
 
-def _keys(client: Client, environment: str) -> Iterator[tuple[str, str]]:
+def _keys(client: Client, environment: str) -> Iterator[tuple[str, str | None]]:
+    """The policy of a key may keep everybody but its own administrators from describing it."""
     kms = client("kms")
     for key in _pages(kms, "list_keys", "Keys"):
-        about = kms.describe_key(KeyId=key["KeyId"])["KeyMetadata"]
-        if about["KeyManager"] != "CUSTOMER" or about["KeyState"] == "PendingDeletion":
+        try:
+            about = kms.describe_key(KeyId=key["KeyId"])["KeyMetadata"]
+            if about["KeyManager"] != "CUSTOMER" or about["KeyState"] == "PendingDeletion":
+                continue
+            tags = kms.list_resource_tags(KeyId=key["KeyId"])["Tags"]
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "AccessDeniedException":
+                raise
+            yield key["KeyId"], None
             continue
-        if _has(kms.list_resource_tags(KeyId=key["KeyId"])["Tags"], environment):
+        if _has(tags, environment):
             yield key["KeyId"], about.get("Description", "")
 
 
@@ -266,7 +289,12 @@ def _gone(client: Client, arn: str) -> bool:
     """Whether a service shows something for a while after it was deleted, as KMS does a key and EC2 the rest."""
     last = arn.rpartition("/")[2]
     if ":key/" in arn:
-        return bool(client("kms").describe_key(KeyId=last)["KeyMetadata"]["KeyState"] == "PendingDeletion")
+        try:
+            return bool(client("kms").describe_key(KeyId=last)["KeyMetadata"]["KeyState"] == "PendingDeletion")
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "AccessDeniedException":
+                raise
+            return False
     if ":natgateway/" in arn:
         gateways = client("ec2").describe_nat_gateways(NatGatewayIds=[last])["NatGateways"]
         return all(gateway["State"] == "deleted" for gateway in gateways)
