@@ -101,13 +101,20 @@ def nodes(source: Source, x: int, y: int, count: int, boot: str) -> Iterator[str
         yield f'<rect class="node" {place} width="{step - 5:.1f}" height="14" rx="3"/>'
 
 
+def _homes(source: Source) -> str:
+    """Words about the file system of homes; none without one."""
+    kinds = {"openzfs": "FSx for OpenZFS", "efs": "EFS"}
+    return f", and homes on {kinds[source.file.storage.home.type]}" if source.file.storage.home else ""
+
+
 def storage(source: Source, y: int, mounted: str) -> Iterator[str]:
     """File system at height `y`, its linked buckets, and the direction of each link."""
-    lustre = source.one("AWS::FSx::FileSystem", "storage")
+    systems = [each.properties for each in source.found("AWS::FSx::FileSystem", "storage")]
+    (lustre,) = (each for each in systems if each["FileSystemType"] == "LUSTRE")
     settings = lustre["LustreConfiguration"]
     wire = "over EFA" if settings.get("EfaEnabled") else "over TCP"
     size = f"{lustre['StorageCapacity']:,} GiB at {settings['PerUnitStorageThroughput']} MB/s per TiB, {wire}; retained"
-    yield box("storage", 340, y, 508, 70, "FSx for Lustre", size, kind="AWS::FSx::FileSystem")
+    yield box("storage", 340, y, 508, 70, f"FSx for Lustre{_homes(source)}", size, kind="AWS::FSx::FileSystem")
     yield arrow(f"M 594 {y - 48} L 594 {y - 2}", both=True) + label(606, y - 11, mounted, "small")
     for link in source.found("AWS::FSx::DataRepositoryAssociation", "links"):
         name, exports = link.properties["FileSystemPath"].strip("/"), "AutoExportPolicy" in link.properties["S3"]
