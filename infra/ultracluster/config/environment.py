@@ -162,11 +162,11 @@ class Environment(Settings):
         if self.retain:
             return
         if self.protect:
-            message = "protect: true guards what retain: false gives away"
+            message = "protect: true and retain: false contradict each other"
             yield Problem("retain-with-protect", "retain", message, "remove retain, or set protect: false")
             return
         message = "destroying the stacks deletes all data that they hold; what an earlier deployment retains, stays"
-        hint = "after retain: true, deploy once before you destroy"
+        hint = "if it was deployed with retain: true, deploy once with retain: false, then destroy"
         yield Problem("data-not-retained", "retain", message, hint, "warning")
 
     @rule

@@ -28,7 +28,8 @@ class CannotExtend(UltraclusterError):
 def extended(own: Source, folder: FilePath) -> Source:
     """The content of a file in `folder` with that of the file it extends; unchanged without `extends`.
 
-    Mappings are merged at every depth; lists and all other values of the file replace those of the base. Raises
+    Mappings are merged at every depth; lists and all other values of the file replace those of the base,
+    and null removes them. Raises
     CannotExtend for a base that cannot be read, is no mapping, or extends another file.
     """
     if not isinstance(own.data, dict):
@@ -82,6 +83,8 @@ def _merged(own: Any, base: Any, path: Path, merged: Source) -> Any:
     result: dict[str, Any] = {}
     for key in {**base, **own}:
         here = (*path, key)
+        if key in own and own[key] is None and key in base:
+            continue
         if key in own:
             result[key] = _merged(own[key], base[key], here, merged) if key in base else own[key]
         else:

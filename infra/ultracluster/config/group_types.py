@@ -68,7 +68,7 @@ def _sold(named: Sequence[tuple[Path, str]], purchase: Purchase) -> Iterator[Pro
         kind = instance_types.get(name)
         if usage and kind and usage not in kind.usage_classes and not kind.ultraserver_only:
             sold = " and ".join(sorted(kind.usage_classes))
-            message = f"EC2 listed {name} for {sold} only on {read_on()}, not for {usage}"
+            message = f"on {read_on()} EC2 listed {name} for {sold} only, not for {usage}"
             yield Problem("purchase-not-listed", at, message, "set purchase.type to what EC2 sells", "warning")
 
 

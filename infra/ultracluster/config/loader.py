@@ -8,6 +8,7 @@ from typing import BinaryIO
 from ultracluster.config.environment import Environment
 from ultracluster.config.extends import CannotExtend, extended
 from ultracluster.config.findings import Finding, Reading
+from ultracluster.config.inherited import with_nulls
 from ultracluster.config.people import CannotInclude, with_users
 from ultracluster.config.problems import Path, Problem, dotted
 from ultracluster.config.report import report
@@ -83,6 +84,7 @@ def check(source: Source, file: str = "") -> Reading:
     examined = examine(Environment, source.data, written=source.written)
     placed = [(problem.path, problem) for problem in examined.misshapen]
     placed += [((*source.paths[id(data)], *problem.path), problem) for data, problem in examined.found]
+    placed = with_nulls(placed, source, FilePath(file).name)
     found = dict.fromkeys(_finding(path, problem, source) for path, problem in placed)
     ordered = _ordered(found)
     refused = any(finding.severity == "error" for finding in ordered)

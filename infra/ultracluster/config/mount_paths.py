@@ -1,6 +1,7 @@
 """Where file systems may be mounted: on Slurm nodes and in pods alike, at the same path."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain, count
 
 from ultracluster.config.file_systems import HOME
 from ultracluster.config.fleet import Fleet
@@ -56,10 +57,12 @@ def mount_path_problems(fleet: Fleet) -> Iterator[Problem]:
     storage = fleet.storage
     given: list[tuple[Path, str, str]] = []
     if storage.lustre:
-        given.append((("lustre", "mount_path"), storage.lustre.mount_path, "/fsx"))
-    given += [(("more", i, "mount_path"), each.mount_path, f"/{each.name}") for i, each in enumerate(storage.more)]
+        given.append((("lustre", "mount_path"), storage.lustre.mount_path, "fsx"))
+    given += [(("more", i, "mount_path"), each.mount_path, each.name) for i, each in enumerate(storage.more)]
+    used = [HOME, *(path for _, path, _ in given)]
     taken: list[tuple[str, str]] = [("storage.home", HOME)] if storage.homes else []
-    for at, path, advice in given:
+    for at, path, name in given:
+        advice = _free(name, [each for each in used if each != path])
         other = next(((of, place) for of, place in taken if _overlap(path, place)), None)
         if hidden := _hidden(path):
             message = f"{hidden[0]} {hidden[1]}, which the mounted file system would hide"
@@ -83,6 +86,12 @@ def _hidden(given: str) -> tuple[str, str] | None:
         return path, f"holds {PARENT_FOLDERS[path]}"
     inside = next((of for of in IMAGE_FOLDERS if f"{path}/".startswith(f"{of}/")), None)
     return (inside, f"holds {IMAGE_FOLDERS[inside]}") if inside else None
+
+
+def _free(name: str, used: Sequence[str]) -> str:
+    """A path for a file system of this name that hides nothing and overlaps none of the `used` paths."""
+    paths = chain((f"/{name}", f"/mnt/{name}"), (f"/data/{name}-{number}" for number in count(1)))
+    return next(path for path in paths if not _hidden(path) and not any(_overlap(path, each) for each in used))
 
 
 def _overlap(one: str, other: str) -> bool:

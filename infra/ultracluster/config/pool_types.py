@@ -66,7 +66,7 @@ def _not_sold(at: Path, name: str, markets: Sequence[str]) -> Iterator[Problem]:
     classes = instance_types[name].usage_classes
     for market in markets:
         if market.replace("_", "-") not in classes:
-            message = f"EC2 listed {name} for {' and '.join(sorted(classes))} only on {read_on()}, not for {market}"
+            message = f"on {read_on()} EC2 listed {name} for {' and '.join(sorted(classes))} only, not for {market}"
             yield Problem("purchase-not-listed", at, message, "set purchase to what EC2 sells", "warning")
 
 

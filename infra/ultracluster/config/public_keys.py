@@ -50,6 +50,12 @@ def wrong_key(text: str) -> str | None:
     return _wrong_fields(kind, fields[1:])
 
 
+def key_hint(text: str) -> str:
+    """What to do about a wrong key: the options of an authorized_keys file may stand before the type."""
+    kind = next((word for word in text.split()[1:] if word in TYPES), None)
+    return NEW_KEY if kind is None or text.startswith(TYPES) else f"remove what precedes {kind}"
+
+
 def _other_kind(kind: str) -> str:
     if kind == "ssh-dss":
         return "DSA keys are too weak, and OpenSSH does not know them any more"

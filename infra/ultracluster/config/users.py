@@ -13,7 +13,7 @@ from pydantic import Field
 from ultracluster.catalog.system_users import is_system_user
 from ultracluster.config.fields import Many, text
 from ultracluster.config.problems import Path, Problem, repeated, rule
-from ultracluster.config.public_keys import NEW_KEY, is_private, wrong_key
+from ultracluster.config.public_keys import NEW_KEY, is_private, key_hint, wrong_key
 from ultracluster.config.settings import Settings
 
 FIRST_ID, LAST_ID = 1001, 60000
@@ -22,6 +22,9 @@ FIRST_ID, LAST_ID = 1001, 60000
 LONGEST_LIST = 700_000
 """Bytes of the list in a template. A template has at most 1 MB (CloudFormation User Guide, "Understand CloudFormation
 quotas", 2026), and parameters around the parts of the list take up to 300 KB: up to 175, with names and tags."""
+
+SUDO_GROUPS = ("sudo", "wheel", "admin")
+"""Groups whose members may become root, on Ubuntu and on Red Hat."""
 
 UserName = Annotated[
     str,
@@ -84,7 +87,7 @@ class User(Settings):
                 hint = f"remove it here and from the history of the file, and replace the key: {NEW_KEY}"
                 yield Problem("private-key", ("keys", i), message, hint)
             elif wrong := wrong_key(key):
-                yield Problem("public-key", ("keys", i), wrong, NEW_KEY)
+                yield Problem("public-key", ("keys", i), wrong, key_hint(key))
 
     @rule
     def _distinct_keys(self) -> Iterator[Problem]:
@@ -170,13 +173,19 @@ class Users(Settings):
             for j, name in enumerate(user.groups):
                 if name not in names:
                     listed = f"groups lists {', '.join(names)}" if names else "groups is empty"
-                    hint = f"add {name} with a gid to groups, or remove it here"
+                    hint = _group_hint(name)
                     at: Path = ("users", i, "groups", j)
                     yield Problem("user-group-unknown", at, f"no group is called {name}; {listed}", hint)
             if user.gid not in (None, user.uid) and user.gid not in gids:
                 message = f"{user.gid} is the gid of no group"
                 hint = f"add a group with gid {user.gid}, or remove gid for a group of {user.name} alone"
                 yield Problem("user-group-unknown", ("users", i, "gid"), message, hint)
+
+
+def _group_hint(name: str) -> str:
+    if name in SUDO_GROUPS:
+        return f"remove {name}, and set sudo: true for the user"
+    return f"remove {name}" if is_system_user(name) else f"add {name} with a gid to groups, or remove it here"
 
 
 def _taken_by_the_system(name: str) -> Iterator[Problem]:

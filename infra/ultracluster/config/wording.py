@@ -174,9 +174,16 @@ def _words(code: Code, place: _Place, value: Any, shown: str, context: dict[str,
             near, others = get_close_matches(key, known, n=1), _kinds_with(key, place.above)
             hint = f"remove {key}, which belongs to type: {others[0]}" if others else f"remove {key}"
             hint = f"did you mean {near[0]}?" if near and not others else hint
+            if place.path[-3:] == ("storage", "lustre", "existing"):
+                listed = f"{{type: lustre, name: data, existing: {shown.strip(chr(39))}, mount_path: /fsx}}"
+                hint = f"set storage.more: [{listed}] in place of storage.lustre"
             if _PRICE.search(key):
                 hint = f"remove {key}: PCS, EKS and Karpenter take no limit of the Spot price"
             return f"unknown key; known keys: {', '.join(known)}", hint
+        case "value-not-allowed" if isinstance(value, dict) and value.get("type") and _kinds(place):
+            text, kinds = str(context["expected"]).replace("'", ""), " or ".join(_kinds(place))
+            message = f"a mapping with type: {value['type']} is not allowed"
+            return f"{message}; allowed: {text}, or a mapping with type: {kinds}", f"set {key}: {text}"
         case "value-not-allowed":
             return _choice(key, value, shown, str(context["expected"]).replace("'", ""))
         case "invalid-format" if kind == CDK_VALUE:
@@ -243,11 +250,13 @@ def _length(key: str, value: Any, context: dict[str, Any]) -> tuple[str, str]:
 
 def _type(place: _Place, key: str, value: Any, shown: str, kind: str, context: Mapping[str, Any]) -> tuple[str, str]:
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        allowed = " or ".join(dict.fromkeys(_SIDES.get(tag, "a mapping") for tag in _sides(place.annotation)))
+        allowed = " or ".join(dict.fromkeys(_side(tag, side) for tag, side in _sides(place.annotation).items()))
     else:
         allowed = _KINDS.get(kind.removesuffix("_type").removesuffix("_parsing"), "another type")
     if not place.in_file and "class_name" in context:
         allowed = f"{context['class_name']} or a mapping"
+    if allowed == "true or false" and "<mapping>" in _sides(place.annotation):
+        allowed = "true, false or a mapping"
     if value is None:
         model = _model(place.annotation)
         if (
@@ -262,7 +271,7 @@ def _type(place: _Place, key: str, value: Any, shown: str, kind: str, context: M
     if allowed in ("text", "text or a whole number") and not isinstance(value, dict | list):
         quoted = f'"{shown}"' if key == ENTRY else f'{key}: "{shown}"'
         return f"{shown} is not {allowed}", f"put it in quotes: {quoted}"
-    if allowed == "true or false" and shown.strip("'").lower() in _BOOLEANS:
+    if allowed.startswith("true") and shown.strip("'").lower() in _BOOLEANS:
         return f"{shown} is not {allowed}", f"set {key}: {_BOOLEANS[shown.strip(chr(39)).lower()]}"
     if isinstance(value, str) and allowed.startswith("a whole number") and (number := meant_number(value)):
         text = f"{shown} in quotes is text, not {allowed}" if number == value else f"{shown} is not {allowed}"
@@ -273,9 +282,39 @@ def _type(place: _Place, key: str, value: Any, shown: str, kind: str, context: M
     keys = f"; known keys: {', '.join(known)}" if known else ""
     if isinstance(value, str) and "type" in known and _PLAIN.fullmatch(value):
         return f"{shown} is not {allowed}{keys}", f"set {key}: {{type: {value}}}"
+    if form := _other_form(place, key, value):
+        if allowed == "a mapping" and (sides := _sides(place.annotation)):
+            allowed = " or ".join(dict.fromkeys(_side(tag, side) for tag, side in sides.items()))
+        return f"{shown} is not {allowed}{keys}", f"set {form}"
     if isinstance(value, list) and allowed == "a mapping" and not known and _are_names(value):
+        if not _model(get_args(_bare(place.annotation))[-1]):
+            return f"{shown} is not {allowed}", f"set {key}: {{NAME: {value[0]}}}, with a name for each entry"
         return f"{shown} is not {allowed}", f"set {key}: {{{', '.join(f'{name}: {{}}' for name in value)}}}"
     return f"{shown} is not {allowed}{keys}", f"write {key} as {allowed}"
+
+
+def _side(tag: str, side: Any) -> str:
+    """One side of a union in words."""
+    return _SIDES.get(tag, "a mapping" if _model(side) else tag.strip("<>"))
+
+
+def _other_form(place: _Place, key: str, value: Any) -> str | None:
+    """`value` under the key or in the mapping that was probably meant, as text of the file."""
+    sides = _sides(place.annotation)
+    if isinstance(value, list) and f"{key}s" in _known_keys(place.above) and _are_names(value):
+        return f"{key}s: [{', '.join(value)}]"
+    if isinstance(value, str) and _model(sides.get(f"<{value}>")):
+        return f"{key}: {{type: {value}}}"
+    fields = model.model_fields if (model := _model(place.annotation)) else {}
+    names = [name for name, field in fields.items() if field.is_required()] or [*fields]
+    if len(names) != 1 or "type" in fields:
+        return None
+    takes_list = get_origin(_bare(fields[names[0]].annotation)) is tuple
+    if isinstance(value, str) and not takes_list and _PLAIN.fullmatch(value):
+        return f"{key}: {{{names[0]}: {value}}}"
+    if isinstance(value, list) and takes_list:
+        return f"{key}: {{{names[0]}: [...]}}"
+    return None
 
 
 def _are_names(values: list[Any]) -> bool:

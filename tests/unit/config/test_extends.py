@@ -66,6 +66,60 @@ def test_a_missing_key_is_named_where_its_section_is(tmp_path):
     assert [(each.path, Path(each.file).name) for each in found] == named
 
 
+def test_null_removes_an_inherited_key_that_the_model_does_not_know(tmp_path):
+    assert validate(extend(tmp_path, {"colour": None}, {**WHOLE, "colour": "red"})).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("own", "base", "hint"),
+    [
+        ({}, {"colour": "red"}, "remove colour, or set colour: null in test.yaml"),
+        (
+            {"network": {"existing": None, "create": {"colour": 1}}},
+            {},
+            "remove colour",
+        ),
+        (
+            {"protect": True},
+            {"retain": False},
+            "remove retain, or set protect: false, or set retain: null in test.yaml",
+        ),
+        (
+            {"network": {"create": {}}},
+            {
+                "network": {
+                    "existing": {
+                        "vpc_id": "vpc-0123456789abcdef0",
+                        "node_subnet_id": "subnet-0123456789abcdef0",
+                        "control_plane_subnet_ids": ["subnet-0123456789abcdef1", "subnet-0123456789abcdef2"],
+                    }
+                }
+            },
+            "remove create or existing, or set network.existing: null in test.yaml",
+        ),
+    ],
+)
+def test_hints_name_the_null_that_removes_an_inherited_key(tmp_path, own, base, hint):
+    [found] = validate(extend(tmp_path, own, {**WHOLE, **base})).errors
+    assert found.hint == hint
+
+
+def test_keys_of_a_switched_control_plane_are_one_finding_with_what_removes_them(tmp_path):
+    eks = yaml.safe_load((FOLDER / "minimal-eks.yaml").read_text("utf-8"))
+    own = {"control_plane": eks["control_plane"], "node_groups": eks["node_groups"]}
+    [found] = validate(extend(tmp_path, own, WHOLE)).findings
+    assert (found.code, Path(found.file).name) == ("unknown-key", "base.yaml")
+    assert "set control_plane.slurm_version: null and control_plane.queues: null in test.yaml" in found.hint
+    nulls = {**eks["control_plane"], "slurm_version": None, "queues": None}
+    assert validate(extend(tmp_path, {**own, "control_plane": nulls}, WHOLE)).errors == ()
+
+
+@pytest.mark.parametrize("key", ["extend", "Extends", "include", "base", "inherits"])
+def test_a_misspelt_extends_is_the_only_finding(tmp_path, key):
+    [found] = validate(write(tmp_path / "test.yaml", {key: "shared/base.yaml", "name": "test"})).findings
+    assert (found.code, found.path, found.hint) == ("unknown-key", key, "did you mean extends?")
+
+
 @pytest.mark.parametrize(
     ("base", "code", "file"),
     [
