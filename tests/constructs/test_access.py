@@ -176,7 +176,9 @@ def test_machines_may_read_the_list_when_they_boot(tmp_path):
     assert parts["access"]["Resources"][head]["DependsOn"] == texts
     for part, kind in (("access", "AWS::EC2::Instance"), ("compute", "AWS::PCS::ComputeNodeGroup")):
         (policy,) = resources(parts[part], "AWS::IAM::Policy")
-        assert "parameter/ultracluster/test/users/*" in json.dumps(parts[part]["Resources"][policy])
+        (statement,) = parts[part]["Resources"][policy]["Properties"]["PolicyDocument"]["Statement"]
+        assert statement["Action"] == ["ssm:GetParameter", "ssm:GetParameters"]
+        assert "parameter/ultracluster/test/users/*" in json.dumps(statement["Resource"])
         # groups of PCS are deployed one after the other
         first = next(each for each in parts[part]["Resources"].values() if each["Type"] == kind)
         assert policy in first["DependsOn"]

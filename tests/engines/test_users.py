@@ -10,10 +10,28 @@ from ultracluster.nodes.steps import Step
 from ultracluster.nodes.users import UserSource, list_parts, user_list, user_steps
 
 AWS = """
-while [ "$1" != --name ]; do shift; done
-if [ -d "/parameters/$2" ]; then cat "/parameters/$2.head"; else cat "/parameters/$2"; fi
+echo "$AWS_RETRY_MODE $AWS_MAX_ATTEMPTS" >> /retries
+case $2 in
+  get-parameter)
+    while [ "$1" != --name ]; do shift; done
+    cat "/parameters/$2.head"
+    ;;
+  get-parameters)
+    while [ "$1" != --names ]; do shift; done
+    names=()
+    while shift; [ "${1:0:1}" = / ]; do names+=("$1"); done
+    [ "${#names[@]}" -le 10 ] || { echo "Member must have length less than or equal to 10" >&2; exit 254; }
+    python3 - "${names[@]}" <<'PYTHON'
+import json, os, sys
+names = sorted(sys.argv[1:], reverse=True)
+there = {name: os.path.exists(f"/parameters{name}") for name in names}
+parameters = [{"Name": n, "Value": open(f"/parameters{n}").read()[:-1]} for n in names if there[n]]
+print(json.dumps({"Parameters": parameters, "InvalidParameters": [n for n in names if not there[n]]}))
+PYTHON
+    ;;
+esac
 """
-"""An AWS CLI that answers from the folder of parameters."""
+"""An AWS CLI that answers from the folder of parameters: in any order, and leaving out those that there are not."""
 
 SOURCE = UserSource("/ultracluster/test/users", "us-east-2")
 (LOCAL,) = user_steps(SOURCE)
@@ -93,6 +111,33 @@ def test_a_list_of_several_parts_is_whole(machine):
     assert publish(machine, *people) > 1
     machine.boot([LOCAL])
     assert shell(machine, "getent passwd | grep -c ^person") == "40"
+
+
+def test_a_long_list_takes_a_call_for_ten_parts(machine):
+    key = machine.read("/ada.key.pub").strip()
+    comment = "c" * 1900
+    people = [User(name=f"person{i}", uid=10001 + i, keys=(f"{key} {comment}",)) for i in range(22)]
+    parts = publish(machine, *people)
+    assert 10 < parts <= 20
+    machine.boot([LOCAL])
+    assert shell(machine, "getent passwd | grep -c ^person") == "22"
+    asked = [call for call in machine.stubs_called() if call.startswith("aws ")]
+    assert [call.split()[2] for call in asked] == ["get-parameter", "get-parameters", "get-parameters"]
+    # hundreds of nodes ask at the same time, and Systems Manager throttles them
+    assert set(machine.read("/retries").splitlines()) == {"standard 10"}
+
+
+def test_a_missing_part_fails_the_first_boot(machine):
+    machine.stub({"sleep": ""})
+    key = machine.read("/ada.key.pub").strip()
+    people = [User(name=f"person{i}", uid=10001 + i, keys=(key,)) for i in range(80)]
+    assert publish(machine, *people) > 2
+    (machine.upper / f"parameters{SOURCE.parameter}/2").unlink()
+    machine.write("/step.sh", LOCAL.script.text)
+    ran = machine.run("bash", "/step.sh", *LOCAL.arguments)
+    assert ran.returncode != 0
+    assert f"there is no parameter {SOURCE.parameter}/2" in ran.stderr
+    assert shell(machine, "getent passwd person0") == ""
 
 
 def test_groups_have_their_members_and_ids(machine):

@@ -63,7 +63,7 @@ class UserReader(Construct):
         else:
             expect(source, UserSource, "source")
             arns = [own_arn("ssm", f"parameter{source.parameter}{parts}") for parts in ("", "/*")]
-            statements = [{"Action": "ssm:GetParameter", "Resource": arns}]
+            statements = [{"Action": ["ssm:GetParameter", "ssm:GetParameters"], "Resource": arns}]
             accepted |= wildcards(self, arns[1:], "the parts of the list, whose number changes")
         policy = iam.CfnPolicy(
             self,

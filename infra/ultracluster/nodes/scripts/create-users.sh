@@ -17,16 +17,30 @@ chmod 700 "$state"
 exec 9> "$state/lock"
 flock 9
 
-parameter_value() {
-  aws ssm get-parameter --region "$region" --name "$1" --query Parameter.Value --output text
+# Systems Manager throttles reads when many nodes boot; attempts wait for random times
+export AWS_RETRY_MODE=standard AWS_MAX_ATTEMPTS=10
+ask() {
+  aws ssm "$1" --region "$region" --cli-connect-timeout 10 "${@:2}"
+}
+parameter_values() { # values of up to ten parameters in this order, though the answer has another
+  local answer
+  answer=$(ask get-parameters --names "$@" --output json) || return 1
+  python3 -c '
+import json, sys
+found = {each["Name"]: each["Value"] for each in json.load(sys.stdin)["Parameters"]}
+missing = [name for name in sys.argv[1:] if name not in found]
+if missing:
+    sys.exit("there is no parameter " + ", ".join(missing))
+print(*map(found.get, sys.argv[1:]), sep="\n")' "$@" <<< "$answer"
 }
 fetch() { # the list into $state/new, what the parameter says into $value: number of parts, and SHA-256
-  local parts checksum
-  value=$(parameter_value "$parameter") || return 1
+  local parts checksum names i
+  value=$(ask get-parameter --name "$parameter" --query Parameter.Value --output text) || return 1
   [ "$value" != "$(cat "$state/applied" 2> /dev/null)" ] || return 0
   read -r parts checksum <<< "$value"
-  for part in $(seq "$parts"); do
-    parameter_value "$parameter/$part" || return 1
+  mapfile -t names < <(seq --format "$parameter/%.0f" "$parts")
+  for ((i = 0; i < parts; i += 10)); do
+    parameter_values "${names[@]:i:10}" || return 1
   done > "$state/new"
   # a deployment that is under way has changed some parts
   echo "$checksum  $state/new" | sha256sum --check --status || { echo "the list has another checksum than $parameter says" >&2; return 1; }
@@ -39,7 +53,7 @@ for attempt in 1 2 3 4 5 6; do
     [ -e "$state/applied" ] || exit 1
     exit 0
   fi
-  sleep 10
+  sleep $((5 + RANDOM % 11))
 done
 [ "$value" != "$(cat "$state/applied" 2> /dev/null)" ] || exit 0
 if [ "$homes" = shared ]; then
