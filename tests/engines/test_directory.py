@@ -123,9 +123,14 @@ ExecStart=/usr/sbin/sshd -D -o "AuthorizedKeysCommand /usr/share/ec2-instance-co
 @pytest.mark.parametrize("unit", ["ssh.service", "sshd.service"])
 def test_sshd_asks_sssd_and_not_ec2_instance_connect(machine, unit):
     machine.write(f"/usr/lib/systemd/system/{unit}.d/ec2-instance-connect.conf", INSTANCE_CONNECT)
+    machine.run("ln", "--symbolic", "ssh.service", "/usr/lib/systemd/system/sshd.service")  # Debian enables the alias
     machine.boot([step()])
     mask = f"/etc/systemd/system/{unit}.d/ec2-instance-connect.conf"
     assert machine.run("readlink", mask).stdout == "/dev/null\n"
+    # what systemd itself makes of the files
+    shown = machine.run("systemd-analyze", "cat-config", f"systemd/system/{unit}").stdout
+    assert "ExecStart=/usr/sbin/sshd" in shown
+    assert "eic_run_authorized_keys" not in shown
     calls = machine.stubs_called()
     assert calls.index("systemctl daemon-reload") < calls.index("systemctl try-restart ssh.service")
     assert "systemctl try-reload-or-restart ssh.service" not in calls

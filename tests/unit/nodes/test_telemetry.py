@@ -374,7 +374,7 @@ def test_an_image_without_the_agent_gets_it_from_the_bucket_of_the_region(machin
 
 def test_a_cpu_node_has_neither_dcgm_nor_efa_collectors():
     cpu = NodeGroup.model_validate({"name": "prep", "instance_type": "c7i.48xlarge", "count": 2})
-    found = {step.name: step for step in compute_node_steps(cpu, MOUNT, telemetry=TELEMETRY)}
+    found = {step.name: step for step in compute_node_steps(cpu, [MOUNT], telemetry=TELEMETRY)}
     assert "collect-efa" not in found
     assert "serve-job-metrics" not in found
     assert found["run-exporters"].arguments == (IMAGES["prometheus"], IMAGES["node_exporter"])
@@ -386,7 +386,7 @@ def test_a_cpu_node_has_neither_dcgm_nor_efa_collectors():
 def test_nodes_of_several_types_ask_the_metadata_service_for_theirs(machine):
     types = ["c7i.48xlarge", "m7i.48xlarge"]
     cpu = NodeGroup.model_validate({"name": "prep", "instance_types": types, "count": 2})
-    (step,) = [step for step in compute_node_steps(cpu, None, telemetry=TELEMETRY) if step.name == "configure-metrics"]
+    (step,) = [step for step in compute_node_steps(cpu, telemetry=TELEMETRY) if step.name == "configure-metrics"]
     assert "auto" in step.arguments
     answer = 'case "$*" in *PUT*) echo TOKEN ;; *"token: TOKEN"*instance-type) echo m7i.48xlarge ;; *) exit 22 ;; esac'
     ran = machine.run(step, curl=answer)
