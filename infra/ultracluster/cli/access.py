@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ultracluster.cli.aws_errors import in_words
 from ultracluster.errors import UltraclusterError
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _asked(file: str, question: "Callable[[Environment], Any]") -> Any:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
     except (BotoCoreError, ClientError) as error:
-        typer.echo(f"AWS did not answer: {error}", err=True)
+        typer.echo(in_words(error), err=True)
         raise typer.Exit(1) from None
 
 

@@ -36,7 +36,8 @@ def plan_json(readings: Sequence[Reading]) -> str:
 
 
 def _group(plan: BootPlan, width: int) -> Iterator[str]:
-    nodes = f"{plan.nodes} node{'s' if plan.nodes > 1 else ''}"
+    count = f"{plan.minimum_nodes} to {plan.nodes}" if plan.minimum_nodes < plan.nodes else f"{plan.nodes}"
+    nodes = f"{count} node{'s' if plan.nodes > 1 else ''}"
     yield f"  {plan.name}: {nodes} of {' or '.join(plan.instance_types)}"
     for number, step in enumerate(plan.steps, 1):
         yield from wrap(

@@ -16,9 +16,10 @@ from ultracluster.catalog import (
     interface_layout,
     ultraservers,
 )
-from ultracluster.catalog.ec2_types import nearest, read_on
+from ultracluster.catalog.ec2_types import family_types, nearest, read_on
 from ultracluster.catalog.records import records
 from ultracluster.catalog.training import default_image, minima
+from ultracluster.config.group_types import type_problem
 
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 _SOURCES = ("ec2_instance_types", "ec2_user_guide", "gpus", "published", "offerings", "training")
@@ -43,7 +44,9 @@ def find(name: str) -> InstanceType | UltraServer:
 
 
 def facts_of(name: str) -> dict[str, Any]:
-    """All facts about `name`. Raises UnknownInstanceType."""
+    """All facts about `name`, or about each type of a family. Raises UnknownInstanceType."""
+    if sizes := family_types(name):
+        return {"family": name, "instance_types": [facts_of(size) for size in sizes]}
     found = find(name)
     if isinstance(found, UltraServer):
         return _ultraserver(found)
@@ -80,8 +83,14 @@ def _described(entry: InstanceType) -> dict[str, Any]:
     return asdict(entry) | {
         "family": entry.family,
         "usage_classes": sorted(entry.usage_classes),
+        "refused": refusal(entry),
         "sources": {"ec2_types": f"{records('ec2_types')['source']}; read {read_on()}"},
     }
+
+
+def refusal(entry: InstanceType) -> str | None:
+    """Why node groups and pools refuse a type; None for one that they take."""
+    return next((problem.message for problem in type_problem((), entry.name)), None)
 
 
 def _layout(entry: InstanceType, profile: Profile) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ultracluster.cli.aws_errors import in_words
 from ultracluster.errors import UltraclusterError
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def leftovers(
         raise typer.BadParameter("--yes is for --delete")
     try:
         environment = load(file)
+        if yes is not None:
+            _check_name(environment.name, yes)
         account = _account(environment)
         _refuse_stacks(environment)
         named = [*remains.named_in(environment.model_dump(mode="json", exclude={"name", "tags", "node_tags"}))]
@@ -60,7 +63,7 @@ def leftovers(
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
     except (BotoCoreError, ClientError) as error:
-        typer.echo(f"AWS did not answer: {error}", err=True)
+        typer.echo(in_words(error), err=True)
         raise typer.Exit(1) from None
     _print_json(environment, account, left, failed) if as_json else _print(environment, account, left)
     for line in failed:
@@ -76,6 +79,10 @@ def _say(text: str) -> None:
 def _confirm(name: str, typed: str | None, count: int, place: str) -> None:
     if typed is None:
         typed = typer.prompt(f"This deletes {count} resources in {place} for good. Type {name} to go on", err=True)
+    _check_name(name, typed)
+
+
+def _check_name(name: str, typed: str) -> None:
     if typed != name:
         raise NotDestroyed(f"{typed} is not {name}: nothing was deleted")
 

@@ -14,13 +14,15 @@ from ultracluster.catalog import (
     addresses,
     capacity_block_places,
     catalog,
+    instance_types,
     interface_layout,
     ultraservers,
 )
+from ultracluster.catalog.ec2_types import family_types
 from ultracluster.catalog.records import records
 from ultracluster.catalog.training import COMPONENTS, default_image, minima
 from ultracluster.cli.console import console
-from ultracluster.cli.hardware import PROFILES, facts_of, find, sources
+from ultracluster.cli.hardware import PROFILES, facts_of, find, refusal, sources
 
 
 def print_everything() -> None:
@@ -35,7 +37,10 @@ def print_everything() -> None:
 
 
 def print_one(name: str) -> None:
-    """Prints the details of one instance type or UltraServer. Raises UnknownInstanceType."""
+    """Prints the details of one instance type or UltraServer, or a family's types. Raises UnknownInstanceType."""
+    if sizes := family_types(name):
+        _print_family(name, [instance_types[size] for size in sizes])
+        return
     found = find(name)
     if isinstance(found, UltraServer):
         sections = _of_ultraserver(found)
@@ -52,6 +57,22 @@ def print_one(name: str) -> None:
     out = console()
     out.print(name, style="bold", end="\n\n")
     out.print(table)
+
+
+def _print_family(name: str, kinds: Sequence[InstanceType]) -> None:
+    columns = ("Instance type", "vCPU", "Memory\nGiB", "GPUs", "EFA\nGbps", "Sold")
+    rows = []
+    for kind in kinds:
+        gpus = f"{kind.gpu_count} {kind.gpu_model}" if kind.gpu_count else "-"
+        efa = f"{len(kind.efa.cards)}x{kind.efa.gbps_per_card:g}" if kind.efa else "-"
+        sold = "".join(letter for usage, letter in _SOLD.items() if usage in kind.usage_classes)
+        rows.append((kind.name, str(kind.vcpus), _number(kind.memory_gib), gpus, efa, sold))
+    out = console()
+    for table in _tables(f"Family {name}", columns, rows, out.width):
+        out.print(table)
+    if refused := refusal(kinds[0]):
+        out.print(f"Node groups and pools refuse this family: {refused}")
+    out.print("Sold: O On-Demand, S Spot, B capacity blocks. Details: ultracluster catalog TYPE")
 
 
 def _tables(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[Table]:
@@ -178,6 +199,8 @@ def _described(entry: InstanceType) -> Iterator[Section]:
     yield "Network", [("EFA", cards), ("Interfaces", f"at most {entry.max_interfaces}"), ("Pods", pods)]
     yield "Network cards", list(_cards(entry))
     yield "Sold", [("Usage classes", ", ".join(sorted(entry.usage_classes)))]
+    if refused := refusal(entry):
+        yield "Node groups", [("Refused", refused)]
     yield "Sources", list(facts_of(entry.name)["sources"].items())
 
 

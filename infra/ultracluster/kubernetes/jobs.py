@@ -13,13 +13,17 @@ from typing import Literal
 from ultracluster.catalog.software import mirrored_image
 from ultracluster.catalog.training import CPU_IMAGE, Use, closest_image, default_image
 from ultracluster.config.eks import Team
+from ultracluster.config.eks_fleet import ELASTIC_GROUPS
 from ultracluster.config.environment import Environment
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.errors import UltraclusterError
 from ultracluster.kubernetes import cpu_jobs, kai, kueue, volcano
 from ultracluster.kubernetes.environment import EksEnvironment, NotEks
 from ultracluster.kubernetes.job_pods import Job, claims, torchrun_pod
+from ultracluster.kubernetes.karpenter import elastic_pools
 from ultracluster.kubernetes.karpenter_own import largest_elastic_cpu_pod
+from ultracluster.kubernetes.kueue_elastic import ELASTIC_QUEUE
+from ultracluster.kubernetes.labels import NODE_GROUP
 from ultracluster.kubernetes.parts import Object
 from ultracluster.kubernetes.quotas import fleet_gpus
 from ultracluster.kubernetes.topology import topology_name
@@ -113,6 +117,8 @@ def _checked(
     view = _view(environment)
     owner = _team(view, team)
     wanted = node_group or owner.node_groups[0]
+    if wanted not in owner.node_groups and (pool := _pool(view, wanted)):
+        raise JobRefused(_for_pool(view, wanted, pool))
     if wanted not in owner.node_groups:
         raise JobRefused(_unknown(wanted, f"a node group of {team}", list(owner.node_groups)))
     group = next(group for group in view.node_groups if group.name == wanted)
@@ -122,6 +128,18 @@ def _checked(
     if kind == "nccl-test":
         _check_nccl_test(view, owner)
     return Job(view, owner, group, gpus, image or _default_image(view, group, kind), name)
+
+
+def _pool(view: EksEnvironment, name: str) -> str | None:
+    """Label of the nodes of the Karpenter pool that is called `name` in the file or in the cluster."""
+    labels = [pool.name for pool in elastic_pools(view)] if view.settings.karpenter else []
+    return next((label for label in labels if name in (label, label.removeprefix(ELASTIC_GROUPS))), None)
+
+
+def _for_pool(view: EksEnvironment, name: str, group: str) -> str:
+    label = f"the label {kueue.QUEUE_LABEL}: {ELASTIC_QUEUE} and " if view.settings.scheduler == "kueue" else ""
+    text = f"{name} is a pool of Karpenter, and --node-group names static nodes. Give a job of yours {label}"
+    return f"{text}nodeSelector {{{NODE_GROUP}: {group}}}; see docs/kubernetes.md, CPU nodes and elastic nodes"
 
 
 def _view(environment: Environment) -> EksEnvironment:

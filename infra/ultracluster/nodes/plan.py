@@ -23,6 +23,12 @@ from ultracluster.nodes.users import DirectorySource, UserSource
 
 LOGGED = "it is logged"
 
+UNKNOWN = ("PARAMETER", "LOG-GROUP")
+"""Arguments that nobody knows before the deployment; the text leaves them out."""
+
+_OPTIONAL = re.compile(r" and, on nodes with [^,]*, [^,$]*\$(\d)")
+"""Words about an argument that some nodes do not have."""
+
 
 @dataclass(frozen=True)
 class PlannedStep:
@@ -41,7 +47,10 @@ class PlannedStep:
 
 @dataclass(frozen=True)
 class BootPlan:
-    """The steps of a group of nodes in order, and what its nodes have beside ours. `nodes` is the maximum count."""
+    """The steps of a group of nodes in order, and what its nodes have beside ours. `nodes` is the maximum count.
+
+    `minimum_nodes` is less than `nodes` where the count is a range.
+    """
 
     name: str
     instance_types: tuple[str, ...]
@@ -49,6 +58,7 @@ class BootPlan:
     steps: tuple[PlannedStep, ...]
     policies: tuple[str, ...]
     security_groups: tuple[str, ...]
+    minimum_nodes: int
 
 
 def boot_plans(environment: Environment) -> list[BootPlan]:
@@ -123,7 +133,8 @@ def _plan(name: str, group: NodeGroup | Login, nodes: int, steps: Sequence[Step]
     ordered = sorted(steps, key=lambda step: step.stage == "ready")  # on PCS after all others, when the node has joined
     planned = tuple(each for step in ordered for each in _planned(step, group.boot_scripts, failure))
     types = (group.instance_type,) if isinstance(group, Login) else group.types
-    return BootPlan(name, types, nodes, planned, group.policies, group.security_groups)
+    least = nodes if isinstance(group, Login) else group.min_count
+    return BootPlan(name, types, nodes, planned, group.policies, group.security_groups, least)
 
 
 def _planned(step: Step, scripts: Sequence[Script], failure: str) -> Iterator[PlannedStep]:
@@ -141,6 +152,7 @@ def summary(step: Step) -> str:
     """The first sentence of the comment on a script, with the arguments of the step."""
     comment = " ".join(line.lstrip("# ") for line in _comment(step.script.text))
     sentence = re.split(r"[.:](?:\s|$)", comment, maxsplit=1)[0]
+    sentence = _OPTIONAL.sub(lambda found: found[0] if len(step.arguments) >= int(found[1]) else "", sentence)
     filled = re.sub(r"\$(\d)(\.\.\.)?", lambda found: _argument(step, int(found[1]), rest=bool(found[2])), sentence)
     return " ".join(filled.split())
 
@@ -154,4 +166,5 @@ def _comment(text: str) -> Iterator[str]:
 
 def _argument(step: Step, number: int, *, rest: bool) -> str:
     given = step.arguments[number - 1 :] if rest else step.arguments[number - 1 : number]
-    return " ".join(name.partition("@sha256:")[0] or "none" for name in given) if given else "none"
+    named = (name.partition("@sha256:")[0] or "none" for name in given if name not in UNKNOWN)
+    return " ".join(named) if given else "none"

@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ultracluster.catalog import catalog, interface_layout, ultraservers
+from ultracluster.catalog.ec2_types import family_types
 from ultracluster.cli import app
 from ultracluster.config.schema import environment_schema
 
@@ -104,6 +105,20 @@ def test_an_unknown_type_gives_similar_names_and_exits_with_1(run, arguments):
     done = run("catalog", "p5n.48xlarge", *arguments)
     assert (done.exit_code, done.stdout) == (1, "")
     assert "did you mean p5en.48xlarge" in done.stderr
+
+
+def test_a_family_lists_its_sizes(run):
+    shown = run("catalog", "g6e")
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    listed = [line.split()[0] for line in shown.stdout.splitlines() if line.strip().startswith("g6e.")]
+    assert listed == [*family_types("g6e")]
+    assert [each["name"] for each in json.loads(run("catalog", "g6e", "--json").stdout)["instance_types"]] == listed
+
+
+@pytest.mark.parametrize("name", ["trn1.32xlarge", "g6f.large", "g6f"])
+def test_a_type_that_node_groups_refuse_says_so(run, name):
+    assert "software here are for whole NVIDIA GPUs and for CPUs" in " ".join(run("catalog", name).stdout.split())
+    assert "efuse" not in run("catalog", "g6e.xlarge").stdout
 
 
 def test_json_holds_every_type(run):

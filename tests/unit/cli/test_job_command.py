@@ -139,3 +139,13 @@ def test_a_test_of_nccl_takes_no_command():
     done = ultracluster(*JOB, "--kind", "nccl-test", "--command", "x")
     assert (done.returncode, done.stdout) == (2, "")
     assert "remove --command" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["eval", "elastic-eval"])
+def test_a_pool_of_karpenter_is_answered_with_its_label(tmp_path, name):
+    pools = "  karpenter: {pools: [{name: eval, families: [g6e], limits: {gpus: 16}}]}\n  admins:"
+    (tmp_path / "env.yaml").write_text((FOLDER / JOB[1]).read_text().replace("  admins:", pools))
+    done = CliRunner().invoke(app, [JOB[0], str(tmp_path / "env.yaml"), *JOB[2:], "--node-group", name])
+    assert done.exit_code == 2
+    assert "kueue.x-k8s.io/queue-name: elastic" in done.stderr
+    assert "nodeSelector {ultracluster/node-group: elastic-eval}" in done.stderr

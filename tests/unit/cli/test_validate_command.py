@@ -202,6 +202,12 @@ def test_explain_prints_the_steps_in_order_with_hash_and_time_limit(tmp_path):
     assert (script["name"], script["sha256"], script["timeout_seconds"]) == ("site.sh", checksum, 61)
 
 
+def test_explain_tells_the_range_of_a_count(tmp_path):
+    (tmp_path / "env.yaml").write_text(VALID.read_text().replace("count: 2,", "count: {min: 0, max: 10},"))
+    done = ultracluster("validate", "--explain", "env.yaml", cwd=tmp_path)
+    assert "\n  train: 0 to 10 nodes of p5.48xlarge\n" in done.stdout
+
+
 def test_explain_of_a_refused_file_is_its_report():
     done = ultracluster("validate", "--explain", "bad/out-of-range.yaml")
     assert (done.returncode, done.stdout) == (1, printed("out-of-range"))
