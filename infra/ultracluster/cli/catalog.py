@@ -8,11 +8,11 @@ import typer
 
 def catalog(
     name: Annotated[
-        str | None, typer.Argument(metavar="[TYPE]", help="Instance type or UltraServer.", show_default=False)
+        str | None, typer.Argument(metavar="[TYPE]", help="Instance type, family or UltraServer.", show_default=False)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
 ) -> None:
-    """Show all accelerated instance types and UltraServers, or the details of one."""
+    """Show all accelerated instance types and UltraServers, the types of a family, or the details of one."""
     from ultracluster.catalog import UnknownInstanceType
     from ultracluster.cli import hardware
 

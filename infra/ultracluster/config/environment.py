@@ -20,7 +20,7 @@ from ultracluster.config.fields import ZONE_DUMMIES, Many, PolicyArn, cdk_value,
 from ultracluster.config.fleet import Fleet
 from ultracluster.config.group_zones import pool_types_in_zone, room_of_pools, types_in_zones, zone_problems
 from ultracluster.config.karpenter import KarpenterPool
-from ultracluster.config.network import Network, subnet_plan, wide_enough, zone_subnet_problems
+from ultracluster.config.network import Network, is_zone_id, subnet_plan, wide_enough, zone_subnet_problems
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.observability import SCRAPER_INTERVAL_SECONDS, Observability
 from ultracluster.config.pcs import Pcs
@@ -261,6 +261,8 @@ class Environment(Settings):
         zone = self.availability_zone
         if not self._zone_of_region and not from_cdk(zone):
             message = f"{zone} is not a zone of {self.region}, such as {self.region}a or {self.region}-dfw-2a"
+            if is_zone_id(zone):
+                message = f"{zone} is the id of a zone; availability_zone takes a name, such as {self.region}a"
             letter = zone if re.fullmatch("[a-f]", zone) else "a"
             hint = f"set availability_zone: {self.region}{letter}"
             hint += "" if letter == zone else ", or the zone of your capacity"

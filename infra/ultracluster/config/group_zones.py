@@ -16,12 +16,9 @@ from ultracluster.catalog import (
 from ultracluster.config.fields import from_cdk
 from ultracluster.config.fleet import Fleet
 from ultracluster.config.karpenter import KarpenterPool
-from ultracluster.config.network import RESERVED_ADDRESSES, ZONE_LETTERS, subnet_plan, zone_plan
+from ultracluster.config.network import RESERVED_ADDRESSES, ZONE_LETTERS, is_zone_id, subnet_plan, zone_plan
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.problems import Path, Problem
-
-ZONE_ID = re.compile(r"[a-z]{2,4}\d+-az\d+")
-"""Id of an Availability Zone, which is the same in all accounts; names differ (EC2 User Guide, "AZ IDs", 2026)."""
 
 _POOLS: Path = ("control_plane", "karpenter", "pools")
 
@@ -41,7 +38,7 @@ def zone_problems(
             at: Path = (*path, "zones", j)
             if not re.fullmatch(rf"{re.escape(region)}[{ZONE_LETTERS}]", zone):
                 message = f"{zone} is not an Availability Zone of {region}, such as {region}a"
-                if ZONE_ID.fullmatch(zone):
+                if is_zone_id(zone):
                     message = f"{zone} is the id of a zone; zones takes names, such as {region}a"
                 yield Problem("zone-outside-region", at, message, f"set {region}a, or another zone of {region}")
                 continue
