@@ -114,9 +114,10 @@ def file_system(account: Account) -> list[Call]:
     subnet = f"arn:aws:ec2:{account.region}:{ACCOUNT}:subnet/subnet-1"
     calls = []
     for found in account.of_type("AWS::FSx::FileSystem"):
-        group = found.properties["LustreConfiguration"]["LogConfiguration"]["Destination"]
         calls += may(role, "ec2:CreateNetworkInterface", subnet, source)
-        calls += may(role, "logs:PutLogEvents", f"{group}:log-stream:a", "FSx accepts log groups under /aws/fsx/")
+        if lustre := found.properties.get("LustreConfiguration"):
+            group = lustre["LogConfiguration"]["Destination"]
+            calls += may(role, "logs:PutLogEvents", f"{group}:log-stream:a", "FSx accepts log groups under /aws/fsx/")
         if key := found.properties.get("KmsKeyId"):
             calls += never(role, ("kms:Decrypt", "kms:CreateGrant"), key, "FSx uses a grant of who creates it")
     return calls
