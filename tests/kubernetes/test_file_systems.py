@@ -70,7 +70,10 @@ def test_a_team_mounts_all_of_an_existing_file_system(sets):
 
 
 def test_a_job_creates_each_folder_on_the_volume_of_its_file_system(sets):
-    whole = {item["metadata"]["name"] for item in of_kind(sets[FOLDERS], "PersistentVolumeClaim")}
+    """Each whole file system is a set of its own: what leaves a set stays in the cluster."""
+    of_jobs = {name: items for name, items in sets.items() if name.startswith(f"{FOLDERS}-")}
+    assert set(of_jobs) == {f"{FOLDERS}-home", f"{FOLDERS}-scratch-files"}
+    whole = {item["metadata"]["name"] for each in of_jobs.values() for item in of_kind(each, "PersistentVolumeClaim")}
     assert whole == {"home", "scratch-files"}
     for claim in whole:
         (job,) = of_kind(sets[f"volume-{claim}.product"], "Job")

@@ -74,10 +74,11 @@ def test_each_folder_and_bucket_is_a_set_of_its_own_after_its_namespace(sets):
     """Removing a file system, link or bucket from the file removes its volumes and no others."""
     namespaces = {found.name for found in team_and_queue_objects(ENVIRONMENT)}
     charts = {release.name for release in releases(ENVIRONMENT, DEPLOYED)}
-    assert len(sets) == 1 + 2 * (1 + len(LINKS) + len(BUCKETS))
+    folders = {FOLDERS, f"{FOLDERS}-training"}
+    assert len(sets) == len(folders) + 2 * (1 + len(LINKS) + len(BUCKETS))
     assert {"volume-training.c", "volume-training.b-c", "volume-out-link.c", "volume-a-bucket.c"} <= set(sets)
     for found in sets.values():
-        assert set(found.after) <= namespaces | charts | {FOLDERS}
+        assert set(found.after) <= namespaces | charts | folders
 
 
 def test_names_are_valid_and_unique(sets):

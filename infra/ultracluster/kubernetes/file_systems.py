@@ -53,12 +53,10 @@ def further_mounts(environment: EksEnvironment) -> tuple[tuple[str, str], ...]:
     return tuple((each.claim, each.path) for each in further(environment).values())
 
 
-def whole_volumes(environment: EksEnvironment, deployed: DeployedResources) -> tuple[Object, ...]:
-    """Volumes with whole file systems, for the Jobs that create the folders of teams."""
+def whole_volumes(environment: EksEnvironment, deployed: DeployedResources) -> dict[str, tuple[Object, ...]]:
+    """Volumes with whole file systems by their claims, for the Jobs that create the folders of teams."""
     found = _with_deployed(environment, deployed)
-    return tuple(
-        item for each, made in found if each.folders for item in _claim(environment, NAMESPACE, each.claim, made)
-    )
+    return {each.claim: tuple(_claim(environment, NAMESPACE, each.claim, made)) for each, made in found if each.folders}
 
 
 def team_volumes(environment: EksEnvironment, team: Team, deployed: DeployedResources) -> dict[str, tuple[Object, ...]]:

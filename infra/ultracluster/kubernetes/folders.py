@@ -8,7 +8,7 @@ any number of times. A team's volumes mount only the folders of the team.
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ultracluster.catalog.software import images, mirrored_image
 from ultracluster.config.eks import Team
@@ -71,16 +71,20 @@ def lustre_mounts(lustre: Lustre) -> tuple[tuple[str, str], ...]:
     return ((FILE_SYSTEM_CLAIM, lustre.mount_path), *links)
 
 
-def folder_objects(volumes: Sequence[Object]) -> Objects:
-    """The namespace of the Jobs, and volumes with whole file systems."""
+def folder_objects(volumes: Mapping[str, Sequence[Object]]) -> tuple[Objects, ...]:
+    """The namespace of the Jobs, and a set for each volume with a whole file system, by its claim.
+
+    Each is a set of its own, because what leaves a set stays in the cluster.
+    """
     labels = {"pod-security.kubernetes.io/enforce": "baseline"}
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
-    return Objects(FOLDERS, (namespace, *volumes))
+    whole = (Objects(f"{FOLDERS}-{claim}", tuple(items), after=(FOLDERS,)) for claim, items in volumes.items())
+    return (Objects(FOLDERS, (namespace,)), *whole)
 
 
-def before_jobs(environment: EksEnvironment) -> tuple[str, ...]:
+def before_jobs(environment: EksEnvironment, folders: Iterable[Objects]) -> tuple[str, ...]:
     """Parts that must be installed before a Job: Kueue's webhooks are called for every Job of the cluster."""
-    return (FOLDERS, *([RELEASES["kueue"]] if environment.queue_manager == "kueue" else []))
+    return (*(each.name for each in folders), *([RELEASES["kueue"]] if environment.queue_manager == "kueue" else []))
 
 
 def own_folder_job(environment: EksEnvironment, team: Team, lustre: Lustre) -> Object:

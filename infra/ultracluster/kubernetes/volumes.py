@@ -31,11 +31,16 @@ from ultracluster.kubernetes.parts import Object, Objects
 def volumes(environment: EksEnvironment, deployed: DeployedResources) -> tuple[Objects, ...]:
     """A set for each team and each folder or bucket. Deleting one deletes no data."""
     first = deployed.file_system
-    whole = file_system_claim(environment, NAMESPACE, FILE_SYSTEM_CLAIM, first) if first else ()
-    volumes = (*whole, *whole_volumes(environment, deployed))
-    folders = (folder_objects(volumes),) if volumes else ()
+    whole = {FILE_SYSTEM_CLAIM: file_system_claim(environment, NAMESPACE, FILE_SYSTEM_CLAIM, first)} if first else {}
+    volumes = {**whole, **whole_volumes(environment, deployed)}
+    folders = folder_objects(volumes) if volumes else ()
+    jobs = before_jobs(environment, folders) if folders else ()
     policy = (nfs_policy(),) if environment.storage.nfs else ()
-    return (*policy, *folders, *(part for team in environment.teams for part in _of_team(environment, team, deployed)))
+    return (
+        *policy,
+        *folders,
+        *(part for team in environment.teams for part in _of_team(environment, team, deployed, jobs)),
+    )
 
 
 def storage_class() -> Objects:
@@ -63,11 +68,12 @@ def prefix_claim(key: str) -> str:
     return f"{key}-team"
 
 
-def _of_team(environment: EksEnvironment, team: Team, deployed: DeployedResources) -> list[Objects]:
+def _of_team(
+    environment: EksEnvironment, team: Team, deployed: DeployedResources, jobs: tuple[str, ...]
+) -> list[Objects]:
     namespace = (f"namespace-{team.name}",)
     folders = _folders(environment, team, deployed.file_system) if deployed.file_system else {}
     folders |= team_volumes(environment, team, deployed)
-    jobs = before_jobs(environment) if deployed.file_system or whole_volumes(environment, deployed) else ()
     return [
         *(Objects(_set_name(claim, team), items, after=(*namespace, *jobs)) for claim, items in folders.items()),
         *(
