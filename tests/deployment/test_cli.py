@@ -45,8 +45,11 @@ def dev(cli, tmp_path_factory):
     folder = str(tmp_path_factory.mktemp("dev"))
     synthesised = cli("synth", "--quiet", "-c", "env=dev", "--output", folder)
     assert synthesised.returncode == 0, synthesised.stderr
-    (warning,) = (line for line in synthesised.stderr.splitlines() if "warning" in line.lower())
-    assert "node_groups[0].image: the image is looked up at each deployment" in warning
+    warnings = [line for line in synthesised.stderr.splitlines() if "warning" in line.lower()]
+    paths = ("node_groups[0].image", "control_plane.login.image")
+    assert len(warnings) == len(paths)
+    for path, warning in zip(paths, warnings, strict=True):
+        assert f"{path}: the image is looked up at each deployment" in warning
     return folder
 
 

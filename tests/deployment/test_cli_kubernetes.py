@@ -152,7 +152,7 @@ def changed_and_new_teams_get_their_queues(cli, staging_changed):
 def storage_removed_from_the_file_is_removed_from_the_cluster(cli):
     claims = cli.running.kubernetes(cluster(cli)["arn"])["objects"]
     kept = {item["metadata"]["name"] for item in claims if item["kind"] == "PersistentVolumeClaim"}
-    assert kept == {"datasets-bucket", "datasets-team"}
+    assert kept == {"home", "datasets-bucket", "datasets-team"}
 
 
 def group_without_capacity_keeps_later_groups_from_starting_one_by_one(cli, staging_joined):

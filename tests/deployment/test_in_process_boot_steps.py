@@ -1,6 +1,5 @@
 """Boot steps of one's own, deployed in this process: scripts, policies and security groups of node groups."""
 
-import json
 import re
 
 import pytest
@@ -34,11 +33,6 @@ def deploy(name, login):
     """Deploys a shipped environment with boot steps. The network is first: the security group is in its VPC."""
     plain = with_steps(name, "sg-0123456789abcdef0", login)
     prepare(plain, parts := synthesise(plain))
-    document = {
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Allow", "Action": "s3:ListAllMyBuckets", "Resource": "*"}],
-    }
-    client(plain, "iam").create_policy(PolicyName="site", PolicyDocument=json.dumps(document))
     assert create(plain, "network", parts["network"]) == "CREATE_COMPLETE"
     ec2 = client(plain, "ec2")
     [vpc] = ec2.describe_vpcs(Filters=[{"Name": "is-default", "Values": ["false"]}])["Vpcs"]
