@@ -63,9 +63,11 @@ def test_alarms_on_the_workspace_and_the_file_system_notify_the_topic(prod):
     found = client(prod, "cloudwatch").describe_alarms(AlarmNamePrefix="prod-alerts-")["MetricAlarms"]
     queries = {each["Metrics"][0]["Expression"] for each in found}
     (workspace,) = client(prod, "amp").list_workspaces()["workspaces"]
-    (file_system,) = client(prod, "fsx").describe_file_systems()["FileSystems"]
+    systems = client(prod, "fsx").describe_file_systems()["FileSystems"]
+    ids = {each["FileSystemType"]: each["FileSystemId"] for each in systems}
     assert sum(f"Workspace = '{workspace['workspaceId']}'" in query for query in queries) == 6
-    assert sum(f"FileSystemId = '{file_system['FileSystemId']}'" in query for query in queries) == 5
+    assert sum(f"FileSystemId = '{ids['LUSTRE']}'" in query for query in queries) == 5
+    assert any(f"FileSystemId = '{ids['OPENZFS']}'" in query for query in queries)
     assert all(each["AlarmActions"] == each["OKActions"] != [] for each in found)
 
 
