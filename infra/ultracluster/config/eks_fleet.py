@@ -87,7 +87,7 @@ def _system_nodes(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
 
 def _cpu_groups(fleet: Fleet) -> Iterator[Problem]:
     for i, group in fleet.known_groups:
-        keys: list[Path] = [("instance_type",)] if group.instance_type else [("instance_types", 0)]
+        keys: list[Path] = [("instance_type",)] if group.instance_type is not None else [("instance_types", 0)]
         keys += [("instance_types", j) for j in range(1, len(group.instance_types))]
         yield from cpu_node_room(
             fleet, [(("node_groups", i, *key), name) for key, name in zip(keys, group.types, strict=True)]

@@ -26,7 +26,7 @@ def type_problems(one: str | None, several: Sequence[str], purchase: Purchase, *
         hint = "remove one of them" if one else "add instance_type: p5.48xlarge, or another type"
         yield Problem("instance-type-choice", (), message, hint)
         return
-    named: list[tuple[Path, str]] = [(("instance_type",), one)] if one else []
+    named: list[tuple[Path, str]] = [(("instance_type",), one)] if one is not None else []
     named += [(("instance_types", i), name) for i, name in enumerate(several)]
     seen: list[str] = []
     for at, name in named:
@@ -51,7 +51,7 @@ def type_problem(at: Path, name: str) -> Iterator[Problem]:
         hint = f"name sizes, such as {min(family, key=lambda each: not each.endswith('.8xlarge'))}"
         yield from list(type_problem(at, family[0])) or [Problem("unknown-instance-type", at, message, hint)]
     elif name not in instance_types:
-        message = f"{name} is not in the list of EC2 instance types of {read_on()}"
+        message = f"{name or repr(name)} is not in the list of EC2 instance types of {read_on()}"
         near = nearest(name)
         hint = f"did you mean {' or '.join(near)}?" if near else "`ultracluster catalog` lists those of UltraClusters"
         yield Problem("unknown-instance-type", at, message, hint)

@@ -83,7 +83,7 @@ def types_in_zones(fleet: Fleet, region: str, own_zone: str) -> Iterator[Problem
             yield from _blocks_in_zone(group, region, own_zone, (*at, "instance_type"))
             continue
         for j, name in enumerate(group.types):
-            where: Path = ("instance_type",) if group.instance_type else ("instance_types", j)
+            where: Path = ("instance_type",) if group.instance_type is not None else ("instance_types", j)
             yield from _type_in_zones(name, region, group.zones or (own_zone,), (*at, *where))
 
 

@@ -103,7 +103,7 @@ class NodeGroup(Settings):
     @property
     def types(self) -> tuple[str, ...]:
         """Names of the instance types, one or several."""
-        return (self.instance_type,) if self.instance_type else self.instance_types
+        return self.instance_types if self.instance_type is None else (self.instance_type,)
 
     @property
     def one_type(self) -> str | None:
