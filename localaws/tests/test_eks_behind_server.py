@@ -79,7 +79,10 @@ def test_contents_of_a_cluster_are_read_over_http(running: server.Server, resour
 
 
 def test_the_inventory_shows_a_platform(running: server.Server, resources: dict[str, Any]) -> None:
-    found = [(row.kind, row.name, row.details) for row in inventory(REGION, running.connection(accounts.DEFAULT))]
+    found = [
+        (row.kind, row.name, row.details)
+        for row in inventory(accounts.DEFAULT, REGION, running.connection(accounts.DEFAULT))
+    ]
     assert (
         "EKS cluster",
         "train",

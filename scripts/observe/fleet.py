@@ -15,6 +15,7 @@ State = Literal["idle", "held", "train", "hung"]
 HARDWARE = catalog["p5en.48xlarge"]
 CLUSTER = {"cluster": "prod-cluster", "environment": "prod"}
 FILE_SYSTEM = "fs-0123456789abcdef0"
+HOMES = "fs-0fedcba9876543210"
 TERABYTE = 1e12
 SPACE = 105.6 * TERABYTE
 CHECKPOINT_EVERY = 1800

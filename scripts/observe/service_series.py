@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from scripts.observe.course import gauge, ramp
-from scripts.observe.fleet import CHECKPOINT_EVERY, FILE_SYSTEM, SPACE, Part, Series, used
+from scripts.observe.fleet import CHECKPOINT_EVERY, FILE_SYSTEM, HOMES, SPACE, Part, Series, used
 
 
 class Services(Part):
@@ -37,6 +37,10 @@ class Services(Part):
         free = lambda time: SPACE / targets * (1 - used(self.day, time))
         yield cloudwatch("AWS/FSx", "FreeDataStorageCapacity", "Minimum", lambda time: free(time) * 0.82, **system)
         yield cloudwatch("AWS/FSx", "FreeDataStorageCapacity", "Average", free, **system)
+        homes = {"FileSystemId": HOMES}
+        yield cloudwatch("AWS/FSx", "UsedStorageCapacity", "Average", lambda _: 7.4e12, 0.001, **homes)
+        for mounted, clients in ((system, 66.0), (homes, 67.0)):
+            yield cloudwatch("AWS/FSx", "ClientConnections", "Maximum", lambda _, clients=clients: clients, **mounted)
         writing = lambda time: time % CHECKPOINT_EVERY < self.day.step
         for number in range(4):
             server = {**system, "FileServer": f"OSS{number:04d}"}
