@@ -8,6 +8,8 @@ from typing import Any
 
 from ultracluster.catalog import eks, lustre, nfs, pcs, ultraservers
 from ultracluster.config import eks_fleet, pcs_fleet
+from ultracluster.config.comparison import effects_of
+from ultracluster.config.effect_words import in_docs
 from ultracluster.config.schema import environment_schema
 from ultracluster.config.settings import Settings
 
@@ -34,6 +36,18 @@ that they are in:
 extends: shared/base.yaml
 name: prod
 storage: {lustre: {capacity_gib: 96000}}   # the other keys of lustre are those of base.yaml
+```
+
+The column *a change* says what a deployment of another value does. *In place* and *content* touch no node. *Replaces
+nodes*: PCS replaces each node when its jobs end; EKS replaces the nodes at once, up to a third of a group at a time,
+and evicts their pods. *A new node group*: the old one is deleted with what runs on it. *Refused*: a cluster, database
+or file system would be replaced, or AWS refuses the change. For two files, or a file and its last commit, this prints
+the effect of each change, the nodes, whether jobs are lost, and what to do first. Exit code 1 if a change is refused:
+
+```bash
+ultracluster validate --effects OLD.yaml NEW.yaml
+ultracluster validate --effects environments/prod.yaml                  # since the last commit
+ultracluster validate --effects v1.2:environments/prod.yaml environments/prod.yaml
 ```
 
 The file follows the core schema of YAML 1.2: only `true` and `false` are booleans, and there are no dates. Put account
@@ -64,6 +78,7 @@ SECTIONS = {
     "ExistingPlacementGroup": "node_groups[].placement",
     "Pcs": "control_plane of type pcs",
     "Login": "control_plane.login",
+    "Containers": "control_plane.containers",
     "Queue": "control_plane.queues[]",
     "Eks": "control_plane of type eks",
     "SystemNodes": "control_plane.system_nodes",
@@ -72,11 +87,13 @@ SECTIONS = {
     "KarpenterPools": "control_plane.karpenter",
     "KarpenterPool": "control_plane.karpenter.pools[]",
     "PoolLimits": "control_plane.karpenter.pools[].limits",
+    "SlurmTeam": "control_plane.teams[] of type pcs",
     "Team": "control_plane.teams[]",
     "NodeRepair": "control_plane.node_repair",
     "Access": "access",
     "Host": "access.host",
     "Directory": "access.directory",
+    "Health": "health",
     "Observability": "observability",
     "ExistingMetrics": "observability.metrics",
     "Grafana": "observability.grafana",
@@ -127,6 +144,8 @@ ALLOWED = {
     ("DeviceStacks", "gpu_operator"): "list of names under `node_groups`",
     ("DeviceStacks", "device_plugin"): "list of names under `node_groups`",
     ("DeviceStacks", "dra"): "list of names under `node_groups`",
+    ("Health", "spares"): "mapping of names under `node_groups` to whole numbers from 1",
+    ("SlurmTeam", "node_groups"): "list of names under `node_groups`",
     ("Team", "node_groups"): "list of names under `node_groups`",
     ("Team", "gpus"): "whole number from 0, or a mapping of names under `node_groups` to such numbers",
 }
@@ -160,13 +179,15 @@ def section(name: str, model: type[Settings], definition: dict[str, Any]) -> Ite
     """A heading, what the section is, its keys, and the rules that hold among them."""
     yield f"## {SECTIONS[name]}\n"
     yield f"{inspect.getdoc(model)}\n"
-    yield "| key | meaning | allowed | default |\n| --- | --- | --- | --- |"
+    yield "| key | meaning | allowed | default | a change |\n| --- | --- | --- | --- | --- |"
     # of a file with `extends`, the shared file may have them
     required = {*definition.get("required", ()), *definition.get("then", {}).get("required", ())}
     for key, about in definition["properties"].items():
         meaning = about["description"].split(" Format: ")[0]
         default = "required" if key in required else _default(about)
-        yield f"| `{key}` | {meaning} | {ALLOWED.get((name, key)) or allowed(about)} | {default} |"
+        effects = effects_of(model, key) if key in model.model_fields else None
+        change = in_docs(effects) if effects else "that of each key"
+        yield f"| `{key}` | {meaning} | {ALLOWED.get((name, key)) or allowed(about)} | {default} | {change} |"
     yield ""
     if rules := list(_sourced_rules(model)):
         yield "Rules and their sources:\n"

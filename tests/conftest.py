@@ -44,6 +44,9 @@ PARTED = (
 )
 """Long test files whose tests for one environment need nothing of those for another."""
 
+WAITING = "tests/engines/"
+"""Test files that wait for most of their time, with a processor idle."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Makes the folder in which the workers of a run share synthesised templates."""
@@ -59,13 +62,29 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Three workers for two cores: a third of the time, a worker waits for Slurm, systemd, the CDK CLI or a server."""
+    cores = os.cpu_count() or 1
+    return cores + cores // 2
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """With `--dist loadfile`, the parted files are shared out by environment, the others whole."""
+    """With `--dist loadfile`, the parted files are shared out by environment, the others whole.
+
+    One worker begins with the files that wait, so that they do not keep all workers waiting at the same time.
+    """
     from xdist.scheduler import LoadFileScheduling
 
     class ByEnvironment(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
             return f"{file}[{nodeid.partition('[')[2]}" if file.startswith(PARTED) else file
+
+        def _assign_work_unit(self, node: object) -> None:
+            wanted = node is self.nodes[0]
+            if found := [scope for scope in self.workqueue if scope.startswith(WAITING) is wanted]:
+                self.workqueue.move_to_end(found[0], last=False)
+            super()._assign_work_unit(node)
 
     return ByEnvironment(config, log) if config.getoption("dist") == "loadfile" else None

@@ -13,6 +13,9 @@ FILES = {file.stem: file for folder in ("environments", "examples") for file in 
 SHARED = "ULTRACLUSTER_TEST_TEMPLATES"
 """Environment variable: the folder in which the workers of a test run share templates."""
 
+TEMPLATES_ONLY = {"aws:cdk:disable-asset-staging": True, "aws:cdk:disable-creation-stack-traces": True}
+"""Context of a synth of which only the templates are read: no copies of assets, no traces in metadata."""
+
 STATEFUL = {
     "AWS::EFS::FileSystem",
     "AWS::FSx::FileSystem",
@@ -36,10 +39,14 @@ def synthesise(environment: Any) -> dict[str, dict[str, Any]]:
     from ultracluster.stacks import build_app
 
     with tempfile.TemporaryDirectory() as folder:
-        app = cdk.App(outdir=folder, context=flags(), analytics_reporting=False)
+        app = cdk.App(outdir=folder, context=flags() | TEMPLATES_ONLY, analytics_reporting=False)
         assembly = build_app(environment, app=app).synth()
         prefix = f"{environment.name}-"
-        return {stack.stack_name.removeprefix(prefix): stack.template for stack in assembly.stacks}
+        # a template is read from its file: stack.template would send it through Node
+        return {
+            stack.stack_name.removeprefix(prefix): json.loads(Path(folder, stack.template_file).read_text())
+            for stack in assembly.stacks
+        }
 
 
 def templates(name: str) -> dict[str, dict[str, Any]]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ultracluster.config.bootstrap import Script as Script
     from ultracluster.config.buckets import Bucket as Bucket
     from ultracluster.config.buckets import Lifecycle as Lifecycle
+    from ultracluster.config.containers import Containers as Containers
     from ultracluster.config.directory import Directory as Directory
     from ultracluster.config.eks import DeviceStacks as DeviceStacks
     from ultracluster.config.eks import Eks as Eks
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ultracluster.config.file_systems import OpenZfs as OpenZfs
     from ultracluster.config.findings import Finding as Finding
     from ultracluster.config.findings import Reading as Reading
+    from ultracluster.config.health import Health as Health
     from ultracluster.config.karpenter import KarpenterPool as KarpenterPool
     from ultracluster.config.karpenter import KarpenterPools as KarpenterPools
     from ultracluster.config.karpenter import PoolLimits as PoolLimits
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from ultracluster.config.purchase import Purchase as Purchase
     from ultracluster.config.siblings import UnknownEnvironment as UnknownEnvironment
     from ultracluster.config.siblings import environment_file as environment_file
+    from ultracluster.config.slurm_teams import SlurmTeam as SlurmTeam
     from ultracluster.config.storage import Storage as Storage
     from ultracluster.config.users import Group as Group
     from ultracluster.config.users import User as User
@@ -122,14 +125,15 @@ if TYPE_CHECKING:
     from ultracluster.constructs.saved_queries import SavedQueries as SavedQueries
     from ultracluster.constructs.scraper import ClusterScraper as ClusterScraper
     from ultracluster.constructs.scraper import ScraperRoles as ScraperRoles
+    from ultracluster.constructs.slurm_accounts import SlurmAccounts as SlurmAccounts
     from ultracluster.constructs.users import UserList as UserList
     from ultracluster.constructs.users import UserReader as UserReader
     from ultracluster.constructs.vpc import ClusterVpc as ClusterVpc
     from ultracluster.errors import InvalidArgument as InvalidArgument
     from ultracluster.errors import MissingExtra as MissingExtra
     from ultracluster.errors import UltraclusterError as UltraclusterError
+    from ultracluster.jobs.wishes import JobRefused as JobRefused
     from ultracluster.kubernetes.environment import NotEks as NotEks
-    from ultracluster.kubernetes.jobs import JobRefused as JobRefused
     from ultracluster.kubernetes.jobs import example_job as example_job
     from ultracluster.nodes.steps import Step as Step
     from ultracluster.nodes.users import DirectorySource as DirectorySource
@@ -143,11 +147,13 @@ _MODULES = {
     "config.backups": ("Backups",),
     "config.buckets": ("Bucket", "Lifecycle"),
     "config.bootstrap": ("Script",),
+    "config.containers": ("Containers",),
     "config.directory": ("Directory",),
     "config.eks": ("DeviceStacks", "Eks", "EksControlPlane", "Team"),
     "config.eks_nodes": ("CpuNodes", "NodeRepair", "SystemNodes"),
     "config.environment": ("Environment",),
     "config.findings": ("Finding", "Reading"),
+    "config.health": ("Health",),
     "config.karpenter": ("KarpenterPool", "KarpenterPools", "PoolLimits"),
     "config.loader": ("RefusedEnvironment", "load", "survey", "validate"),
     "config.siblings": ("UnknownEnvironment", "environment_file"),
@@ -159,9 +165,11 @@ _MODULES = {
     "config.pcs": ("Login", "Pcs", "PcsControlPlane", "Queue"),
     "config.problems": ("InvalidSettings", "Problem"),
     "config.purchase": ("ExistingPlacementGroup", "Purchase"),
+    "config.slurm_teams": ("SlurmTeam",),
     "config.storage": ("Storage",),
+    "jobs.wishes": ("JobRefused",),
     "kubernetes.environment": ("NotEks",),
-    "kubernetes.jobs": ("JobRefused", "example_job"),
+    "kubernetes.jobs": ("example_job",),
     "nodes.steps": ("Step",),
     "nodes.users": ("DirectorySource", "UserSource"),
     "config.users": ("Group", "User", "Users"),
@@ -198,6 +206,7 @@ _MODULES = {
     "constructs.root_squash": ("RootSquash",),
     "constructs.saved_queries": ("SavedQueries",),
     "constructs.scraper": ("ClusterScraper", "ScraperRoles"),
+    "constructs.slurm_accounts": ("SlurmAccounts",),
     "constructs.users": ("UserList", "UserReader"),
     "constructs.vpc": ("ClusterVpc",),
     "stacks.app": ("build_app",),

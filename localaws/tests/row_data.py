@@ -28,7 +28,7 @@ def trust(text: str) -> dict[str, Any]:
     return policy(Principal={"Service": f"{service}.amazonaws.com"}, Action=actions or "sts:AssumeRole")
 
 
-class Loader(yaml.SafeLoader):
+class Loader(yaml.CSafeLoader):
     """YAML with policy documents."""
 
 
@@ -312,11 +312,12 @@ def volumes(stack: Stack, instance: str) -> list[dict[str, Any]]:
 def generated_secret(stack: Stack, secret: str) -> dict[str, Any]:
     """How the value of a secret was generated."""
     value = stack.client("secretsmanager").get_secret_value(SecretId=secret)["SecretString"]
-    if not value.startswith("{"):
+    try:
+        parts = json.loads(value)
+    except json.JSONDecodeError:  # a password alone, which may begin with a brace
         return {"PasswordLength": len(value)}
-    username = json.dumps({"username": json.loads(value)["username"]})
-    length = len(json.loads(value)["password"])
-    return {"GenerateStringKey": "password", "SecretStringTemplate": username, "PasswordLength": length}
+    username = json.dumps({"username": parts["username"]})
+    return {"GenerateStringKey": "password", "SecretStringTemplate": username, "PasswordLength": len(parts["password"])}
 
 
 def _named(value: Any) -> Any:

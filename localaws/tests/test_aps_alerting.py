@@ -18,7 +18,7 @@ PAGERDUTY = {"routing_key": {"aws_secrets_manager": SECRET}}
 
 
 def file(*rules: dict[str, Any], **group: Any) -> str:
-    return yaml.safe_dump({"groups": [{"name": "gpu", "rules": list(rules) or [ALERT], **group}]})
+    return yaml.dump({"groups": [{"name": "gpu", "rules": list(rules) or [ALERT], **group}]}, Dumper=yaml.CSafeDumper)
 
 
 def definition(**changes: Any) -> str:

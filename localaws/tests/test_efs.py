@@ -32,3 +32,22 @@ def test_mount_targets_are_in_one_vpc_and_hold_the_file_system(stack: Stack) -> 
         stack.create(TARGET, **place, SecurityGroups=groups)
     with pytest.raises(ClientError, match="delete all mount targets"):
         stack.delete(FILE_SYSTEM, home)
+
+
+def test_a_backup_outlives_its_file_system_and_nobody_may_delete_it(stack: Stack) -> None:
+    backup, vault = stack.client("backup"), "aws/efs/automatic-backup-vault"
+    tags = [{"Key": "team", "Value": "one"}]
+    home = stack.make(FILE_SYSTEM, BackupPolicy={"Status": "ENABLED"}, FileSystemTags=tags)
+    stack.make(FILE_SYSTEM, BackupPolicy={"Status": "DISABLED"})
+    stack.delete(FILE_SYSTEM, home)
+    (point,) = backup.list_recovery_points_by_backup_vault(BackupVaultName=vault)["RecoveryPoints"]
+    assert point["ResourceArn"].endswith(f"file-system/{home}")
+    assert point["Lifecycle"]["DeleteAfterDays"] == 35
+    assert backup.list_tags(ResourceArn=point["RecoveryPointArn"])["Tags"] == {"team": "one"}
+    with pytest.raises(ClientError, match="AccessDenied"):
+        backup.delete_recovery_point(BackupVaultName=vault, RecoveryPointArn=point["RecoveryPointArn"])
+    assert (
+        backup.list_recovery_points_by_backup_vault(BackupVaultName=vault, ByResourceType="FSx")["RecoveryPoints"] == []
+    )
+    with pytest.raises(ClientError, match="not found"):
+        backup.list_recovery_points_by_backup_vault(BackupVaultName="other")

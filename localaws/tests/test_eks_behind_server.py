@@ -95,3 +95,25 @@ def test_the_inventory_shows_a_platform(running: server.Server, resources: dict[
     assert entries == {"AmazonEKSClusterAdminPolicy", "EC2_LINUX"}
     assert ("Helm release", "kueue", "kueue 0.19.2 in kueue-system, revision 1") in found
     assert ("Kubernetes objects", "LocalQueue", "2 of kueue.x-k8s.io/v1beta2") in found
+
+
+def test_the_role_of_a_scraper_has_an_entry_and_instances_are_listed(
+    running: server.Server, resources: dict[str, Any]
+) -> None:
+    """The name of a service in the path of a request is not the host of a Region."""
+    eks, ec2 = client(running, "eks"), client(running, "ec2")
+    principal = f"arn:aws:iam::{accounts.DEFAULT}:role/aws-service-role/scraper.aps.amazonaws.com/Scraper_1"
+    eks.create_access_entry(clusterName="train", principalArn=principal)
+    found = eks.describe_access_entry(clusterName="train", principalArn=principal)["accessEntry"]
+    eks.delete_access_entry(clusterName="train", principalArn=principal)
+    assert found["principalArn"] == principal
+    image = ec2.register_image(Name="host", Architecture="arm64", RootDeviceName="/dev/xvda")["ImageId"]
+    tags = [{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "dev-host"}]}]
+    made = ec2.run_instances(ImageId=image, InstanceType="t4g.small", MinCount=1, MaxCount=1, TagSpecifications=tags)
+    instance = made["Instances"][0]["InstanceId"]
+    rows = inventory(accounts.DEFAULT, REGION, running.connection(accounts.DEFAULT))
+    assert ("Instance", instance, "dev-host: t4g.small, running") in [(row.kind, row.name, row.details) for row in rows]
+    ec2.terminate_instances(InstanceIds=[instance])
+    assert instance not in [
+        row.name for row in inventory(accounts.DEFAULT, REGION, running.connection(accounts.DEFAULT))
+    ]

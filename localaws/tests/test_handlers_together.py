@@ -4,6 +4,7 @@ import copy
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from localaws.resources import HANDLERS, client
 from stack_parts import Stacks
@@ -252,3 +253,26 @@ def test_failed_creation_leaves_nothing(stacks: Stacks, broken: str):
     asked[broken]["Properties"] |= wrong[broken]
     assert stacks.create(asked, Capabilities=["CAPABILITY_IAM"]) == "ROLLBACK_COMPLETE"
     assert {kind: count for kind, count in left().items() if count} == {}
+
+
+def test_attribute_is_read_once_and_only_when_something_refers_to_it(stacks: Stacks) -> None:
+    group, parameter = thing("Logs::LogGroup", LogGroupName="logs"), "SSM::Parameter"
+    user = thing(parameter, Type="String", Value=att("Logs", "Arn"))
+    template, logs = {"Logs": group, "Quiet": thing("Logs::LogGroup", LogGroupName="quiet")}, client("logs", REGION)
+    assert stacks.create({**template, "User": user}) == "CREATE_COMPLETE"
+    for name in ("logs", "quiet"):
+        logs.delete_log_group(logGroupName=name)
+    more = thing(parameter, Type="String", Value="more")
+    assert stacks.update({**template, "User": user, "More": more}) == "UPDATE_COMPLETE"
+    late = thing(parameter, Type="String", Value=att("Quiet", "Arn"))
+    with pytest.raises(ClientError, match="Arn of resource Quiet cannot be read: the resource does not exist"):
+        stacks.update({**template, "User": user, "More": more, "Late": late})
+    assert stacks.status() == "UPDATE_COMPLETE"
+
+
+def test_association_that_does_not_succeed_fails_though_nothing_refers_to_it(stacks: Stacks) -> None:
+    steps = [{"action": "aws:runShellScript", "name": "run", "inputs": {"runCommand": ["true"]}}]
+    document = thing("SSM::Document", DocumentType="Command", Content={"schemaVersion": "2.2", "mainSteps": steps})
+    association = thing("SSM::Association", Name=ref("Document"), WaitForSuccessTimeoutSeconds=15)
+    assert stacks.create({"Document": document, "Association": association}) == "ROLLBACK_COMPLETE"
+    assert "did not succeed within 15 seconds" in stacks.event_reason("Association", "CREATE_FAILED")

@@ -1,9 +1,11 @@
 """PCS as boto3 sees it: what is made is read back, and what AWS refuses is refused."""
 
 import datetime
+import json
 from collections.abc import Iterator
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 from moto.backends import get_backend
@@ -134,6 +136,45 @@ def test_a_cluster_with_groups_or_queues_is_not_deleted(account: Account, cluste
     delete_group(clusterIdentifier=cluster, computeNodeGroupIdentifier=group["id"])
     account.pcs.delete_cluster(clusterIdentifier=cluster)
     assert account.pcs.list_clusters()["clusters"] == []
+
+
+def named_qos(name: str) -> dict[str, Any]:
+    return {"slurmCustomSettings": [setting("AllowQos", name)]}
+
+
+def test_a_queue_names_a_qos_that_a_login_node_has_added(account: Account) -> None:
+    made = account.pcs.create_cluster(
+        **cluster_request(account, slurmConfiguration={"accounting": {"mode": "STANDARD"}})
+    )
+    ids = {"clusterIdentifier": made["cluster"]["id"]}
+    ssm = boto3.client("ssm", "us-east-1")
+    core = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
+    profile = make_profile(account.iam, "login", "/aws-pcs/")
+    size = {"minInstanceCount": 1, "maxInstanceCount": 1}
+    login = account.pcs.create_compute_node_group(
+        **group_request(account, iamInstanceProfileArn=profile, scalingConfiguration=size)
+    )["computeNodeGroup"]["id"]
+    account.pcs.create_queue(**ids, queueName="plain", slurmConfiguration=named_qos("normal"))
+    text = "The Slurm custom settings of the cluster might be incompatible.*no QOS high"
+    high = {**ids, "queueName": "high", "slurmConfiguration": named_qos("normal,high")}
+    refused("ValidationException", text, account.pcs.create_queue, **high)
+    step = {"runCommand": ["lists qos high || sacctmgr --immediate add qos high"]}
+    steps = [{"action": "aws:runShellScript", "name": "run", "inputs": step}]
+    content = json.dumps({"schemaVersion": "2.2", "mainSteps": steps})
+    ssm.create_document(Name="add-high", DocumentType="Command", Content=content)
+    targets = [{"Key": "tag:aws:pcs:compute-node-group-id", "Values": [login]}]
+    first = ssm.create_association(Name="add-high", Targets=targets)["AssociationDescription"]
+    assert first["Overview"]["Status"] == "Pending", "the role of the node may not run associations"
+    refused("ValidationException", text, account.pcs.create_queue, **high)
+    account.iam.attach_role_policy(RoleName="login", PolicyArn=core)
+    again = ssm.update_association(AssociationId=first["AssociationId"], Targets=targets)["AssociationDescription"]
+    assert (again["Overview"]["Status"], again["AssociationVersion"]) == ("Success", "2")
+    account.pcs.create_queue(**high)
+
+
+def test_a_cluster_without_accounting_has_no_qos(account: Account, cluster: str) -> None:
+    queue = {"clusterIdentifier": cluster, "queueName": "all", "slurmConfiguration": named_qos("normal")}
+    refused("ValidationException", "no QOS normal", account.pcs.create_queue, **queue)
 
 
 def test_updates_wait_for_everything_in_the_cluster(account: Account, cluster: str) -> None:

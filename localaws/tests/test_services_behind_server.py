@@ -63,3 +63,17 @@ def test_prometheus_and_fsx_are_served_by_the_added_classes(endpoint: str) -> No
     assert fsx.describe_data_repository_associations()["Associations"] == []
     with pytest.raises(fsx.exceptions.FileSystemNotFound):
         fsx.describe_file_systems(FileSystemIds=["fs-0123456789abcdef0"])
+
+
+def test_recovery_points_are_found_in_a_vault_with_slashes_in_its_name(endpoint: str) -> None:
+    efs, backup = client(endpoint, "efs"), client(endpoint, "backup")
+    made = efs.create_file_system(CreationToken="home", Tags=[{"Key": "a", "Value": "b"}])["FileSystemId"]
+    efs.put_backup_policy(FileSystemId=made, BackupPolicy={"Status": "ENABLED"})
+    vault = {"BackupVaultName": "aws/efs/automatic-backup-vault"}
+    (point,) = backup.list_recovery_points_by_backup_vault(**vault, ByResourceType="EFS")["RecoveryPoints"]
+    assert point["ResourceArn"].endswith(made)
+    assert backup.list_tags(ResourceArn=point["RecoveryPointArn"])["Tags"] == {"a": "b"}
+    with pytest.raises(backup.exceptions.ResourceNotFoundException):
+        backup.list_recovery_points_by_backup_vault(BackupVaultName="other")
+    with pytest.raises(ClientError, match="Explicit deny"):
+        backup.delete_recovery_point(**vault, RecoveryPointArn=point["RecoveryPointArn"])

@@ -16,8 +16,18 @@ from localaws import intrinsics
 ACCOUNT = "111122223333"
 AWS_POLICIES: dict[str, Any] = json.loads(Path(__file__).with_name("aws_policies.json").read_text())["policies"]
 
+SITE_POLICY = f"arn:aws:iam::{ACCOUNT}:policy/site"
+"""A policy of the account that files name for nodes."""
+
 Document = dict[str, Any]
 Policies = tuple[tuple[str, Document], ...]
+
+THEIR_POLICIES: dict[str, Document] = {
+    SITE_POLICY: {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "license-manager:CheckoutLicense", "Resource": "*"}],
+    }
+}
 
 NAMES = {
     "AWS::EKS::Cluster": "Name",
@@ -197,6 +207,8 @@ class Account:
         for arn in role.properties.get("ManagedPolicyArns", []):
             if arn in own:
                 yield arn, own[arn].properties["PolicyDocument"]
+            elif arn in THEIR_POLICIES:
+                yield arn, THEIR_POLICIES[arn]
             else:
                 yield arn, AWS_POLICIES[arn.rpartition("/")[2]]["document"]
         for found in self.of_type("AWS::IAM::ManagedPolicy", "AWS::IAM::Policy"):

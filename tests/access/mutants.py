@@ -12,31 +12,36 @@ from tests.access.table import Call, request
 
 @dataclass(frozen=True)
 class Mutant:
-    """A changed policy. `wider` says whether it allows more; `action` is the only one that it concerns, if any."""
+    """A changed policy. `wider` says whether it allows more; `actions` are those that it concerns, with wildcards.
+
+    A row with another action sees no difference: the changed statement does not apply to it.
+    """
 
     name: str
     document: Document
     wider: bool
-    action: str = "*"
+    actions: Sequence[str] = ("*",)
 
 
 def mutants(document: Document) -> Iterator[Mutant]:
     """Without each statement, action, resource and condition in turn, and with everything allowed."""
     for i, statement in enumerate(document["Statement"]):
-        denies = statement["Effect"] == "Deny"
-        yield Mutant(f"statement {i} removed", _with(document, i, None), denies)
+        denies, actions = statement["Effect"] == "Deny", _list(statement.get("Action", "*"))
+        yield Mutant(f"statement {i} removed", _with(document, i, None), denies, actions)
         for part in ("Action", "Resource"):
             for value in values if len(values := _list(statement.get(part, []))) > 1 else ():
                 rest = {**statement, part: [other for other in values if other != value]}
-                action = value if part == "Action" else "*"
-                yield Mutant(f"{value} removed from statement {i}", _with(document, i, rest), denies, action)
+                concerned = [value] if part == "Action" else actions
+                yield Mutant(f"{value} removed from statement {i}", _with(document, i, rest), denies, concerned)
         for operator, keys in statement.get("Condition", {}).items():
             for key in keys:
                 conditions = {**statement["Condition"], operator: {k: v for k, v in keys.items() if k != key}}
                 kept = {name: inner for name, inner in conditions.items() if inner}
                 rest = {name: inner for name, inner in statement.items() if name != "Condition"}
                 rest |= {"Condition": kept} if kept else {}
-                yield Mutant(f"condition {key} removed from statement {i}", _with(document, i, rest), not denies)
+                yield Mutant(
+                    f"condition {key} removed from statement {i}", _with(document, i, rest), not denies, actions
+                )
     principal = {"Principal": "*"} if any("Principal" in each for each in document["Statement"]) else {}
     everything = {"Effect": "Allow", **principal, "Action": "*"}
     # a trust policy has no resource
@@ -59,7 +64,8 @@ def survivors(calls: Sequence[Call], account: Account, part: str = "") -> list[s
             cases += [
                 (name, mutated(found, document, mutant.document), call.allowed)
                 for found, call in used
-                if call.allowed is not mutant.wider and fnmatchcase(call.action, mutant.action)
+                if call.allowed is not mutant.wider
+                and any(fnmatchcase(call.action, pattern) for pattern in mutant.actions)
             ]
     verdicts = judge([found for _, found, _ in cases])
     noticed = {name for (name, _, allowed), verdict in zip(cases, verdicts, strict=True) if verdict.allowed != allowed}

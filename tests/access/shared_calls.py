@@ -3,6 +3,7 @@
 from tests.access.account import ACCOUNT, Account, Document, Found, Role, aws_role
 from tests.access.observability_calls import alerts, assigns_users, fills_grafana
 from tests.access.table import ANYBODY, OTHER_ACCOUNT, Call, may, never
+from tests.access.throwaway_calls import deletes_file_system, empties, looks_up, quietens
 from ultracluster.config.environment import Environment
 
 FSX_ROLE = "fsx.amazonaws.com/AWSServiceRoleForAmazonFSx"
@@ -284,9 +285,13 @@ def _squashes(account: Account, role: Role, resource: Found) -> list[Call]:
 
 HANDLERS = {
     "Custom::ClosedDefaultSecurityGroup": _closes_group,
+    "Custom::DeleteFileSystem": deletes_file_system,
+    "Custom::EmptyBucket": empties,
     "Custom::GrafanaContent": fills_grafana,
     "Custom::GrafanaUsers": assigns_users,
+    "Custom::LustreLookup": looks_up,
     "Custom::LustreRootSquash": _squashes,
+    "Custom::QuietCluster": quietens,
 }
 
 

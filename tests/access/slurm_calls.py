@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from tests.access.account import ACCOUNT, Account, Document, Found, Role, aws_role
 from tests.access.shared_calls import OURS, created_buckets, key_of, name_of, through_s3, writes_log
 from tests.access.table import ANYBODY, OTHER_ACCOUNT, TRUSTS_THE_ACCOUNT, Call, may, never
+from ultracluster.config.containers import Containers
 from ultracluster.config.environment import Environment
+from ultracluster.config.pcs import Pcs
 
 PCS_ROLE = "pcs.amazonaws.com/AWSServiceRoleForPCS"
 PCS_LAUNCHES = "AWS PCS User Guide, Service-linked roles; AWSPCSServiceRolePolicy"
@@ -21,7 +23,7 @@ def slurm_calls(account: Account, environment: Environment) -> list[Call]:
     """Rows for an environment on PCS; none for another."""
     nodes = {_node_role(account, group).arn: group for group in account.of_type("AWS::PCS::ComputeNodeGroup")}
     calls = [call for group in account.of_type("AWS::PCS::ComputeNodeGroup") for call in scripts(account, group)]
-    calls += drains(account, environment)
+    calls += [*drains(account, environment), *accounting(account)]
     calls += delivered_logs(account)
     for arn, group in nodes.items():
         role = account.roles[arn]
@@ -31,8 +33,23 @@ def slurm_calls(account: Account, environment: Environment) -> list[Call]:
         calls += never(role, ("pcs:UpdateCluster", "pcs:DeleteCluster", "pcs:CreateQueue"), cluster, OURS)
         calls += [*session_manager(account, role), *pulls(account, role), *data(account, environment, role)]
         calls += telemetry(account, role)
+        topology = "EC2 User Guide, Prerequisites for Amazon EC2 instance topology"
+        calls += may(role, "ec2:DescribeInstanceTopology", "*", topology)
+        calls += never(role, ("ec2:DescribeInstances", "ec2:RunInstances"), "*", OURS)
+        calls += container_files(account, environment, role)
         calls += [*powerless(account, role), *launched_by_pcs(account, role)]
     return calls
+
+
+def container_files(account: Account, environment: Environment, role: Role) -> list[Call]:
+    """The folder of Enroot and Pyxis, which nodes read and nobody changes through them."""
+    plane = environment.control_plane
+    if not isinstance(plane, Pcs) or not isinstance(plane.containers, Containers) or not plane.containers.bucket:
+        return []
+    file = f"arn:aws:s3:::{plane.containers.files.removeprefix('s3://')}/SHA256SUMS"
+    source = "Amazon S3 User Guide, Required permissions: GetObject"
+    calls = may(role, "s3:GetObject", file, source, via=_via(account, "s3"))
+    return [*calls, *never(role, ("s3:PutObject", "s3:DeleteObject"), file, "nodes install what they find there")]
 
 
 def delivered_logs(account: Account) -> list[Call]:
@@ -106,6 +123,7 @@ def session_manager(account: Account, role: Role) -> list[Call]:
         *may(role, (*channels, *opened), "*", SSM, via=_via(account, "ssmmessages")),
         *never(role, ("ssm:SendCommand", "ssm:StartSession"), instance, OURS),
         *never(role, "ssm:GetParameter", f"arn:aws:ssm:{account.region}:{ACCOUNT}:parameter/secret", OURS),
+        *never(role, "ssm:PutParameter", f"arn:aws:ssm:{account.region}:{ACCOUNT}:parameter/a", OURS),
     ]
 
 
@@ -136,10 +154,30 @@ def drains(account: Account, environment: Environment) -> list[Call]:
     return calls
 
 
+def accounting(account: Account) -> list[Call]:
+    """Login nodes on the document that gives Slurm the teams, which nobody changes through them."""
+    source, calls = "AmazonSSMManagedInstanceCore; Systems Manager User Guide, State Manager", []
+    start, node = f"arn:aws:ssm:{account.region}:{ACCOUNT}", "instance/i-0123456789abcdef0"
+    for found in account.of_type("AWS::SSM::Association"):
+        ids = found.properties["Targets"][0]["Values"]
+        (group,) = [each for each in account.of_type("AWS::PCS::ComputeNodeGroup") if f"{each.ref}.Id" in ids]
+        role, via = _node_role(account, group), _via(account, "ssm")
+        document, asked = f"{start}:document/{found.properties['Name']}", f"{start}:association/1"
+        instance = f"arn:aws:ec2:{account.region}:{ACCOUNT}:{node}"
+        calls += may(role, "ssm:GetDocument", document, source, via=via)
+        calls += may(role, "ssm:DescribeAssociation", asked, source, via=via)
+        status = ("ssm:ListInstanceAssociations", "ssm:UpdateInstanceAssociationStatus")
+        calls += may(role, status, instance, source, via=via)
+        calls += never(role, "ssm:GetDocument", f"{start}:document/another", OURS)
+        calls += never(role, ("ssm:UpdateDocument", "ssm:DeleteDocument"), document, "root on every login node")
+        calls += never(role, ("ssm:CreateAssociation", "ssm:UpdateAssociation"), asked, OURS)
+    return calls
+
+
 def telemetry(account: Account, role: Role) -> list[Call]:
-    """Nodes that write metrics to the workspace and logs to their group, and read neither."""
+    """Nodes that write metrics to the workspace, if there is one, and logs to their group, and read neither."""
     source = "AMP User Guide, Set up ingestion; CloudWatch User Guide, IAM for the CloudWatch agent"
-    [workspace] = [found.arn for found in account.of_type("AWS::APS::Workspace")]
+    workspaces = [found.arn for found in account.of_type("AWS::APS::Workspace")]
     other = f"arn:aws:aps:{account.region}:{ACCOUNT}:workspace/ws-of-another-environment"
     groups = [found.properties["LogGroupName"] for found in account.of_type("AWS::Logs::LogGroup")]
     [nodes] = [name for name in groups if name.startswith("/ultracluster/nodes/")]
@@ -155,9 +193,9 @@ def telemetry(account: Account, role: Role) -> list[Call]:
         "aps:PutAlertManagerDefinition",
     )
     return [
-        *may(role, "aps:RemoteWrite", workspace, source, via=_via(account, "aps-workspaces")),
+        *may(role, "aps:RemoteWrite", workspaces, source, via=_via(account, "aps-workspaces") if workspaces else None),
         *never(role, "aps:RemoteWrite", other, OURS),
-        *never(role, reads, workspace, OURS),
+        *never(role, reads, workspaces or other, OURS),
         *may(role, ("logs:CreateLogStream", "logs:PutLogEvents"), stream, source, via=via),
         *may(role, "logs:DescribeLogStreams", f"{logs}{nodes}:*", source, via=via),
         *never(role, ("logs:GetLogEvents", "logs:DeleteLogStream"), stream, OURS),
@@ -249,6 +287,7 @@ def powerless(account: Account, role: Role) -> list[Call]:
         *never(role, "sts:AssumeRole", roles, OURS),
         *never(role, ("iam:AttachRolePolicy", "iam:UpdateAssumeRolePolicy"), role.arn, OURS),
         *never(role, "fsx:DeleteFileSystem", f"arn:aws:fsx:{account.region}:{ACCOUNT}:file-system/fs-1", OURS),
+        *never(role, "elasticfilesystem:DeleteFileSystem", _efs(account), OURS),
         *never(
             role,
             "secretsmanager:GetSecretValue",
@@ -256,6 +295,10 @@ def powerless(account: Account, role: Role) -> list[Call]:
             "the scheduler's key is PCS's",
         ),
     ]
+
+
+def _efs(account: Account) -> str:
+    return f"arn:aws:elasticfilesystem:{account.region}:{ACCOUNT}:file-system/fs-1"
 
 
 def launched_by_pcs(account: Account, node_role: Role) -> list[Call]:

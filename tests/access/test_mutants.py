@@ -18,7 +18,23 @@ UNJUDGED = (
 )
 
 
-@pytest.mark.parametrize(("name", "part"), [("prod", ""), ("eks-volcano", "Karpenter"), ("staging-existing", "")])
+PARTS = (
+    ("prod", ""),
+    ("eks-volcano", "Karpenter"),
+    ("staging-existing", ""),
+    ("dev-thrown-away", "-storage"),
+    ("dev-thrown-away", "UserReader"),
+    ("dev-thrown-away", "ReadBootstrap"),
+    ("dev-directory", "UserReader"),
+    ("staging-thrown-away", "QuietCluster"),
+    ("staging-thrown-away", "-access"),
+    ("staging-thrown-away", "-compute-train"),
+)
+"""Environments, and the part of the name of their policies that no environment before has."""
+
+
+@pytest.mark.parametrize(("name", "part"), PARTS)
 def test_a_row_notices_every_mutant_of_every_policy(name, part):
+    assert any(part in place for place, _ in account_of(name).documents())
     found = survivors(table(name), account_of(name), part)
     assert [mutant for mutant in found if not any(re.search(pattern, mutant) for pattern in UNJUDGED)] == []

@@ -54,3 +54,32 @@ def test_the_agents_are_told_where_to_write_and_how_often(made):
     assert telemetry.agents.remote_write_url.endswith(f"/workspaces/{WORKSPACE}/api/v1/remote_write")
     assert (telemetry.agents.interval, telemetry.agents.cluster) == (10, "dev-cluster")
     assert telemetry.agents.slurm
+
+
+def test_nodes_without_a_workspace_write_logs_only(synth):
+    found = {}
+
+    def fill(stack):
+        telemetry = NodeTelemetry(
+            stack,
+            "Telemetry",
+            settings=Observability(metrics="none"),
+            cluster_name="dev-cluster",
+            log_group=log_group(stack, "Logs", name="/nodes", key=DataKey(stack, "Key", description="x")),
+            role=PcsNodeRole(stack, "Role"),
+            environment="dev",
+            slurm_metrics=True,
+        )
+        found["agents"] = telemetry.agents
+
+    template = synth(fill)
+    statements = [
+        statement
+        for name, policy in template.find_resources("AWS::IAM::ManagedPolicy").items()
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        if name.startswith("Telemetry")
+    ]
+    assert [statement["Action"] for statement in statements] == [
+        ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"]
+    ]
+    assert (found["agents"].remote_write_url, found["agents"].slurm) == (None, False)

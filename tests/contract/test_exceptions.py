@@ -10,8 +10,9 @@ import ultracluster
 from ultracluster.errors import UltraclusterError
 
 PACKAGE = Path(ultracluster.__path__[0])
-OUTSIDE = ("localaws", "ultracluster.constructs.handlers")
-"""The embedded AWS is a distribution of its own; handlers run inside Lambda functions, without the package."""
+OUTSIDE = ("localaws", "ultracluster.constructs.handlers", "ultracluster.nodes.programs")
+"""The embedded AWS is a distribution of its own; handlers in Lambda functions and programs on nodes run without the
+package."""
 
 
 def exceptions():

@@ -19,15 +19,17 @@ BELOW = {
     "config": {"catalog"},
     "telemetry": {"catalog", "config"},
     "nodes": {"catalog", "config", "telemetry"},
-    "kubernetes": {"catalog", "config", "telemetry", "nodes"},
-    "constructs": {"catalog", "config", "telemetry", "nodes", "kubernetes"},
-    "stacks": {"catalog", "config", "telemetry", "nodes", "kubernetes", "constructs"},
-    "cli": {"catalog", "config", "telemetry", "nodes", "kubernetes", "constructs", "stacks"},
+    "jobs": {"catalog", "config"},
+    "slurm": {"catalog", "config", "telemetry", "nodes", "jobs"},
+    "kubernetes": {"catalog", "config", "telemetry", "nodes", "jobs"},
+    "constructs": {"catalog", "config", "telemetry", "nodes", "jobs", "kubernetes"},
+    "stacks": {"catalog", "config", "telemetry", "nodes", "jobs", "kubernetes", "constructs"},
+    "cli": {"catalog", "config", "telemetry", "nodes", "jobs", "slurm", "kubernetes", "constructs", "stacks"},
 }
 """Folders that the modules of each folder may import, beside their own."""
 
 CDK = {"aws_cdk", "jsii", "constructs", "cdk_nag"}
-WITHOUT_CDK = {"catalog", "config", "telemetry", "nodes", "kubernetes", "cli"}
+WITHOUT_CDK = {"catalog", "config", "telemetry", "nodes", "jobs", "slurm", "kubernetes", "cli"}
 HEAVY = {"aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint", "grafana_foundation_sdk"}
 
 GRAFANA = {PACKAGE / "telemetry/dashboards" / name for name in ("grafana.py", "grafana_fields.py")}

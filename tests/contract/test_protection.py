@@ -84,6 +84,18 @@ def test_grafana_is_alone_in_an_unprotected_stack_that_no_other_stack_needs(tmp_
     assert imports <= exports, "a file without Grafana would delete exports that the old stack imports"
 
 
+def test_the_last_node_group_with_efa_can_go(tmp_path):
+    """The stack of the network is deployed first, while the stack of the nodes still imports what they had."""
+    (group,) = yaml.safe_load(FILES["dev"].read_text())["node_groups"]
+    old = {stack.stack_name: stack for stack in assembly("dev", tmp_path / "old").stacks}
+    imports = set(re.findall(r'"Fn::ImportValue": "(dev-network:[^"]+)"', json.dumps(old["dev-compute"].template)))
+    assert any("Efa" in each for each in imports)
+    found = assembly("dev", tmp_path / "new", node_groups=[{**group, "interfaces": "without_efa"}]).stacks
+    new = {stack.stack_name: stack for stack in found}
+    assert "Efa" not in json.dumps(new["dev-compute"].template["Resources"])
+    assert imports <= {each["Export"]["Name"] for each in new["dev-network"].template["Outputs"].values()}
+
+
 def test_the_stack_that_subscribes_to_the_topic_of_repairs_waits_for_it(tmp_path):
     """It imports nothing. SNS answers NotFound for a topic that another deployment is about to create."""
     stacks = {stack.stack_name: stack for stack in assembly("dev", tmp_path).stacks}

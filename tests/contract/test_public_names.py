@@ -19,12 +19,13 @@ from ultracluster.errors import UltraclusterError
 
 PUBLIC = [
     "AcceleratedLaunchTemplate", "Access", "AccessHost", "Alarms", "AlertTopic", "Alerts", "Backups", "Bucket",
-    "BucketAccess", "ClusterLogs", "ClusterNetwork", "ClusterScraper", "ClusterVpc", "CpuLaunchTemplate",
+    "BucketAccess", "ClusterLogs", "ClusterNetwork", "ClusterScraper", "ClusterVpc", "Containers", "CpuLaunchTemplate",
     "CpuNodeGroup", "CpuNodes", "CreateNetwork", "DataKey", "DeviceStacks", "Directory", "DirectorySource", "Efs",
     "Eks", "EksAddon", "EksCluster",
     "EksControlPlane", "EksNodeGroup", "EksNodeRole", "ElasticFileSystem", "Environment", "ExistingMetrics",
     "ExistingNetwork", "ExistingPlacementGroup", "Finding", "Grafana", "GrafanaContent", "GrafanaUsers",
-    "GrafanaWorkspace", "Group", "HelmRelease", "Host", "InterfaceEndpoints", "InvalidArgument", "InvalidSettings",
+    "GrafanaWorkspace", "Group", "Health", "HelmRelease", "Host", "InterfaceEndpoints", "InvalidArgument",
+    "InvalidSettings",
     "JobRefused", "Karpenter", "KarpenterPool", "KarpenterPools", "KubectlProvider", "KubernetesCluster",
     "KubernetesJobEnd", "KubernetesObjects",
     "Lifecycle", "LogGroup", "Login", "Logs", "Lustre", "LustreFileSystem", "LustreServers", "ManagedGrafana",
@@ -34,7 +35,8 @@ PUBLIC = [
     "PcsNodeGroup", "PcsNodeRole", "PcsQueue", "PoolLimits", "Problem", "PrometheusWorkspace", "Purchase", "Queue",
     "Reading",
     "RefusedEnvironment", "RootSquash", "RuleFiles", "S3Endpoint", "S3Link", "S3Links", "SavedQueries", "Scale",
-    "ScraperRoles", "Script", "SlurmCluster", "Step", "Storage", "SystemNodeGroup", "SystemNodes", "Team",
+    "ScraperRoles", "Script", "SlurmAccounts", "SlurmCluster", "SlurmTeam", "Step", "Storage",
+    "SystemNodeGroup", "SystemNodes", "Team",
     "TrainingBucket", "TrainingFileSystem", "UltraclusterError", "UnknownAddon", "UnknownChart", "UnknownEnvironment",
     "UnknownInstanceType", "User", "UserList", "UserReader", "UserSource", "Users", "Watch", "WrongReference",
     "build_app", "environment_file", "example_job", "load", "survey", "validate",
@@ -42,8 +44,6 @@ PUBLIC = [
 """A name that leaves this list breaks other people's code: it takes a new major version and a line in CHANGELOG."""
 
 NOT_PUBLIC = {
-    "CannotExtend",  # the loader turns it into a finding
-    "CannotInclude",  # the loader turns it into a finding
     "EksBootstrap",  # KubernetesCluster.add_node_group creates it
     "ExistingServers",  # part of an environment's storage
     "FunctionResource",  # base of InlineResource

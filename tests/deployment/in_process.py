@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import boto3
 from botocore.exceptions import ClientError
 
 from localaws import accounts, local_aws
@@ -184,8 +183,8 @@ def create_bucket(environment: Environment, name: str) -> None:
 
 
 def client(environment: Environment, service: str) -> Any:
-    """boto3's client of a service in the environment's region."""
-    return boto3.client(service, region_name=environment.region)
+    """A client of a service in the environment's account and region."""
+    return in_account(service, environment.region, environment.account or accounts.DEFAULT)
 
 
 def cluster(environment: Environment) -> dict[str, Any]:

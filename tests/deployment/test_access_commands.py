@@ -78,7 +78,7 @@ def test_kubeconfig_says_that_nothing_is_deployed():
 def test_the_command_of_the_other_control_plane_is_named(command, file, other):
     done = run(command, file)
     assert done.exit_code == 1
-    assert f"Run: ultracluster {other} FILE" in done.stderr
+    assert f"Run: ultracluster {other} {file}" in done.stderr
 
 
 def test_credentials_of_another_account_are_refused(tmp_path):
@@ -118,8 +118,8 @@ def test_contradictory_options_are_wrong_usage(words):
 @pytest.mark.parametrize(
     ("words", "file", "reason"),
     [
-        (("--host",), SLURM, "test has no access host (access.host: true). Run: ultracluster connect FILE"),
-        (("--api",), SLURM, "test has no Kubernetes. Run: ultracluster connect FILE"),
+        (("--host",), SLURM, "test has no access host (access.host: true). Run: ultracluster connect {file}"),
+        (("--api",), SLURM, "test has no Kubernetes. Run: ultracluster connect {file}"),
         (("--api",), KUBERNETES, "test has no access host: set access.host: true, and deploy it"),
         (
             ("--ssh-config",),
@@ -130,7 +130,7 @@ def test_contradictory_options_are_wrong_usage(words):
 )
 def test_what_is_missing_is_named(words, file, reason):
     done = run("connect", file, *words)
-    assert (done.exit_code, done.stderr) == (1, f"{reason}\n")
+    assert (done.exit_code, done.stderr) == (1, f"{reason.format(file=file)}\n")
 
 
 def test_two_login_nodes_have_an_alias_each_and_no_address_without_private_ranges():

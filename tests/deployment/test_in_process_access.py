@@ -153,3 +153,13 @@ def test_a_host_that_asks_a_directory_is_deployed():
         (host,) = hosts(found)
         answer = client(found, "ec2").describe_instance_attribute(InstanceId=host["InstanceId"], Attribute="userData")
         assert "ask-directory" in base64.b64decode(answer["UserData"]["Value"]).decode()
+
+
+def test_a_directory_alone_needs_no_stack_and_reaches_the_nodes():
+    """CloudFormation refuses a stack without resources."""
+    found = environment(SLURM, DIRECTORY.replace("host: true, ", ""))
+    parts = synthesise(found)
+    assert "access" not in parts
+    assert all(template.get("Resources") for template in parts.values())
+    policies = [each for each in parts["compute"]["Resources"].values() if each["Type"] == "AWS::IAM::Policy"]
+    assert any(each["Properties"]["PolicyName"] == "read-users" for each in policies)

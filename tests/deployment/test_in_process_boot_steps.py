@@ -35,7 +35,8 @@ def deploy(name, login):
     prepare(plain, parts := synthesise(plain))
     assert create(plain, "network", parts["network"]) == "CREATE_COMPLETE"
     ec2 = client(plain, "ec2")
-    [vpc] = ec2.describe_vpcs(Filters=[{"Name": "is-default", "Values": ["false"]}])["Vpcs"]
+    own = {"Name": "tag:ultracluster:environment", "Values": [plain.name]}  # the group of before has a VPC of its own
+    [vpc] = ec2.describe_vpcs(Filters=[own])["Vpcs"]
     group = ec2.create_security_group(GroupName="site", Description="site", VpcId=vpc["VpcId"])["GroupId"]
     environment = with_steps(name, group, login)
     prepare(environment, parts := synthesise(environment))

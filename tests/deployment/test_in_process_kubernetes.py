@@ -52,8 +52,9 @@ def test_every_group_of_the_file_is_a_node_group_besides_the_system_nodes(deploy
     assert set(groups) == {"system", *cpu, *(group.name for group in deployed.launched_groups)}
     for group in deployed.launched_groups:
         assert groups[group.name]["scalingConfig"]["maxSize"] == group.max_count
-        taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
-        assert (groups[group.name].get("taints") or []) == ([taint] if group.hardware.gpu_count else [])
+        values = {"nvidia.com/gpu": "present", "ultracluster/not-accepted": "true"}
+        taints = [{"key": key, "value": value, "effect": "NO_SCHEDULE"} for key, value in values.items()]
+        assert (groups[group.name].get("taints") or []) == (taints if group.hardware.gpu_count else [])
         assert len(groups[group.name]["subnets"]) == max(1, len(group.zones))
     assert len(groups["system"]["subnets"]) == 2
     assert [taint["key"] for taint in groups["system"]["taints"]] == ["CriticalAddonsOnly"]
@@ -68,7 +69,7 @@ def test_every_team_has_a_namespace_and_a_queue(deployed):
     assert teams <= queues
 
 
-def test_kueue_quotas_sum_up_to_the_gpus_of_the_fleet(deployed):
+def test_kueue_quotas_sum_up_to_the_gpus_of_the_fleet_without_spares(deployed):
     if deployed.control_plane.queues_with != "kueue":
         assert not [item for item in objects(deployed) if item["kind"] == "ClusterQueue"]
         return
@@ -81,7 +82,23 @@ def test_kueue_quotas_sum_up_to_the_gpus_of_the_fleet(deployed):
         for resource in flavor["resources"]
         if resource["name"] == "nvidia.com/gpu" and not flavor["name"].startswith("elastic-")
     ]
-    assert sum(quotas) == sum(group.max_count * group.hardware.gpu_count for group in deployed.node_groups)
+    spares = deployed.health.spares
+    gpus = [(g.max_count - spares.get(g.name, 0)) * g.hardware.gpu_count for g in deployed.node_groups]
+    assert sum(quotas) == sum(gpus)
+
+
+def test_nodes_are_accepted_and_diagnosed_as_the_file_says(deployed):
+    health = deployed.health
+    pods = {
+        item["metadata"]["name"]: item["spec"]["template"]["spec"]
+        for item in objects(deployed)
+        if item["kind"] == "DaemonSet"
+    }
+    [agent] = pods["node-acceptance"]["containers"]
+    said = {each["name"]: each.get("value") for each in agent["env"]}
+    assert [said[name] for name in ("ACCEPT", "QUARANTINE")] == [health.accept, health.quarantine]
+    images = {each["image"].rpartition(":")[0].rpartition("/")[2] for each in pods["node-diagnostics"]["containers"]}
+    assert images == {"dcgm", "nccl-tests"}
 
 
 def test_device_charts_match_the_device_stacks(deployed):

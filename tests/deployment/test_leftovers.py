@@ -120,6 +120,23 @@ def test_what_the_file_names_as_existing_is_no_leftover(tmp_path):
     assert [each["id"] for each in listed if each["kind"] == "bucket"] == ["dev-forgotten"]
 
 
+def test_backups_of_efs_outlive_their_file_system_and_are_listed():
+    """Those of another environment are not, and an account without the vault has none."""
+    efs = client(load(FILES["dev"]), "efs")
+    assert json.loads(run(FILES["dev"], "--json").stdout)["leftovers"] == []
+    ids = {}
+    for name in ("dev", "prod"):
+        tags = [{"Key": "ultracluster:environment", "Value": name}]
+        ids[name] = efs.create_file_system(CreationToken=name, Tags=tags)["FileSystemId"]
+        efs.put_backup_policy(FileSystemId=ids[name], BackupPolicy={"Status": "ENABLED"})
+        efs.delete_file_system(FileSystemId=ids[name])
+    done = run(FILES["dev"], "--delete", "--yes", "dev", "--json")
+    assert done.exit_code == 0, done.output
+    (listed,) = json.loads(done.stdout)["leftovers"]
+    assert (listed["kind"], listed["id"], listed["deletable"]) == ("backups of EFS", ids["dev"], False)
+    assert listed["details"].startswith("1 recovery point, the last until 20")
+
+
 def test_further_kinds_with_the_tag_are_listed_and_left_to_people():
     environment = load(FILES["dev"])
     tags = [{"Key": "ultracluster:environment", "Value": "dev"}]

@@ -14,11 +14,15 @@ mount -t tmpfs tmpfs "$2/root/run"
 mount --bind /dev "$2/root/dev"
 # an address beside 127.0.0.1, for getaddrinfo of a host without one finds nothing
 chroot "$2/root" /usr/sbin/ip -batch - <<<$'link set lo up\naddress add 10.0.0.10/32 dev lo'
-root=$2/root
+cd "$2/root"
 shift 2
+# the root of the namespace, not of the process alone: no user namespaces can be made after chroot
+pivot_root . mnt
+umount --lazy /mnt
+cd /
 # without exec: as process 1, systemd-analyze writes to the kernel's log in place of stderr
 path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
-chroot "$root" /usr/bin/env -i PATH="$path" HOME=/root LANG=C PCS_NODE_ID=train-1 "$@" || exit $?
+/usr/bin/env -i PATH="$path" HOME=/root LANG=C PCS_NODE_ID=train-1 "$@" || exit $?
 """
 
 _CLOUD_CONFIG = """

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.engines.slurm import start
+from tests.engines.slurm import HELD, start
 from ultracluster.nodes.pcs import job_settings
 from ultracluster.nodes.steps import Step
 
@@ -13,9 +13,13 @@ MAPPING = "/run/ultracluster/gpu-jobs"
 METRICS = "/var/lib/node_exporter/jobs"
 
 
+PART = '#!/bin/bash\necho "${0##*/} $SLURM_JOB_ID" >> /tmp/parts.log\n'
+FAILS_ON_1 = '#!/bin/bash\n[ "$SLURMD_NODENAME" != gpu-1 ] || { echo "GPU 0 is lost"; exit 3; }\n'
+
+
 def run(debian, script, *, own=()):
     debian.boot([Step("write-job-programs", own)])
-    beginning = start(debian, {**job_settings({}, []), "PrologFlags": "Alloc"})
+    beginning = start(debian, {**job_settings({}, [], "26.05"), "PrologFlags": "Alloc"})
     debian.write("/run.sh", beginning + script)
     ran = debian.run("bash", "/run.sh")
     return ran.stdout, ran.stderr
@@ -29,10 +33,11 @@ def test_each_gpu_of_a_job_names_the_job_and_its_queue_while_it_runs(debian):
     said, errors = run(
         debian,
         f"""
-sbatch -N1 -w gpu-1 --gres=gpu:3 --output=/tmp/%x-%j.log --job-name=first --wrap 'sleep 8' > /dev/null
-sbatch -N1 -w gpu-1 --gres=gpu:1 --output=/tmp/%x-%j.log --job-name=second --wrap 'sleep 4' > /dev/null
+sbatch -N1 -w gpu-1 --gres=gpu:3 --output=/tmp/%x-%j.log --job-name=first --wrap '{HELD}' > /dev/null
+sbatch -N1 -w gpu-1 --gres=gpu:1 --output=/tmp/%x-%j.log --job-name=second --wrap '{HELD}' > /dev/null
 for _ in $(seq 40); do [ -e {MAPPING}/3 ] && break; sleep 0.2; done
 cd {MAPPING}; for gpu in [0-9]*; do echo "$gpu $(cat "$gpu")"; done
+touch /end
 for _ in $(seq 60); do [ -z "$(squeue -h)" ] && break; sleep 0.5; done; sleep 1
 echo "left $(ls {MAPPING}) state $(sinfo -h -o %T)"
 """,
@@ -111,8 +116,8 @@ def test_the_output_of_another_task_of_an_array_is_not_taken_for_that_of_a_job(d
     said, errors = run(
         debian,
         """
-sbatch -N1 --array=1-2 --output=/tmp/a_%a.log --wait --wrap 'echo task; sleep 2' > /dev/null
-sbatch -N1 --array=7 --output=/tmp/b_%a.log --wait --wrap 'echo alone' > /dev/null
+finish -N1 --array=1-2 --output=/tmp/a_%a.log --wrap 'echo task; sleep 2'
+finish -N1 --array=7 --output=/tmp/b_%a.log --wrap 'echo alone'
 sleep 1
 cat /var/log/ultracluster/jobs.log
 """,
@@ -150,7 +155,7 @@ def test_programs_of_the_user_run_too_in_the_order_of_slurm_and_decide(debian, s
     said, errors = run(
         debian,
         """
-sbatch -N1 -w gpu-1 --wait --output=/tmp/x --wrap true > /dev/null
+finish -N1 -w gpu-1 --output=/tmp/x --wrap true
 for _ in $(seq 20); do grep -q epilog /tmp/own.log && break; sleep 0.3; done; sleep 2
 cat /tmp/own.log
 sinfo -h -n gpu-1 -o %T
@@ -163,3 +168,77 @@ sinfo -h -n gpu-1 -o %T
         "epilog_slurmd epilog-of-mine 1",
         state,
     ], errors
+
+
+def test_parts_of_the_prolog_run_in_the_order_of_their_names_with_the_commands_of_slurm(debian):
+    debian.write("/opt/ultracluster/prolog.d/20-second", PART, mode=0o755)
+    debian.write("/opt/ultracluster/prolog.d/10-first", PART + "scontrol ping >> /tmp/parts.log\n", mode=0o755)
+    debian.write("/opt/ultracluster/prolog.d/30-notes", PART)
+    debian.write("/opt/ultracluster/epilog.d/10-end", PART, mode=0o755)
+    debian.write("/own", OWN.replace("own.log", "parts.log"), mode=0o755)
+    said, errors = run(
+        debian,
+        """
+finish -N1 -w gpu-1 --output=/tmp/x --wrap true
+for _ in $(seq 20); do grep -q 10-end /tmp/parts.log && break; sleep 0.3; done; sleep 1
+cat /tmp/parts.log
+sinfo -h -n gpu-1 -o %T
+""",
+        own=("/own",),
+    )
+    assert said.splitlines() == [
+        "10-first 1",
+        "Slurmctld(primary) at node is UP",
+        "20-second 1",
+        "prolog_slurmd own 1",
+        "10-end 1",
+        "idle",
+    ], errors
+
+
+def test_a_part_that_fails_drains_the_node_and_the_job_runs_on_another(debian):
+    debian.write("/opt/ultracluster/prolog.d/10-bad", FAILS_ON_1, mode=0o755)
+    debian.write("/opt/ultracluster/prolog.d/20-next", PART, mode=0o755)
+    said, errors = run(
+        debian,
+        """
+sbatch -N1 --requeue --output=/tmp/x --wrap 'echo ran on $SLURMD_NODENAME' > /dev/null
+for _ in $(seq 240); do grep -q ran /tmp/x && break; sleep 0.5; done; sleep 1
+cat /tmp/x /tmp/parts.log
+sinfo -h -N -o '%N %T'
+sed 's/^[^ ]* //' /var/log/ultracluster/job-programs.log
+""",
+    )
+    assert said.splitlines() == [
+        "ran on gpu-2",
+        "20-next 1",
+        "gpu-1 drained",
+        "gpu-2 idle",
+        "job 1: /opt/ultracluster/prolog.d/10-bad failed with 3: GPU 0 is lost ",
+    ], errors
+
+
+def test_a_part_that_does_not_end_fails_and_parts_of_the_epilog_all_run(debian):
+    debian.run("bash", "-c", "mkdir -p /opt/ultracluster/epilog.d")
+    debian.boot([Step("write-job-programs")])
+    program = (
+        debian.read("/opt/ultracluster/run-parts").replace("kill-after=5 60", "kill-after=1 1").replace("680", "40")
+    )
+    debian.write("/run-parts", program, mode=0o755)
+    for name, body in (("10-hangs", "trap '' TERM; sleep 60; sleep 60"), ("20-good", PART), ("30-fails", "exit 5")):
+        debian.write(f"/parts/epilog.d/{name}", f"#!/bin/bash\n{body}\n", mode=0o755)
+        debian.write(f"/parts/prolog.d/{name}", f"#!/bin/bash\n{body}\n", mode=0o755)
+    ran = debian.run(
+        "bash",
+        "-c",
+        "for kind in prolog epilog; do /run-parts /parts/$kind.d; echo $kind $?; done; cat /tmp/parts.log; "
+        "cut -d' ' -f4- /var/log/ultracluster/job-programs.log",
+    )
+    assert ran.stdout.splitlines() == [
+        "prolog 137",
+        "epilog 5",
+        "20-good ",
+        "/parts/prolog.d/10-hangs failed with 137: ",
+        "/parts/epilog.d/10-hangs failed with 137: ",
+        "/parts/epilog.d/30-fails failed with 5: ",
+    ], ran.stderr

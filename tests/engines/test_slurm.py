@@ -52,6 +52,7 @@ srun --ntasks=1 bash -c 'echo "step=$FI_HMEM_DISABLE_P2P"'
     ("variables", "seen"), [(("FI_HMEM_DISABLE_P2P=1",), ["batch=1", "step=1"]), ((), ["batch=", "step="])]
 )
 def test_batch_scripts_and_steps_get_the_variables_of_their_node(debian, variables, seen):
+    debian.stub({"systemctl": ""})
     debian.boot([Step("set-job-environment", variables)])
     debian.write("/etc/slurm/slurm.conf", CONFIGURATION.format(task_prolog=TASK_PROLOG))
     debian.write("/etc/slurm/cgroup.conf", "CgroupPlugin=disabled\n")

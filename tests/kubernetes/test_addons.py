@@ -2,13 +2,16 @@
 
 from tests.kubernetes.environments import eks_environment
 from tests.kubernetes.schemas import check
+from ultracluster.cli import remains
 from ultracluster.config.eks import POD_ADDRESSES
 from ultracluster.kubernetes.addons import cluster_addons
 from ultracluster.kubernetes.labels import GPU_TAINT
 
 
 def made(**environment):
-    return {addon.addon.name: addon for addon in cluster_addons(eks_environment(**environment).storage)}
+    return {
+        addon.addon.name: addon for addon in cluster_addons(eks_environment(**environment).storage, environment="test")
+    }
 
 
 def test_nodes_need_network_and_pod_identity_addons_to_become_ready():
@@ -17,7 +20,8 @@ def test_nodes_need_network_and_pod_identity_addons_to_become_ready():
 
 
 def test_addons_before_the_nodes_are_listed_first():
-    flags = [addon.before_nodes for addon in cluster_addons(eks_environment(lustre=True, buckets=["datasets"]).storage)]
+    storage = eks_environment(lustre=True, buckets=["datasets"]).storage
+    flags = [addon.before_nodes for addon in cluster_addons(storage, environment="test")]
     assert flags == sorted(flags, reverse=True)
 
 
@@ -51,6 +55,11 @@ def test_dcgm_of_the_monitoring_agent_tolerates_the_gpu_taint():
 def test_the_s3_driver_runs_on_gpu_nodes_too():
     driver = made(buckets=["datasets"])["aws-mountpoint-s3-csi-driver"]
     assert driver.configuration["node"]["tolerateAllTaints"]
+
+
+def test_volumes_of_pods_carry_the_tag_by_which_leftovers_are_found():
+    tags = made()["aws-ebs-csi-driver"].configuration["controller"]["extraVolumeTags"]
+    assert tags == {remains.TAG: "test"}
 
 
 def test_coredns_does_not_run_on_gpu_nodes():

@@ -108,7 +108,8 @@ def test_a_job_on_gpus_without_efa_asks_for_no_efa_and_no_huge_pages():
     assert pod["nodeSelector"] == {NODE_GROUP: "eval"}
     assert container["resources"]["limits"] == {GPU: 1}
     assert not {EFA, HUGE_PAGES} & set(container["resources"]["requests"])
-    assert {each["name"] for each in container["env"]} == {"NCCL_DEBUG", "MASTER_ADDR"}
+    names = {each["name"] for each in container["env"] if not each["name"].startswith("TORCH_")}
+    assert names == {"NCCL_DEBUG", "JOB_FOLDER", "MASTER_ADDR", "NODE_NAME"}
 
 
 def test_a_job_that_claims_devices_claims_no_efa_where_there_is_none():

@@ -1,13 +1,18 @@
 """The view of an EKS environment."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.kubernetes.environments import GB200, P5, eks_environment
 from tests.kubernetes.fleet import fleet
 from tests.synthesis import FILES
+from ultracluster.config.health import Health
 from ultracluster.config.loader import load
 from ultracluster.errors import UltraclusterError
 from ultracluster.kubernetes.environment import EksEnvironment, NotEks
+from ultracluster.kubernetes.kueue import fleet_cohort
+from ultracluster.kubernetes.labels import GPU
 
 MIXED = {**P5, **GB200}
 
@@ -63,3 +68,13 @@ def test_guaranteed_and_unclaimed_gpus_add_up_to_the_fleet():
     (group,) = view.node_groups
     assert view.quotas(view.teams[0]) == [(group, 96)]
     assert view.unclaimed_gpus(group) == 16 * 8 - 96
+
+
+def test_spare_nodes_are_in_no_quota():
+    teams = ({"name": "pretrain", "node_groups": ["train"], "gpus": 96},)
+    view = replace(fleet(teams=teams), health=Health(spares={"train": 2}))
+    (group,) = view.node_groups
+    assert view.unclaimed_gpus(group) == (16 - 2) * 8 - 96
+    [flavors] = fleet_cohort(view)["spec"]["resourceGroups"]
+    gpus = [each["nominalQuota"] for each in flavors["flavors"][0]["resources"] if each["name"] == GPU]
+    assert gpus == [16]

@@ -16,7 +16,7 @@ from ultracluster.catalog.software import images
 from ultracluster.config.eks_fleet import SYSTEM_GROUP
 from ultracluster.kubernetes.deployed import DeployedResources
 from ultracluster.kubernetes.exporters import exporter_releases
-from ultracluster.kubernetes.labels import DEVICE_STACK, GPU_TAINT, NODE_GROUP, SYSTEM_TAINT, node_labels
+from ultracluster.kubernetes.labels import DEVICE_STACK, DIAGNOSTICS, GPU_TAINT, NODE_GROUP, SYSTEM_TAINT, node_labels
 from ultracluster.kubernetes.relay import relay_objects
 from ultracluster.kubernetes.releases import releases
 from ultracluster.kubernetes.scrape import DCGM_PORT, METRICS_PORT, NODE_EXPORTER_PORT, RELAY_PORT
@@ -65,7 +65,8 @@ def test_one_dcgm_exporter_runs_on_every_gpu_node_and_on_no_other(groups, stack)
     assert exporters == ["dcgm-exporter"]
     values = made(groups, device_stack=stack)["dcgm-exporter"].values
     (term,) = values["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    assert term == {"matchExpressions": [{"key": DEVICE_STACK, "operator": "Exists"}]}
+    served = {"key": DEVICE_STACK, "operator": "Exists"}
+    assert term == {"matchExpressions": [served, {"key": DIAGNOSTICS, "operator": "DoesNotExist"}]}
     for name in groups:
         assert DEVICE_STACK in node_labels(name, environment.settings)
     assert tolerates(values, GPU_TAINT)
@@ -86,6 +87,9 @@ def test_the_exporter_reads_the_counters_of_its_own_dcgm(objects):
     assert fields.keys() >= {each.name for each in counters(dcgm)}
     container = pod(objects["dcgm-exporter"])["containers"][0]
     assert container["image"] == images["dcgm_exporter"]
+    # by which the agent of nodes knows that it has left
+    (daemon_set,) = (item for item in objects["dcgm-exporter"] if item["kind"] == "DaemonSet")
+    assert daemon_set["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"] == "dcgm-exporter"
     mounted = {mount["mountPath"] for mount in container["volumeMounts"]}
     assert "/etc/dcgm-exporter/default-counters.csv" in mounted
     assert container["args"] == ["-f", "/etc/dcgm-exporter/default-counters.csv"]

@@ -9,8 +9,9 @@ from tests.kubernetes.schemas import check
 from ultracluster.catalog import catalog
 from ultracluster.catalog.training import default_image
 from ultracluster.config.environment import Environment
+from ultracluster.jobs.wishes import JobRefused, Script
 from ultracluster.kubernetes.environment import EksEnvironment
-from ultracluster.kubernetes.jobs import JobRefused, example_job
+from ultracluster.kubernetes.jobs import example_job, prepare_job
 from ultracluster.kubernetes.queues import team_and_queue_objects
 
 PCS = {"type": "pcs", "slurm_version": "25.11", "queues": [{"name": "train", "node_groups": ["train"]}]}
@@ -53,7 +54,7 @@ def container(objects):
 
 
 def environment_variables(objects):
-    return {variable["name"]: variable["value"] for variable in container(objects)["env"]}
+    return {variable["name"]: variable.get("value") for variable in container(objects)["env"]}
 
 
 def in_cluster(environment):
@@ -82,7 +83,7 @@ def test_a_job_on_every_type_follows_its_schemas(hardware, stack, scheduler, ope
 def test_64_gpus_of_p5en_under_kueue():
     """The worked example: eight nodes, each with eight GPUs and sixteen EFA devices."""
     objects = printed(fleet_file(jobs=["jobset"]), "pretrain", 64)
-    assert kinds(objects) == ["JobSet"]
+    assert kinds(objects) == ["JobSet", "ConfigMap"]
     job, pod, resources = workload(objects), template(objects), container(objects)["resources"]
     assert pods(objects) == 8
     assert job["metadata"]["labels"] == {
@@ -99,7 +100,12 @@ def test_64_gpus_of_p5en_under_kueue():
     assert pod["spec"]["nodeSelector"] == {"ultracluster/node-group": "train"}
     assert pod["spec"]["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
     mounts = {mount["name"]: mount["mountPath"] for mount in container(objects)["volumeMounts"]}
-    assert mounts == {"training": "/fsx", "shared-memory": "/dev/shm", "scratch": "/scratch"}  # noqa: S108
+    assert mounts == {
+        "training": "/fsx",
+        "shared-memory": "/dev/shm",  # noqa: S108
+        "scratch": "/scratch",
+        "job-files": "/job",
+    }
     volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
     assert volumes["training"]["persistentVolumeClaim"] == {"claimName": "training"}
 
@@ -185,14 +191,14 @@ def test_a_job_runs_as_the_user_that_owns_the_team_s_folder():
     teams = ({**TEAMS[0], "user": "2001:2002"}, TEAMS[1])
     spec = template(example_job(fleet_file(teams=teams), "pretrain", 8))["spec"]
     assert spec["securityContext"] == {"runAsUser": 2001, "runAsGroup": 2002}
-    variables = {entry["name"]: entry["value"] for entry in spec["containers"][0]["env"]}
+    variables = {entry["name"]: entry.get("value") for entry in spec["containers"][0]["env"]}
     assert (variables["HOME"], variables["LOGNAME"]) == ("/scratch", "pretrain")
     assert "securityContext" not in template(example_job(fleet_file(teams=teams), "research", 8))["spec"]
 
 
 def test_a_job_mounts_the_linked_folders_that_slurm_nodes_have():
     links = [{"path": "/datasets", "bucket": "datasets", "import_events": ["new"]}]
-    file = fleet_file().model_dump()
+    file = fleet_file().model_dump(exclude_unset=True)
     file["storage"] = {
         "buckets": {"datasets": {}},
         "lustre": {**file["storage"]["lustre"], "links": links},
@@ -203,6 +209,7 @@ def test_a_job_mounts_the_linked_folders_that_slurm_nodes_have():
         "datasets-link": "/fsx/datasets",
         "shared-memory": "/dev/shm",  # noqa: S108 - NCCL uses this path
         "scratch": "/scratch",
+        "job-files": "/job",
     }
 
 
@@ -217,8 +224,8 @@ def test_a_job_set_restarts_all_its_pods_together(operators):
 
 def test_a_plain_job_has_a_headless_service_for_its_pods():
     objects = printed(fleet_file(), "pretrain", 64)
-    assert kinds(objects) == ["Service", "Job"]
-    service, _ = objects
+    assert kinds(objects) == ["Service", "Job", "ConfigMap"]
+    service, *_ = objects
     assert service["spec"]["clusterIP"] == "None"
     assert service["spec"]["selector"].items() <= template(objects)["metadata"]["labels"].items()
     assert template(objects)["spec"]["subdomain"] == service["metadata"]["name"]
@@ -228,8 +235,8 @@ def test_jobs_of_a_namespace_share_what_kubernetes_does_not_delete_with_a_job():
     """Only the job itself has a time to live. Anything else is the same for every job, or it would pile up."""
     for settings in ({}, {"jobs": ["jobset"]}, {"scheduler": "volcano"}, {"device_stack": "dra"}):
         first, second = (printed(fleet_file(**settings), "pretrain", 64, name=name) for name in ("one", "two"))
-        assert first[:-1] == second[:-1]
-        assert first[-1] != second[-1]
+        differ = [one["kind"] for one, other in zip(first, second, strict=True) if one != other]
+        assert differ == [workload(first)["kind"]]
 
 
 @pytest.mark.parametrize("operators", OPERATORS, ids=lambda operators: "-".join(operators) or "none")
@@ -268,6 +275,10 @@ def test_pods_know_the_address_of_the_first_pod_and_their_rank(settings, main, r
     objects = printed(fleet_file(**settings), "pretrain", 64)
     assert environment_variables(objects)["MASTER_ADDR"] == main
     command = container(objects)["command"]
+    watch, torchrun = command[: command.index("--")], command[command.index("--") + 1 :]
+    assert watch[:2] == ["python3", "/job/watch_job.py"]
+    assert {"--ranks=64", "--ranks-per-node=8", "--node=$(NODE_NAME)", f"--node-rank={rank}"} <= set(watch)
+    command = torchrun
     assert command[0] == "torchrun"
     assert {"--nnodes=8", "--nproc-per-node=8", f"--node-rank={rank}"} <= set(command)
     assert command[-1] == "/fsx/train.py"
@@ -340,7 +351,7 @@ def test_kueue_admits_and_volcano_schedules(operators):
 def test_claimed_devices_are_not_requested_too():
     """They would count twice, and no device plugin advertises them."""
     objects = printed(one_team_file("p5.48xlarge", 8, 64, device_stack="dra"), "pretrain", 64)
-    assert kinds(objects) == ["ResourceClaimTemplate", "ResourceClaimTemplate", "Service", "Job"]
+    assert kinds(objects) == ["ResourceClaimTemplate", "ResourceClaimTemplate", "Service", "Job", "ConfigMap"]
     resources = container(objects)["resources"]
     assert {"nvidia.com/gpu", "vpc.amazonaws.com/efa"}.isdisjoint({**resources["limits"], **resources["requests"]})
     claims = {
@@ -453,3 +464,84 @@ def test_on_pcs_the_error_points_to_sbatch():
     data = fleet_file().model_dump(exclude={"control_plane"}, exclude_none=True, mode="json")
     with pytest.raises(JobRefused, match="sbatch"):
         printed(Environment.model_validate({**data, "control_plane": PCS}), "pretrain", 64)
+
+
+def test_a_job_set_fails_for_a_command_that_cannot_start_and_does_not_count_an_eviction():
+    job = workload(printed(fleet_file(jobs=["jobset"]), "pretrain", 64))
+    policy, spec = job["spec"]["failurePolicy"], job["spec"]["replicatedJobs"][0]["template"]["spec"]
+    assert policy["maxRestarts"] == 3
+    assert [(rule["name"], rule["action"]) for rule in policy["rules"]] == [
+        ("cannot_start", "FailJobSet"),
+        ("evicted", "RestartJobSetAndIgnoreMaxRestarts"),
+    ]
+    cannot_start, evicted = spec["podFailurePolicy"]["rules"]
+    assert cannot_start["onExitCodes"] == {"containerName": "train", "operator": "In", "values": [2, 126, 127]}
+    assert evicted["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+    # the message of a Job that a rule fails, as Kubernetes writes it (pkg/controller/job/pod_failure_policy.go)
+    message = "Container train for pod pretrain/train-node-0-0 failed with exit code 2 matching FailJob rule at index 0"
+    (pattern,) = policy["rules"][0]["onJobFailureMessagePatterns"]
+    assert pattern in message
+    assert pattern not in "Pod pretrain/train-node-0-0 has condition DisruptionTarget matching FailJob rule at index 1"
+
+
+def test_a_volcano_job_ends_for_a_command_that_cannot_start():
+    policies = workload(printed(fleet_file(scheduler="volcano"), "pretrain", 64))["spec"]["policies"]
+    assert [policy.get("exitCode") for policy in policies] == [2, 126, 127, None]  # the first that fits decides
+    assert [policy["action"] for policy in policies] == ["TerminateJob"] * 3 + ["RestartJob"]
+
+
+def test_ranks_write_heartbeats_and_traces_into_the_folder_of_the_job():
+    variables = environment_variables(printed(fleet_file(), "pretrain", 64, name="first"))
+    assert variables["JOB_FOLDER"] == "/fsx/jobs/first"
+    assert variables["TORCH_FR_DUMP_TEMP_FILE"] == "/fsx/jobs/first/traces/rank-"
+    assert variables["TORCH_NCCL_DUMP_ON_TIMEOUT"] == "1"
+    assert "TORCH_NCCL_TRACE_BUFFER_SIZE" not in variables  # the image has a newer PyTorch
+
+
+def test_an_image_of_ones_own_gets_the_settings_of_all_versions():
+    variables = environment_variables(printed(fleet_file(), "pretrain", 64, image=OWN_IMAGE))
+    assert {"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"} <= set(variables)
+    mirrored = "registry.example.com/deep-learning-containers/pytorch:2.14.0-cu133-amzn2023"
+    assert "TORCH_NCCL_TRACE_BUFFER_SIZE" not in environment_variables(
+        printed(fleet_file(), "pretrain", 64, image=mirrored)
+    )
+
+
+def test_without_a_file_system_each_node_watches_its_own_ranks():
+    file = fleet_file().model_dump(exclude_unset=True)
+    file["storage"] = {}
+    found = printed(Environment.model_validate(file), "pretrain", 64)
+    assert environment_variables(found)["JOB_FOLDER"] == "/scratch/job"
+    assert "--ranks=0" in container(found)["command"]
+
+
+def test_jobs_with_the_same_files_share_them():
+    names = [printed(fleet_file(), "pretrain", 64, name=name)[-1]["metadata"]["name"] for name in ("first", "second")]
+    assert len(set(names)) == 1
+    script = Script("work.py", "print(1)\n")
+    own = printed(fleet_file(), "pretrain", 64, script=script, command=["--lr", "1"])
+    assert own[-1]["data"]["work.py"] == script.text
+    assert own[-1]["metadata"]["name"] not in names
+    assert container(own)["command"][-3:] == ["/job/work.py", "--lr", "1"]
+    check(own[-1])
+
+
+@pytest.mark.parametrize(("name", "program"), [("a.py", "python"), ("a.sh", "bash")])
+def test_a_preparation_carries_a_script(name, program):
+    job, files = prepare_job(fleet_file(), "pretrain", 4, script=Script(name, "x\n"), command=["b"])
+    (prepare,) = job["spec"]["template"]["spec"]["containers"]
+    assert prepare["command"] == [program, f"/job/{name}", "b"]
+    assert files["data"] == {name: "x\n"}
+    check(job)
+
+
+def test_spare_nodes_are_not_for_jobs():
+    file = fleet_file().model_dump(exclude_unset=True)
+    teams = [{**file["control_plane"]["teams"][0], "gpus": 64, "may_borrow": True}]
+    file["control_plane"]["teams"] = teams
+    file["health"] = {"spares": {"train": 1}}
+    environment = Environment.model_validate(file)
+    with pytest.raises(JobRefused) as refused:
+        printed(environment, "pretrain", 128)
+    assert str(refused.value) == "128 GPUs are too many: train has 120 beside 8 of spare nodes; request at most 120"
+    assert pods(printed(environment, "pretrain", 120)) == 15

@@ -24,8 +24,11 @@ def test_the_page_shows_the_teams_of_the_file():
 
 
 def test_the_page_shows_the_job_that_the_command_prints():
-    printed = yaml.safe_dump_all(example_job(ENVIRONMENT, "pretrain", 64), sort_keys=False, width=120)
-    assert f"```text\n{printed}```" in PAGE
+    *objects, files = example_job(ENVIRONMENT, "pretrain", 64)
+    printed = yaml.safe_dump_all(objects, sort_keys=False, width=120)
+    assert files["kind"] == "ConfigMap"
+    digest = re.compile(r"job-files-[0-9a-f]{10}")  # of the files of this version
+    assert f"```text\n{digest.sub('', printed)}```" in digest.sub("", PAGE)
 
 
 def test_the_page_shows_the_teams_quota():

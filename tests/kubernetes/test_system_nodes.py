@@ -102,7 +102,7 @@ def test_every_add_on_tolerates_the_taint_by_its_configuration_or_by_default():
     storage = Storage.model_validate(
         {"lustre": {"capacity_gib": 1200, "throughput_mbps_per_tib": 125}, "buckets": {"a": {}}}
     )
-    found = {entry.addon.name: entry.configuration for entry in cluster_addons(storage)}
+    found = {entry.addon.name: entry.configuration for entry in cluster_addons(storage, environment="test")}
     assert found.keys() <= addons.keys()
     for name, configuration in found.items():
         if name in AGENTS | BY_DEFAULT:

@@ -370,7 +370,7 @@ def _teams(draw: st.DrawFn, groups: list[Data]) -> list[Data]:
     return teams
 
 
-observability = _some(
+_with_metrics = _some(
     {},
     {
         "retention_days": st.integers(1, 1095),
@@ -383,6 +383,7 @@ observability = _some(
         ),
     },
 )
+observability = st.one_of(_with_metrics, st.just({"metrics": "none", "auto_repair": False}))
 
 
 @st.composite

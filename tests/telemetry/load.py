@@ -38,7 +38,7 @@ LABEL_OF = {
 }
 """Label that tells apart what a metric is `per`."""
 
-FURTHER = {"lustre_stats_total": "operation", "node_md_disks": "state"}
+FURTHER = {"lustre_stats_total": "operation", "node_health_verdict": "check", "node_md_disks": "state"}
 """Label that tells apart the further series of a set; `network` for the others that have one."""
 
 FIRST_SCRAPES = 1200
@@ -60,6 +60,7 @@ AS_LONG_AS_REAL = {
 """Label values for which the length matters more than the value."""
 
 HEALTHY = {
+    "node_health_verdict": 0.0,
     "DCGM_FI_DEV_GPU_TEMP": 55.0,
     "DCGM_FI_DEV_MEMORY_TEMP": 60.0,
     "DCGM_FI_DEV_SLOWDOWN_TEMP": 87.0,

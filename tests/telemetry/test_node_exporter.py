@@ -8,6 +8,7 @@ import pytest
 
 from tests.telemetry.engines import STARTS_IN, ask, free_port
 from tests.telemetry.fake_exporter import exposition
+from ultracluster.nodes.programs import check_node
 from ultracluster.telemetry.metrics import metrics_of
 
 HARDWARE = {"node_edac_correctable_errors_total", "node_edac_uncorrectable_errors_total", "node_md_disks"}
@@ -27,10 +28,11 @@ unused devices: <none>
 
 @pytest.fixture(scope="module")
 def served(engines, tmp_path_factory) -> str:
-    """What node exporter answers, with the EFA and Lustre collectors' files in its textfile folder."""
+    """What node exporter answers, with the files of the collectors and of health checks in its textfile folder."""
     folder = tmp_path_factory.mktemp("textfile")
     for name in ("efa", "lustre"):
         (folder / f"{name}.prom").write_text(exposition(metrics_of(name)))
+    (folder / "health-fast.prom").write_text(check_node.metrics("fast", []))
     return _ask(engines, "--collector.ethtool", f"--collector.textfile.directory={folder}")
 
 

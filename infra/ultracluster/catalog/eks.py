@@ -98,6 +98,18 @@ def older(version: str, than: str) -> bool:
     return bool(_VERSION.fullmatch(version)) and _parts(version) < _parts(than)
 
 
+def follows(version: str, before: str) -> bool:
+    """Whether a Kubernetes version is the next minor version after another one."""
+    return version == _next_minor(before)
+
+
+def newer_release(release: str) -> str | None:
+    """The catalogue's release of the node images of the same Kubernetes version, if `release` is an older one."""
+    version, _, built = release.rpartition("-")
+    known = KUBERNETES_VERSIONS.get(".".join(version.split(".")[:2]))
+    return known.image_release if known and built < known.image_release.rpartition("-")[2] else None
+
+
 def _parts(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 

@@ -154,6 +154,11 @@ class InstanceType:
         return any(u.instance_type is self for u in ultraservers.values())
 
     @property
+    def has_nvlink(self) -> bool:
+        """Whether NVLink is known to connect the GPUs of one instance."""
+        return False
+
+    @property
     def max_pods(self) -> int:
         """Pods that EKS allows on a node, with an address each from the VPC CNI and without prefix delegation.
 
@@ -177,6 +182,11 @@ class UltraClusterType(InstanceType):
         if self.gpu_count == 1:
             return None
         return NvLink(self.gpu.nvlink_generation, round(self.gpu_count * self.gpu.nvlink_tb_per_s, 1))
+
+    @property
+    def has_nvlink(self) -> bool:
+        """Whether NVLink connects the GPUs of one instance."""
+        return self.nvlink is not None
 
 
 @dataclass(frozen=True)

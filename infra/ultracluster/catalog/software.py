@@ -88,7 +88,7 @@ manifests: dict[str, Manifest] = {
 }
 
 images: dict[str, str] = _SOFTWARE["images"]
-"""Images that Jobs of the platform use, by purpose."""
+"""Images that Jobs and DaemonSets of the platform use, by purpose."""
 
 
 def release_source(chart: Chart, mirror: str | None = None) -> ReleaseSource:

@@ -115,3 +115,22 @@ def type_environment(*names: str) -> dict[str, str]:
     """Environment variables that every job on nodes of these types needs, whatever starts it."""
     of_types = _TRAINING["environment_of_types"]
     return {key: value for name in names for key, value in of_types.get(name, {}).items()}
+
+
+def recorder_environment(traces: str, image: str | None = None) -> dict[str, str]:
+    """Environment variables of PyTorch for jobs that do not hang: each rank writes a trace on a timeout, and ends.
+
+    `traces` is the start of the names of the traces, to which PyTorch appends the rank. Of an `image` whose PyTorch is
+    known it names only the settings that it reads; otherwise those of all versions.
+    """
+    known = next((each.contents.get("pytorch") for each in IMAGES if image and image.endswith(_path(each.name))), None)
+    return {
+        setting["name"]: traces if setting["value"] == "TRACES" else setting["value"]
+        for setting in _TRAINING["flight_recorder"]["settings"]
+        if known is None or version(setting.get("since", "0")) <= version(known) < version(setting.get("until", "999"))
+    }
+
+
+def _path(image: str) -> str:
+    """An image without its registry, of which a mirror has another."""
+    return image.partition("/")[2]

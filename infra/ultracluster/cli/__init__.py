@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ultracluster.cli import access, catalog, job, leftovers, local, schema, validate
+from ultracluster.cli import access, catalog, job, leftovers, local, quotas, schema, validate
 
 app = typer.Typer(
     name="ultracluster",
@@ -39,6 +39,7 @@ def _options(
 
 app.command("validate")(validate.validate)
 app.command("catalog")(catalog.catalog)
+app.command("quotas")(quotas.quotas)
 app.command("schema")(schema.schema)
 app.command("job")(job.job)
 app.command("kubeconfig")(access.kubeconfig)

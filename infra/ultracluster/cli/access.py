@@ -90,8 +90,11 @@ def _asked(file: str, question: "Callable[[Environment], Any]") -> Any:
 
     try:
         return question(load(file))
-    except (RefusedEnvironment, NotReachable) as error:
+    except RefusedEnvironment as error:
         typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+    except NotReachable as error:
+        typer.echo(str(error).replace(" FILE", f" {file}"), err=True)  # a command to paste
         raise typer.Exit(1) from None
     except (BotoCoreError, ClientError) as error:
         typer.echo(in_words(error), err=True)

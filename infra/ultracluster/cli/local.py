@@ -29,7 +29,8 @@ def up(
     """Start the embedded AWS unless it runs, and write .localaws/env for AWS clients.
 
     With FILE, .localaws/env sets the file's account and Region, and what the file names as existing is made: VPC and
-    subnets, buckets, keys, policies, roles, reservations and placement groups, workspaces.
+    subnets, buckets, scripts, file systems, keys, secrets, directories, policies, roles, reservations and placement
+    groups, images, workspaces. The content of a script is a placeholder.
     """
     _prepare()
     from localaws import accounts, server

@@ -17,6 +17,9 @@ PENDING_DAYS = 7
 POLL_SECONDS, DEADLINE_SECONDS = 10, 30 * 60
 """File systems and clusters take minutes to go, and the network stays in use until then."""
 
+EFS_VAULT = "aws/efs/automatic-backup-vault"
+"""Vault of the automatic backups of EFS."""
+
 LIVING = ("pending", "running", "shutting-down", "stopping", "stopped")
 """States of an instance that is not terminated."""
 
@@ -66,8 +69,10 @@ def leftovers(client: Client, environment: str, named: Iterable[str] = ()) -> Su
             elif name not in files:
                 found.append(Leftover(kind.name, name, details))
     known = {each.id for each in found} | files
-    others = (*_others(client, environment, known), *_logs_of_clusters(client, environment, known))
-    return Survey([*found, *others], unread)
+    backups = [*_backups_of_efs(client, environment)]
+    listed = known.union(*(points for _, points in backups))
+    others = (*_others(client, environment, listed), *_logs_of_clusters(client, environment, known))
+    return Survey([*found, *(each for each, _ in backups), *others], unread)
 
 
 def delete(client: Client, environment: str, found: Iterable[Leftover], say: Callable[[str], object]) -> list[str]:
@@ -190,6 +195,32 @@ def _delete_elastic_file_system(client: Client, id: str) -> None:
     while efs.describe_mount_targets(FileSystemId=id)["MountTargets"] and time.monotonic() < ends:
         time.sleep(POLL_SECONDS)
     efs.delete_file_system(FileSystemId=id)
+
+
+def _backups_of_efs(client: Client, environment: str) -> Iterator[tuple[Leftover, set[str]]]:
+    """Automatic backups of EFS by their file system, with the ARNs of their recovery points, which carry its tags.
+
+    Nobody deletes them here: the policy of the vault, which all file systems of the account share, denies it.
+
+    Source: AWS Backup Developer Guide, "Copy tags onto backups"; EFS User Guide, "Backing up EFS file systems" (2026).
+    """
+    backup, systems = client("backup"), dict[str, list[Any]]()
+    operation = "list_recovery_points_by_backup_vault"
+    try:
+        for point in _pages(backup, operation, "RecoveryPoints", BackupVaultName=EFS_VAULT, ByResourceType="EFS"):
+            systems.setdefault(point["ResourceArn"], []).append(point)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ResourceNotFoundException":
+            raise
+    for arn, points in systems.items():
+        newest = max(points, key=lambda point: point["CreationDate"])
+        if _has(backup.list_tags(ResourceArn=newest["RecoveryPointArn"])["Tags"], environment):
+            ends = [point.get("CalculatedLifecycle", {}).get("DeleteAt") for point in points]
+            until = f", the last until {max(ends):%Y-%m-%d}" if all(ends) else ""
+            counted = f"{len(points)} recovery point{'s' if len(points) > 1 else ''}{until}"
+            details = f"{counted}; AWS Backup deletes them, the policy of {EFS_VAULT} denies it to others"
+            found = Leftover("backups of EFS", arn.rpartition("/")[2], details, deletable=False)
+            yield found, {point["RecoveryPointArn"] for point in points}
 
 
 def _buckets(client: Client, environment: str) -> Iterator[tuple[str, str]]:

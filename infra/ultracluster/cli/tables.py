@@ -1,6 +1,7 @@
 """The catalogue as text tables. A table that is wider than the terminal continues below, with its first column."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.table import Table
@@ -14,6 +15,7 @@ from ultracluster.catalog import (
     addresses,
     capacity_block_places,
     catalog,
+    efa_devices,
     instance_types,
     interface_layout,
     ultraservers,
@@ -23,6 +25,9 @@ from ultracluster.catalog.records import records
 from ultracluster.catalog.training import COMPONENTS, default_image, minima
 from ultracluster.cli.console import console
 from ultracluster.cli.hardware import PROFILES, facts_of, find, refusal, sources
+
+if TYPE_CHECKING:
+    from ultracluster.cli.needs import Need
 
 
 def print_everything() -> None:
@@ -73,6 +78,24 @@ def _print_family(name: str, kinds: Sequence[InstanceType]) -> None:
     if refused := refusal(kinds[0]):
         out.print(f"Node groups and pools refuse this family: {refused}")
     out.print("Sold: O On-Demand, S Spot, B capacity blocks. Details: ultracluster catalog TYPE")
+
+
+def print_quotas(name: str, needs: "Sequence[Need]") -> None:
+    """Prints what the environment called `name` needs of each quota; a star marks those that a new account lacks."""
+    columns = ("Quota", "Code", "Default", "Needed", "For")
+    rows = []
+    for need in needs:
+        quota = need.quota
+        title = f"{quota.service}, {quota.name}{f', {quota.unit}' if quota.unit else ''}"
+        amount = f"{need.needed:,}{' *' if need.exceeds else ''}"
+        rows.append((title, quota.code or "-", f"{quota.default:,}", amount, need.purpose))
+    out = console()
+    for table in _tables(f"Service quotas of {name}", columns, rows, out.width):
+        out.print(table)
+    out.print(
+        f"* more than a new account has. Defaults of {records('quotas')['read']}; yours may be higher. What other"
+    )
+    out.print("environments of the account use in the Region comes on top. Capacity Blocks need no quota of vCPUs.")
 
 
 def _tables(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[Table]:
@@ -272,7 +295,7 @@ def _layout(entry: InstanceType, profile: Profile) -> str:
     layout = interface_layout(entry, profile)
     if profile == "max_bandwidth" and not entry.ena_cards:
         return "as fewest_ips: AWS documents no further ENA interfaces for this type"
-    efa = sum(interface.kind != "interface" for interface in layout)
+    efa = efa_devices(layout)
     count = addresses(layout)
     head = f"{len(layout)} interfaces, {efa} EFA, {count} IPv4 address{'es' if count > 1 else ''}"
     return "\n".join([head, *(f"  {line}" for line in _alike(layout))])

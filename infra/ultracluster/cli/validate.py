@@ -21,9 +21,26 @@ def validate(
         ),
     ],
     explain: Annotated[bool, typer.Option("--explain", help="Print what each node group does at boot, too.")] = False,  # noqa: FBT002
+    effects: Annotated[  # noqa: FBT002
+        bool,
+        typer.Option(
+            "--effects",
+            help="Print what a deployment of NEW changes: give OLD NEW, or one file to compare it with its last "
+            "commit. OLD can be - for standard input, or REVISION:FILE.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as a JSON list.")] = False,  # noqa: FBT002
 ) -> None:
-    """Check environment files and report all errors and warnings. Exit code 1 if there are errors."""
+    """Check environment files and report all errors and warnings. Exit code 1 if there are errors.
+
+    With --effects, exit code 1 also if a change would replace a cluster or data.
+    """
+    if effects and explain:
+        raise typer.BadParameter("--effects and --explain are two reports; give one of them")
+    if effects:
+        from ultracluster.cli.effects import print_effects
+
+        print_effects(files, as_json=as_json)
     from ultracluster.cli.console import coloured, terminal_width
     from ultracluster.config.layout import WIDTH
     from ultracluster.config.report import report, report_json

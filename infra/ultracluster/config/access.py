@@ -7,7 +7,9 @@ from typing import Annotated
 
 from pydantic import Field, WithJsonSchema
 
+from ultracluster.config import effect_rules as rules
 from ultracluster.config.directory import Directory
+from ultracluster.config.effects import IN_PLACE
 from ultracluster.config.fields import FLAG, MAPPING, SWITCH, CpuType, Many, cdk_value, from_cdk, text
 from ultracluster.config.network import Network
 from ultracluster.config.problems import Path, Problem, repeated, rule
@@ -29,24 +31,24 @@ class Host(Settings):
     It runs Amazon Linux 2023 and may connect to the Kubernetes API, or to SSH of the login nodes.
     """
 
-    instance_type: CpuType = "t4g.small"
+    instance_type: Annotated[CpuType, rules.HOST] = "t4g.small"
     """Instance type of the host, with an x86_64 or an arm64 processor."""
 
 
 class Access(Settings):
     """How people reach the Kubernetes API or the login nodes. Session Manager on login nodes needs nothing here."""
 
-    private_ranges: Annotated[Many[PrivateCidr], Field(max_length=MAXIMUM_RANGES)] = ()
+    private_ranges: Annotated[Many[PrivateCidr], Field(max_length=MAXIMUM_RANGES), IN_PLACE] = ()
     """Private networks, such as that of a VPN or a peered VPC, that may connect to the Kubernetes API on port 443, or
     to the login nodes on port 22. The routes are yours."""
-    host: Annotated[Annotated[bool, FLAG] | Annotated[Host, MAPPING], SWITCH] = False
+    host: Annotated[Annotated[bool, FLAG] | Annotated[Host, MAPPING], SWITCH, rules.HOST] = False
     """Whether there is an access host, or its settings."""
 
-    users: Annotated[Users | None, WithJsonSchema({"type": "string"})] = None
+    users: Annotated[Users | None, WithJsonSchema({"type": "string"}), rules.USERS] = None
     """Path, relative to this file, of the file of users: who has a login on every node of PCS, and on the access host.
     A change of that file replaces no node."""
 
-    directory: Directory | None = None
+    directory: Annotated[Directory | None, rules.DIRECTORY] = None
     """An existing Active Directory in place of users."""
 
     @property
@@ -56,8 +58,8 @@ class Access(Settings):
 
     @property
     def wanted(self) -> bool:
-        """Whether anything of the section is set."""
-        return bool(self.private_ranges or self.access_host or self.users or self.directory)
+        """Whether anything is made for the section. A directory alone exists: nodes only ask it."""
+        return bool(self.private_ranges or self.access_host or self.users)
 
     @rule
     def _one_source_of_users(self) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ultracluster.catalog.nfs import EFS_BACKUP_DAYS
+from ultracluster.config.effects import IN_PLACE
 from ultracluster.config.fields import text
 from ultracluster.config.problems import Path, Problem, dotted
 from ultracluster.config.settings import Settings
@@ -28,9 +29,9 @@ class Backups(Settings):
     systems" (2026).
     """
 
-    retention_days: Annotated[int, Field(ge=1, le=90)]
+    retention_days: Annotated[int, Field(ge=1, le=90), IN_PLACE]
     """Days for which FSx keeps a backup."""
-    window: Time | None = None
+    window: Annotated[Time | None, IN_PLACE] = None
     """Time of the day at which a backup starts, in quotes. Without it, FSx chooses one."""
 
 

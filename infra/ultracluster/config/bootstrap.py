@@ -11,9 +11,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ultracluster.config.effects import NEW_NODES
 from ultracluster.config.fields import KIND, MAPPING, TEXT, Many, PolicyArn, SecurityGroupId, text
 from ultracluster.config.named_files import NamedFile
 from ultracluster.config.problems import Path, Problem, repeated, rule
+from ultracluster.config.reboots import stops_node
 from ultracluster.config.settings import Settings
 
 MAXIMUM_SCRIPTS = 8
@@ -50,17 +52,21 @@ S3Uri = Annotated[str, text(_S3.pattern, "an S3 URI such as s3://bucket/site.sh"
 class Script(Settings):
     """A script that nodes run at their first boot, as root: a file beside the environment file, or an object in S3."""
 
-    file: NamedFile | None = None
+    file: Annotated[NamedFile | None, NEW_NODES] = None
     """Path of the script, relative to the environment file and in its folder."""
-    s3: S3Uri | None = None
+    s3: Annotated[S3Uri | None, NEW_NODES] = None
     """URI of the script in S3. It needs version_id and sha256."""
-    version_id: Annotated[str, text(r"^[!-~]{1,1024}$", "the id of an object version")] | None = None
+    version_id: Annotated[Annotated[str, text(r"^[!-~]{1,1024}$", "the id of an object version")] | None, NEW_NODES] = (
+        None
+    )
     """Version of the S3 object."""
-    sha256: Annotated[str, text(r"^[0-9a-f]{64}$", "64 hexadecimal digits in lower case")] | None = None
+    sha256: Annotated[
+        Annotated[str, text(r"^[0-9a-f]{64}$", "64 hexadecimal digits in lower case")] | None, NEW_NODES
+    ] = None
     """SHA-256 of the S3 object. A node runs nothing else."""
-    timeout_seconds: Annotated[int, Field(ge=1, le=3600)] = TIMEOUT_SECONDS
+    timeout_seconds: Annotated[int, Field(ge=1, le=3600), NEW_NODES] = TIMEOUT_SECONDS
     """Seconds after which the script is stopped, which is a failure."""
-    on_failure: Literal["stop", "continue"] = "stop"
+    on_failure: Annotated[Literal["stop", "continue"], NEW_NODES] = "stop"
     """stop: a node on which the script fails takes no jobs and is replaced. continue: the failure is only logged."""
 
     @property
@@ -197,6 +203,7 @@ def _content_problems(file: NamedFile, at: str | Path) -> Iterator[Problem]:
         yield Problem("bootstrap-not-a-script", at, message, "begin the script with #!/bin/bash")
     else:
         yield from _secrets(file, words, at)
+        yield from _reboots(file, words, at)
 
 
 def _secrets(file: NamedFile, words: str, at: str | Path) -> Iterator[Problem]:
@@ -208,6 +215,21 @@ def _secrets(file: NamedFile, words: str, at: str | Path) -> Iterator[Problem]:
         message = f"line {line} of {file} holds {kind}, which everybody could read who may read the script"
         hint = "remove it, and let the script read AWS Secrets Manager, with a policy in policies"
         yield Problem("bootstrap-secret", at, message, hint)
+
+
+def _reboots(file: NamedFile, words: str, at: str | Path) -> Iterator[Problem]:
+    """A lifecycle action of PCS must not reboot the node; on EKS a reboot ends the steps before the node may join.
+
+    Source: AWS PCS User Guide, "Best practices for node lifecycle actions" (2026).
+    """
+    if found := stops_node(words):
+        line, command = found
+        message = (
+            f"line {line} of {file} runs {command}, and a boot step must not restart or stop its node: it would not"
+        )
+        message += " take jobs"
+        hint = "remove it, and put what needs a reboot into an image"
+        yield Problem("bootstrap-reboot", at, message, hint, "warning")
 
 
 def _read(file: NamedFile) -> bytes:

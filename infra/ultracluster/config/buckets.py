@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ultracluster.config import effect_rules as rules
 from ultracluster.config.bucket_names import bucket_name_problems
+from ultracluster.config.effects import IN_PLACE
 from ultracluster.config.fields import BucketName, KeyArn, text
 from ultracluster.config.problems import Problem, rule
 from ultracluster.config.settings import Settings
@@ -34,23 +36,23 @@ Access = Literal["read", "write", "write_and_delete"]
 class Lifecycle(Settings):
     """Lifecycle rule for old object versions. Current versions never expire: a link may need them."""
 
-    noncurrent_days: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    noncurrent_days: Annotated[int, Field(ge=1, le=2**31 - 1), IN_PLACE]
     """Days after which noncurrent versions (overwritten or deleted objects) expire."""
 
 
 class Bucket(Settings):
     """A new bucket, encrypted, versioned and retained; or, with `existing`, a bucket that is used unchanged."""
 
-    existing: BucketName | None = None
+    existing: Annotated[BucketName | None, rules.BUCKET_EXISTING] = None
     """Name of an existing bucket. Without it, a bucket is created."""
-    key_arn: KeyArn | None = None
+    key_arn: Annotated[KeyArn | None, IN_PLACE] = None
     """KMS key of an existing bucket with SSE-KMS, if it is not the AWS managed key aws/s3."""
-    access: Access = "write"
+    access: Annotated[Access, IN_PLACE] = "write"
     """What jobs may do: read lists and reads objects; write also adds and replaces them; write_and_delete also deletes
     them, of which a versioned bucket keeps the earlier versions. On EKS a team changes objects of its own prefix only.
     Nodes reach a bucket of another account, such as a public data set, through the endpoint of their VPC if it is in
     the same Region."""
-    lifecycle: Lifecycle | None = None
+    lifecycle: Annotated[Lifecycle | None, IN_PLACE] = None
     """When noncurrent versions expire."""
 
     @rule

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ultracluster.config import effect_rules as rules
 from ultracluster.config.fields import KeyArn, Many, cdk_value, text
 from ultracluster.config.problems import Problem, repeated, rule
 from ultracluster.config.settings import Settings
@@ -47,25 +48,25 @@ SecretArn = Annotated[
 class Directory(Settings):
     """An existing Active Directory whose users log in to the machines, with the same ids on each."""
 
-    type: Literal["ad"]
+    type: Annotated[Literal["ad"], rules.DIRECTORY]
     """Kind of directory: Active Directory."""
-    domain: Domain
+    domain: Annotated[Domain, rules.DIRECTORY]
     """Domain of the users, in lower case."""
-    ldap_urls: Annotated[Many[LdapsUrl], Field(min_length=1, max_length=3)]
+    ldap_urls: Annotated[Many[LdapsUrl], Field(min_length=1, max_length=3), rules.DIRECTORY]
     """LDAPS URLs of domain controllers, in order of preference."""
-    secret_arn: SecretArn
+    secret_arn: Annotated[SecretArn, rules.DIRECTORY]
     """Secret with the keys username, a distinguished name that may read the directory, password, and ca_certificate,
     the PEM certificates of a private authority. The role of the machines reads it, so every user of a machine can
     learn the password: use a bind user that can only read."""
-    secret_key_arn: KeyArn | None = None
+    secret_key_arn: Annotated[KeyArn | None, rules.DIRECTORY] = None
     """KMS key of the secret, unless it is aws/secretsmanager."""
-    id_mapping: Literal["sid", "posix"] = "sid"
+    id_mapping: Annotated[Literal["sid", "posix"], rules.DIRECTORY] = "sid"
     """Where ids come from: sid computes them from the SID of users and groups, posix reads uidNumber and gidNumber."""
-    groups: Annotated[Many[GroupName], Field(max_length=6)] = ()
+    groups: Annotated[Many[GroupName], Field(max_length=6), rules.DIRECTORY] = ()
     """Groups whose members may log in. None: every user of the directory."""
-    sudo_groups: Annotated[Many[GroupName], Field(max_length=4)] = ()
+    sudo_groups: Annotated[Many[GroupName], Field(max_length=4), rules.DIRECTORY] = ()
     """Groups whose members may become root on every machine, without a password."""
-    login: Literal["keys", "keys_or_passwords"] = "keys"
+    login: Annotated[Literal["keys", "keys_or_passwords"], rules.DIRECTORY] = "keys"
     """What opens an SSH session: public keys in the attribute altSecurityIdentities, or passwords of the directory
     too."""
 

@@ -8,7 +8,9 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from ultracluster.catalog import eks, software
-from ultracluster.config import clock
+from ultracluster.config import clock, cluster_effects
+from ultracluster.config import effect_rules as rules
+from ultracluster.config.effects import CONTENT, IN_PLACE, NEW_SECTION
 from ultracluster.config.eks_nodes import CpuNodes, NodeRepair, SystemNodes
 from ultracluster.config.fields import (
     FLAG,
@@ -25,7 +27,7 @@ from ultracluster.config.fields import (
     text,
 )
 from ultracluster.config.karpenter import KarpenterPool, KarpenterPools
-from ultracluster.config.problems import Problem, repeated, rule
+from ultracluster.config.problems import Problem, repeated, repeated_names, rule
 from ultracluster.config.settings import Settings
 
 DeviceStack = Literal["gpu_operator", "device_plugin", "dra"]
@@ -64,11 +66,11 @@ NOTICE = timedelta(days=90)
 class DeviceStacks(Settings):
     """Device stack of each node group, when the groups use different stacks."""
 
-    gpu_operator: Many[str] = ()
+    gpu_operator: Annotated[Many[str], cluster_effects.DEVICE_STACK] = ()
     """Node groups of NVIDIA's GPU Operator."""
-    device_plugin: Many[str] = ()
+    device_plugin: Annotated[Many[str], cluster_effects.DEVICE_STACK] = ()
     """Node groups of NVIDIA's device plugin without the operator."""
-    dra: Many[str] = ()
+    dra: Annotated[Many[str], cluster_effects.DEVICE_STACK] = ()
     """Node groups whose GPUs and EFA cards pods claim through dynamic resource allocation (DRA)."""
 
 
@@ -85,21 +87,26 @@ class Team(Settings):
             r"^[a-z]([a-z0-9-]{0,28}[a-z0-9])?$",
             "a name of up to 30 lower-case letters, digits and hyphens that starts with a letter",
         ),
+        cluster_effects.TEAM_NAME,
     ]
     """Name of the team, its namespace and its queue."""
-    node_groups: Annotated[Many[str], Field(min_length=1)]
+    node_groups: Annotated[Many[str], Field(min_length=1), CONTENT]
     """Node groups for the team's jobs."""
     gpus: Annotated[
-        Annotated[int, Field(ge=0), NUMBER] | Annotated[Mapping[str, Annotated[int, Field(ge=0)]], MAPPING], KIND
+        Annotated[int, Field(ge=0), NUMBER] | Annotated[Mapping[str, Annotated[int, Field(ge=0)]], MAPPING],
+        KIND,
+        CONTENT,
     ]
     """Guaranteed GPUs: a number, or a number for each node group."""
-    priority: Priority = "normal"
+    priority: Annotated[Priority, CONTENT] = "normal"
     """Order of teams that borrow idle GPUs, and the priority class of the team's jobs."""
-    may_borrow: bool = False
+    may_borrow: Annotated[bool, CONTENT] = False
     """Whether the team's jobs may borrow idle GPUs."""
-    members: Many[RoleArn] = ()
+    members: Annotated[Many[RoleArn], cluster_effects.MEMBERS] = ()
     """IAM roles that may run jobs in the namespace."""
-    user: Annotated[str, text(r"^[1-9]\d{0,9}:[1-9]\d{0,9}$", "UID:GID such as 2001:2001, without root")] | None = None
+    user: Annotated[
+        Annotated[str, text(r"^[1-9]\d{0,9}:[1-9]\d{0,9}$", "UID:GID such as 2001:2001, without root")] | None, CONTENT
+    ] = None
     """UID:GID that owns the team's folders and that printed jobs run as. Without it any user of its pods may write."""
 
     @property
@@ -120,15 +127,15 @@ class EksControlPlane(Settings):
     Source: EKS User Guide (2026); figures in `infra/ultracluster/catalog/data/eks.json`.
     """
 
-    type: Literal["eks"] = "eks"
+    type: Annotated[Literal["eks"], rules.KIND] = "eks"
     """Type of control plane."""
-    kubernetes_version: str
+    kubernetes_version: Annotated[str, cluster_effects.KUBERNETES_VERSION]
     """Kubernetes version, in quotes."""
-    control_plane_tier: eks.Tier = "standard"
+    control_plane_tier: Annotated[eks.Tier, IN_PLACE] = "standard"
     """Capacity of the API server. Tiers above standard are provisioned and billed by the hour."""
-    endpoint: Literal["private", "public_and_private"] = "private"
+    endpoint: Annotated[Literal["private", "public_and_private"], IN_PLACE] = "private"
     """Access to the API server: from the VPC only, or also from the internet."""
-    allowed_cidrs: Annotated[Many[PublicCidr], Field(max_length=eks.MAXIMUM_PUBLIC_CIDRS)] = ()
+    allowed_cidrs: Annotated[Many[PublicCidr], Field(max_length=eks.MAXIMUM_PUBLIC_CIDRS), IN_PLACE] = ()
     """Public networks that may reach the public endpoint."""
 
     @rule
@@ -198,29 +205,34 @@ class Eks(EksControlPlane):
     Source: EKS User Guide (2026); figures in `infra/ultracluster/catalog/data/eks.json` and `software.json`.
     """
 
-    admins: Annotated[Many[RoleArn], Field(min_length=1)]
+    admins: Annotated[Many[RoleArn], Field(min_length=1), IN_PLACE]
     """IAM roles that administer the cluster."""
-    system_nodes: SystemNodes = SystemNodes()
+    system_nodes: Annotated[SystemNodes, NEW_SECTION] = SystemNodes()
     """CPU nodes for DNS, operators, schedulers and storage controllers."""
-    cpu_nodes: CpuNodes = CpuNodes()
+    cpu_nodes: Annotated[CpuNodes, NEW_SECTION] = CpuNodes()
     """CPU nodes for pods of teams that need no GPU."""
-    device_stack: Annotated[Annotated[DeviceStack, TEXT] | Annotated[DeviceStacks, MAPPING], KIND] = "gpu_operator"
+    device_stack: Annotated[
+        Annotated[DeviceStack, TEXT] | Annotated[DeviceStacks, MAPPING], KIND, cluster_effects.DEVICE_STACK
+    ] = "gpu_operator"
     """Software that exposes GPUs to Kubernetes."""
-    scheduler: Scheduler = "kueue"
+    scheduler: Annotated[Scheduler, cluster_effects.SCHEDULER] = "kueue"
     """Software that queues jobs and places pods."""
-    teams: Annotated[Many[Team], Field(min_length=1)]
+    teams: Annotated[Many[Team], Field(min_length=1), cluster_effects.TEAMS]
     """Teams that share the fleet."""
-    jobs: Many[JobOperator] = ()
+    jobs: Annotated[Many[JobOperator], cluster_effects.JOB_OPERATORS] = ()
     """Operators for distributed jobs."""
-    karpenter: Annotated[Annotated[bool, FLAG] | Annotated[KarpenterPools, MAPPING], SWITCH] = False
+    karpenter: Annotated[
+        Annotated[bool, FLAG] | Annotated[KarpenterPools, MAPPING], SWITCH, cluster_effects.KARPENTER
+    ] = False
     """Whether Karpenter adds nodes to the static fleet: true for its default On-Demand pools, or pools of your own."""
-    node_repair: NodeRepair = NodeRepair()
+    node_repair: Annotated[NodeRepair, NEW_SECTION] = NodeRepair()
     """Repair of nodes with failed hardware."""
-    image_release: (
-        Annotated[str, text(r"^\d{1,4}\.\d{1,4}\.\d{1,4}-\d{8}$", "an image release such as 1.35.6-20260714")] | None
-    ) = None
+    image_release: Annotated[
+        Annotated[str, text(r"^\d{1,4}\.\d{1,4}\.\d{1,4}-\d{8}$", "an image release such as 1.35.6-20260714")] | None,
+        cluster_effects.RELEASE,
+    ] = None
     """Release of AWS's images for all nodes. Default: the release in the catalogue, which changes with the package."""
-    chart_mirror: Mirror | None = None
+    chart_mirror: Annotated[Mirror | None, CONTENT] = None
     """OCI registry with copies of the charts and images."""
 
     @property
@@ -267,6 +279,10 @@ class Eks(EksControlPlane):
             known = eks.KUBERNETES_VERSIONS.get(version)
             hint = f"set image_release: {known.image_release}" if known else "remove image_release"
             yield Problem("image-release-version", "image_release", message, hint)
+        elif release and (newer := eks.newer_release(release)):
+            message = f"{release} is older than {newer}, the newest release that the catalogue knows"
+            hint = f"set image_release: {newer}; a deployment then replaces the nodes of every group"
+            yield Problem("image-older", "image_release", message, hint, "warning")
 
     @rule
     def _one_device_plugin(self) -> Iterator[Problem]:
@@ -311,11 +327,7 @@ class Eks(EksControlPlane):
     def _distinct_entries(self) -> Iterator[Problem]:
         yield from repeated("admins", self.admins)
         yield from repeated("jobs", self.jobs)
-        names = [team.name for team in self.teams]
-        for i, name in enumerate(names):
-            if name in names[:i]:
-                message = f"{name} is already the name of teams[{names.index(name)}]"
-                yield Problem("duplicate-name", ("teams", i, "name"), message, "choose another name")
+        yield from repeated_names("teams", [team.name for team in self.teams])
 
 
 def _not_public(cidr: str) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ultracluster.catalog import eks
 from ultracluster.config import clock
 from ultracluster.config.cpu_nodes import cpu_node_room, system_node_room, unlisted_type
+from ultracluster.config.drivers import eks_driver_problems
 from ultracluster.config.eks import DEVICE_STACKS, Eks
 from ultracluster.config.eks_teams import team_problems
 from ultracluster.config.fields import from_cdk
@@ -37,6 +38,7 @@ def eks_problems(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     yield from _interfaces(fleet)
     yield from _slurm_settings(fleet)
     yield from _images(fleet, settings)
+    yield from eks_driver_problems(fleet, settings)
     yield from _lustre_efa(fleet)
     yield from _device_stacks(fleet, settings)
     yield from _ultraservers(fleet, settings)

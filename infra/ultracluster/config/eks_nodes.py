@@ -6,9 +6,17 @@ from typing import Annotated
 
 from pydantic import Field
 
+from ultracluster.config import cluster_effects
+from ultracluster.config.effects import IN_PLACE
 from ultracluster.config.fields import CpuType
 from ultracluster.config.problems import Problem, rule
 from ultracluster.config.settings import Settings
+
+SYSTEM_VOLUME_GIB = 100
+"""Root volume of a system node."""
+
+CPU_VOLUME_GIB = 300
+"""Root volume of a CPU node: images of training jobs take 20 GB and more."""
 
 ACCELERATED = re.compile(r"(p|gr?|inf|trn|dl|vt|f)\d")
 """Start of the names of instance families with GPUs or other accelerators (EC2 User Guide, instance naming)."""
@@ -17,9 +25,9 @@ ACCELERATED = re.compile(r"(p|gr?|inf|trn|dl|vt|f)\d")
 class SystemNodes(Settings):
     """CPU nodes for DNS, operators, schedulers and storage controllers."""
 
-    instance_type: CpuType = "m7i.2xlarge"
+    instance_type: Annotated[CpuType, cluster_effects.SYSTEM_GROUP_TYPE] = "m7i.2xlarge"
     """Instance type, without accelerators."""
-    count: Annotated[int, Field(ge=2)] = 2
+    count: Annotated[int, Field(ge=2), IN_PLACE] = 2
     """Number of system nodes, spread over the control-plane subnets."""
 
     @rule
@@ -34,9 +42,9 @@ class CpuNodes(Settings):
     equally among the teams.
     """
 
-    instance_type: CpuType = "m7i.4xlarge"
+    instance_type: Annotated[CpuType, cluster_effects.CPU_GROUP_TYPE] = "m7i.4xlarge"
     """Instance type, without accelerators."""
-    count: Annotated[int, Field(ge=0)] = 2
+    count: Annotated[int, Field(ge=0), cluster_effects.CPU_COUNT] = 2
     """Number of CPU nodes; 0 for none."""
 
     @rule
@@ -52,9 +60,9 @@ class CpuNodes(Settings):
 class NodeRepair(Settings):
     """EKS node auto repair: rebooting or replacing nodes with failed hardware."""
 
-    enabled: bool = True
+    enabled: Annotated[bool, IN_PLACE] = True
     """Whether EKS repairs unhealthy nodes."""
-    max_unhealthy_percent: Annotated[int, Field(ge=1, le=100)] = 20
+    max_unhealthy_percent: Annotated[int, Field(ge=1, le=100), IN_PLACE] = 20
     """Percentage of unhealthy nodes in a group above which EKS stops repairs, as the cause lies elsewhere."""
 
 

@@ -21,7 +21,7 @@ def team_problems(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
 
 def _gpus_by_group(fleet: Fleet, team: Team, at: Path) -> Iterator[Problem]:
     if isinstance(team.gpus, int):
-        groups = [name for name in team.node_groups if name not in fleet.cpu_groups]
+        groups = [name for name in dict.fromkeys(team.node_groups) if name not in fleet.cpu_groups]
         if len(groups) > 1:
             message = f"{team.gpus} GPUs for {len(groups)} node groups; each node group needs its own number"
             split = ", ".join(f"{name}: {0 if i else team.gpus}" for i, name in enumerate(groups))
@@ -37,7 +37,7 @@ def _gpus_by_group(fleet: Fleet, team: Team, at: Path) -> Iterator[Problem]:
 
 def _gpus_to_run_on(fleet: Fleet, team: Team, at: Path) -> Iterator[Problem]:
     """A team cannot use a node group without guaranteed GPUs and without borrowing."""
-    groups = [name for name in team.node_groups if name not in fleet.cpu_groups]
+    groups = [name for name in dict.fromkeys(team.node_groups) if name not in fleet.cpu_groups]
     if team.may_borrow or (isinstance(team.gpus, int) and len(groups) > 1):
         return
     for i, name in enumerate(team.node_groups):
@@ -61,14 +61,17 @@ def _team_groups(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
                 message = f"{name} is already node_groups[{team.node_groups.index(name)}]"
                 yield Problem("duplicate-name", at, message, "remove the duplicate")
     used = {name for team in settings.teams for name in team.node_groups}
-    yield from unused_groups("node-group-without-team", "team", names, used | fleet.cpu_groups)
+    unknown = {*names} - {group.name for _, group in fleet.known_groups}  # they may be without GPUs
+    yield from unused_groups("node-group-without-team", "team", names, used | fleet.cpu_groups | unknown)
 
 
 def _team_quotas(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     """Guaranteed GPUs of all teams, in the order of the file, against the GPUs of each group."""
+    names = [team.name for team in settings.teams]
+    teams = [(i, team) for i, team in enumerate(settings.teams) if team.name not in names[:i]]
     for _, group in fleet.gpu_groups:
         node, has, claimed = group.hardware.gpu_count, group.max_count * group.hardware.gpu_count, 0
-        for i, team in enumerate(settings.teams):
+        for i, team in teams:
             quota = team.quotas.get(group.name, 0)
             key = "gpus" if isinstance(team.gpus, int) else group.name
             at: Path = ("control_plane", "teams", i, *dict.fromkeys(("gpus", key)))

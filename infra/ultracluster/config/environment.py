@@ -9,16 +9,20 @@ from pydantic import Discriminator, Field, Tag
 
 from ultracluster.catalog import addresses
 from ultracluster.catalog.regions import PARTITIONS
+from ultracluster.config import effect_rules as rules
+from ultracluster.config import node_effects
 from ultracluster.config.access import Access, Host, access_problems
 from ultracluster.config.administration import administration_problems
 from ultracluster.config.boot_steps import Nodes, boot_step_problems
 from ultracluster.config.bucket_names import environment_name_problems
 from ultracluster.config.cpu_nodes import unlisted_type
+from ultracluster.config.effects import IN_PLACE, NEW_FLEET, NEW_SECTION, NOTHING
 from ultracluster.config.eks import POD_ADDRESSES, Eks
 from ultracluster.config.eks_fleet import eks_problems
 from ultracluster.config.fields import ZONE_DUMMIES, Many, PolicyArn, cdk_value, from_cdk, kind_of, text
 from ultracluster.config.fleet import Fleet
 from ultracluster.config.group_zones import pool_types_in_zone, room_of_pools, types_in_zones, zone_problems
+from ultracluster.config.health import Health, health_problems
 from ultracluster.config.karpenter import KarpenterPool
 from ultracluster.config.network import Network, is_zone_id, subnet_plan, wide_enough, zone_subnet_problems
 from ultracluster.config.node_groups import NodeGroup
@@ -26,8 +30,9 @@ from ultracluster.config.observability import SCRAPER_INTERVAL_SECONDS, Observab
 from ultracluster.config.pcs import Pcs
 from ultracluster.config.pcs_fleet import pcs_problems
 from ultracluster.config.place import Arn, arn_problems, control_plane_zone_problems, region_problems, service_problems
-from ultracluster.config.problems import Path, Problem, rule
+from ultracluster.config.problems import Path, Problem, repeated_names, rule
 from ultracluster.config.settings import Settings
+from ultracluster.config.slurm_team_rules import slurm_team_problems
 from ultracluster.config.storage import Storage
 from ultracluster.config.storage_place import file_system_problems
 from ultracluster.config.tags import Tags, tag_problems
@@ -38,7 +43,7 @@ LOCAL_ZONE = re.compile(r"-[a-z]{3}-\d[a-z]$")
 class Environment(Settings):
     """One cluster with its network, storage and observability. `name` is the prefix of its stack names."""
 
-    schema_version: Literal[1]
+    schema_version: Annotated[Literal[1], NOTHING]
     """Version of the file format."""
     name: Annotated[
         str,
@@ -47,39 +52,46 @@ class Environment(Settings):
             "a name of up to 20 lower-case letters, digits and hyphens that starts with a letter and ends without a "
             "hyphen",
         ),
+        rules.ENVIRONMENT,
     ]
     """Name of the environment, the prefix of its stack names."""
-    account: Annotated[str, text(r"^\d{12}$", "twelve digits such as 111122223333")] | None = None
+    account: Annotated[
+        Annotated[str, text(r"^\d{12}$", "twelve digits such as 111122223333")] | None, rules.ACCOUNT
+    ] = None
     """AWS account, in quotes. Without it, the templates work in any account."""
-    region: Annotated[str, text(r"^[a-z]{2,4}(-[a-z]+)+-\d$", "a Region such as us-east-2")]
+    region: Annotated[str, text(r"^[a-z]{2,4}(-[a-z]+)+-\d$", "a Region such as us-east-2"), rules.PLACE]
     """AWS Region."""
-    availability_zone: Annotated[str, cdk_value(ZONE_DUMMIES)]
+    availability_zone: Annotated[str, cdk_value(ZONE_DUMMIES), rules.PLACE]
     """Availability Zone or Local Zone of the nodes and the file system: the zone of your capacity."""
-    tags: Tags = Field(default_factory=dict)
+    tags: Annotated[Tags, IN_PLACE] = Field(default_factory=dict)
     """Tags of all resources of the stacks, without instances and their volumes. A change replaces no node."""
-    node_tags: Tags = Field(default_factory=dict)
+    node_tags: Annotated[Tags, NEW_FLEET] = Field(default_factory=dict)
     """More tags of all instances and their volumes. A change replaces every node."""
-    permissions_boundary: PolicyArn | None = None
+    permissions_boundary: Annotated[PolicyArn | None, IN_PLACE] = None
     """Permissions boundary of all IAM roles."""
-    protect: bool = False
+    protect: Annotated[bool, IN_PLACE] = False
     """Termination protection of the stacks with data, and deletion protection of an EKS cluster. Set it after the first
     deployment: the CDK CLI cannot retry a protected deployment that failed. Data is retained either way."""
-    retain: bool = True
+    retain: Annotated[bool, rules.RETAIN] = True
     """Whether data, logs, keys and the network stay when the stacks are deleted. false is for environments that are
     thrown away: deleting their stacks deletes everything that they made, with all versions of objects. Whatever the
     file names as existing stays."""
-    network: Network
+    network: Annotated[Network, NEW_SECTION]
     """A new or an existing VPC."""
-    storage: Storage = Storage()
+    storage: Annotated[Storage, NEW_SECTION] = Storage()
     """Buckets, homes and file systems."""
-    node_groups: Annotated[Many[NodeGroup], Field(min_length=1)]
+    node_groups: Annotated[Many[NodeGroup], Field(min_length=1), node_effects.NODE_GROUPS]
     """The fleet: groups of nodes with GPUs, and of CPU nodes."""
-    control_plane: Annotated[Annotated[Pcs, Tag("<pcs>")] | Annotated[Eks, Tag("<eks>")], Discriminator(kind_of)]
+    control_plane: Annotated[
+        Annotated[Pcs, Tag("<pcs>")] | Annotated[Eks, Tag("<eks>")], Discriminator(kind_of), rules.KIND
+    ]
     """The scheduler of jobs: AWS PCS (Slurm) or Amazon EKS (Kubernetes)."""
-    access: Access = Access()
+    access: Annotated[Access, NEW_SECTION] = Access()
     """How people reach the Kubernetes API or the login nodes."""
-    observability: Observability = Observability()
+    observability: Annotated[Observability, NEW_SECTION] = Observability()
     """Metrics, dashboards, alerts, logs and repair."""
+    health: Annotated[Health, NEW_SECTION] = Health()
+    """Checks of nodes before and between jobs, and spare nodes."""
 
     @property
     def further_zones(self) -> tuple[str, ...]:
@@ -226,7 +238,8 @@ class Environment(Settings):
     def _scrape_interval(self) -> Iterator[Problem]:
         """AMP User Guide, "AWS managed collectors" (2026)."""
         seconds = self.observability.scrape_interval_seconds
-        if isinstance(self.control_plane, Eks) and seconds < SCRAPER_INTERVAL_SECONDS:
+        on_eks = isinstance(self.control_plane, Eks) and self.observability.collects_metrics
+        if on_eks and seconds < SCRAPER_INTERVAL_SECONDS:
             message = f"the managed scraper of AMP reads metrics every {SCRAPER_INTERVAL_SECONDS} s or less often"
             hint = f"set scrape_interval_seconds: {SCRAPER_INTERVAL_SECONDS}, or use a control plane of type pcs"
             yield Problem("scrape-interval-on-eks", ("observability", "scrape_interval_seconds"), message, hint)
@@ -243,10 +256,7 @@ class Environment(Settings):
         section, plane = self.observability, self.control_plane
         acts = section.auto_repair if "auto_repair" in section.model_fields_set else None
         if isinstance(plane, Pcs):
-            if acts and section.metrics:
-                message = f"alerts of {section.metrics.existing} drain no node, so auto_repair would be ignored"
-                hint = "remove auto_repair, or remove metrics"
-                yield Problem("metrics-setting-ignored", ("observability", "auto_repair"), message, hint)
+            yield from section.repair_problems()
             return
         repairs = plane.node_repair.enabled if "enabled" in plane.node_repair.model_fields_set else None
         if acts is not None and repairs is not None and acts != repairs:
@@ -259,7 +269,7 @@ class Environment(Settings):
     @rule
     def _zone(self) -> Iterator[Problem]:
         zone = self.availability_zone
-        if not self._zone_of_region and not from_cdk(zone):
+        if not self._zone_of_region and not from_cdk(zone) and not list(region_problems(self.region)):
             message = f"{zone} is not a zone of {self.region}, such as {self.region}a or {self.region}-dfw-2a"
             if is_zone_id(zone):
                 message = f"{zone} is the id of a zone; availability_zone takes a name, such as {self.region}a"
@@ -271,6 +281,8 @@ class Environment(Settings):
     @rule
     def _zones_of_groups(self) -> Iterator[Problem]:
         """Nodes without EFA may be in several zones, each with a subnet."""
+        if list(region_problems(self.region)) or not (self._zone_of_region or from_cdk(self.availability_zone)):
+            return
         if existing := self.network.existing:
             yield from zone_subnet_problems(existing, self.availability_zone)
         pods = 0 if isinstance(self.control_plane, Pcs) else POD_ADDRESSES
@@ -298,12 +310,9 @@ class Environment(Settings):
 
     @rule
     def _distinct_groups(self) -> Iterator[Problem]:
-        names = [group.name for group in self.node_groups]
+        yield from repeated_names("node_groups", [group.name for group in self.node_groups])
         parts = {part.name: group.name for group in self.node_groups for part in group.blocks() if part is not group}
-        for i, name in enumerate(names):
-            if name in names[:i]:
-                message = f"{name} is already the name of node_groups[{names.index(name)}]"
-                yield Problem("duplicate-name", ("node_groups", i, "name"), message, "choose another name")
+        for i, name in enumerate(group.name for group in self.node_groups):
             if name in parts:
                 message = f"{name} is already the name of a block of {parts[name]}"
                 yield Problem("duplicate-name", ("node_groups", i, "name"), message, "choose another name")
@@ -340,6 +349,14 @@ class Environment(Settings):
     def _control_plane_fits(self) -> Iterator[Problem]:
         plane = self.control_plane
         yield from pcs_problems(self.fleet, plane) if isinstance(plane, Pcs) else eks_problems(self.fleet, plane)
+        if isinstance(plane, Pcs):
+            yield from slurm_team_problems(self.fleet, plane, self.access)
+
+    @rule
+    def _healthy_nodes(self) -> Iterator[Problem]:
+        """See `infra/ultracluster/config/health.py`."""
+        for problem in health_problems(self.health, self.fleet, self.control_plane):
+            yield replace(problem, at=("health", *problem.path))
 
     @rule
     def _people(self) -> Iterator[Problem]:

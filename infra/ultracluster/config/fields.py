@@ -107,7 +107,7 @@ Name = Annotated[
         "a name of up to 15 lower-case letters, digits and hyphens that starts with a letter and ends without a hyphen",
     ),
 ]
-"""Name of a node group or queue. PCS allows 25 characters; 15 leave room for a suffix."""
+"""Name of a node group, queue, pool or file system. PCS allows 25 characters; 15 leave room for a suffix."""
 
 BucketName = Annotated[str, text(r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", "an S3 bucket name"), cdk_value()]
 Image = Annotated[

@@ -6,7 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, Field, Tag
 
 from ultracluster.catalog import nfs
-from ultracluster.config.fields import FileSystemId, SecurityGroupId, kind_of, text
+from ultracluster.config import effect_rules as rules
+from ultracluster.config.effects import IN_PLACE
+from ultracluster.config.fields import FileSystemId, Name, SecurityGroupId, kind_of, text
 from ultracluster.config.lustre import Lustre, LustreServers, MountPath
 from ultracluster.config.problems import Problem, rule
 from ultracluster.config.settings import Settings
@@ -23,11 +25,11 @@ OpenZfsDeployment = Literal["single_az_ha_2", "single_az_2", "single_az_ha_1", "
 class _Existing(Settings):
     """A file system that may exist. An existing one is used unchanged."""
 
-    type: str
+    type: Annotated[str, rules.FILE_SYSTEM_KIND]
     """The service."""
-    existing: FileSystemId | None = None
+    existing: Annotated[FileSystemId | None, rules.EXISTING_FILE_SYSTEM] = None
     """Id of an existing file system in the VPC of the environment. Without it, a file system is created."""
-    security_group: SecurityGroupId | None = None
+    security_group: Annotated[SecurityGroupId | None, IN_PLACE] = None
     """Security group of an existing file system. Rules that let the nodes in are added; without it, its owner does
     that."""
 
@@ -64,15 +66,19 @@ class OpenZfs(_Existing):
     Source: FSx for OpenZFS User Guide (2026); figures in `infra/ultracluster/catalog/data/openzfs.json`.
     """
 
-    type: Literal["openzfs"]
+    type: Annotated[Literal["openzfs"], rules.FILE_SYSTEM_KIND]
     """The service."""
-    deployment: OpenZfsDeployment = "single_az_ha_2"
+    deployment: Annotated[OpenZfsDeployment, rules.FILE_SYSTEM_KIND] = "single_az_ha_2"
     """Deployment type. Not every Region has every type."""
-    capacity_gib: Annotated[int, Field(ge=nfs.SMALLEST_GIB, le=nfs.LARGEST_GIB)] | None = None
+    capacity_gib: Annotated[Annotated[int, Field(ge=nfs.SMALLEST_GIB, le=nfs.LARGEST_GIB)] | None, rules.CAPACITY] = (
+        None
+    )
     """Storage capacity in GiB. It can grow later, by at least a tenth, and never shrink."""
-    throughput_mbps: int | None = None
+    throughput_mbps: Annotated[int | None, rules.OPENZFS_THROUGHPUT] = None
     """Throughput capacity in MBps, for all clients together."""
-    volume: Annotated[str, text(r"^/fsx(/[A-Za-z0-9_.-]+)*$", "the path of a volume such as /fsx/home")] = "/fsx"
+    volume: Annotated[
+        str, text(r"^/fsx(/[A-Za-z0-9_.-]+)*$", "the path of a volume such as /fsx/home"), rules.MOUNTED
+    ] = "/fsx"
     """Volume of an existing file system that is mounted. /fsx is the root volume."""
 
     ONLY_EXISTING: ClassVar[tuple[str, ...]] = ("security_group", "volume")
@@ -108,7 +114,7 @@ class OpenZfs(_Existing):
 class Efs(_Existing):
     """An Amazon EFS file system: NFS 4.1. It grows and shrinks with its files, so it takes no capacity."""
 
-    type: Literal["efs"]
+    type: Annotated[Literal["efs"], rules.FILE_SYSTEM_KIND]
     """The service."""
 
     @property
@@ -120,18 +126,11 @@ class Efs(_Existing):
 class _More(_Existing):
     """A further file system, with a name and a place of its own."""
 
-    name: Annotated[
-        str,
-        text(
-            r"^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$",
-            "a name of up to 15 lower-case letters, digits and hyphens that starts with a letter and ends without a "
-            "hyphen",
-        ),
-    ]
+    name: Annotated[Name, rules.FILE_SYSTEM_KIND]
     """Name of the file system in this file, in its stack and in the volumes of teams."""
-    mount_path: MountPath
+    mount_path: Annotated[MountPath, rules.MOUNT_PATH]
     """Path where nodes mount the file system, and pods of teams its volume."""
-    read_only: bool = False
+    read_only: Annotated[bool, rules.MOUNTED] = False
     """Whether an existing file system is mounted read-only."""
 
     ONLY_EXISTING: ClassVar[tuple[str, ...]] = ("security_group", "read_only")
@@ -150,7 +149,7 @@ class MoreEfs(Efs, _More):
 class MoreLustre(LustreServers, _More):
     """A further FSx for Lustre file system, or an existing one; without links, and without root squash."""
 
-    type: Literal["lustre"]
+    type: Annotated[Literal["lustre"], rules.FILE_SYSTEM_KIND]
     """The service."""
 
     USED: ClassVar[frozenset[str]] = _Existing.USED | {"efa"}

@@ -46,6 +46,34 @@ def gres_problems(records: Sequence[GresRecord], settings: SlurmSettings) -> Ite
             yield from _declared(entry, records)
 
 
+def layout_problems(
+    records: Sequence[GresRecord], settings: SlurmSettings, *, gpus: int, cores: int
+) -> Iterator[Problem]:
+    """Problems of records and settings with the nodes: Slurm drains nodes that register other devices.
+
+    Source: AWS PCS User Guide, "Configuring hardware topology" (2026).
+    """
+    for i, record in enumerate(records):
+        files = str(record.get("MultipleFiles", record.get("File", "")))
+        listed = sum(map(_files, _patterns(files)))
+        counted = files and "Count" in record and record.get("Name") not in _SHARED
+        if counted and (number := _number(str(record["Count"]))) not in (None, listed):
+            message = f"Count is {number}, and the record has {listed} files"
+            yield Problem("slurm-gres", (_KEY, i, "Count"), message, "remove Count")
+        elif record.get("Name") == _GPU and listed > gpus and not detects_gpus(record):
+            message = f"the record has {listed} GPUs, and a node {gpus}, so every node would be drained"
+            hint = f"set File: /dev/nvidia[0-{gpus - 1}]" if gpus > 1 else "name the GPUs of the type, if it has any"
+            yield Problem("slurm-gres", (_KEY, i), message, hint)
+    sockets = str(settings.get("Sockets", ""))
+    at: Path = ("slurm_settings", "Sockets")
+    if sockets.isdecimal() and (sockets == "0" or cores % int(sockets)):
+        message = f"{sockets} sockets do not divide the {cores} cores of a node evenly, so PCS refuses the node group"
+        yield Problem("slurm-setting-value", at, message, "use the number of NUMA nodes or L3 caches of the type")
+    if "l3cache_as_socket" in str(settings.get("Parameters", "")) and not sockets:
+        message = "PCS does not know the L3 caches of an instance type: l3cache_as_socket needs Sockets beside it"
+        yield Problem("slurm-setting-value", ("slurm_settings", "Parameters"), message, "add Sockets")
+
+
 def _attributes(index: int, record: GresRecord) -> Iterator[Problem]:
     for name, value in record.items():
         at: Path = (_KEY, index, name)
@@ -59,7 +87,7 @@ def _attributes(index: int, record: GresRecord) -> Iterator[Problem]:
 
 def _devices(index: int, record: GresRecord) -> Iterator[Problem]:
     """A record names a resource or detects it; GPUs that are not detected have device files."""
-    if _detects(record):
+    if detects_gpus(record):
         return
     if "Name" not in record:
         message = "the record neither names a resource nor detects one"
@@ -96,12 +124,16 @@ def _entry(text: str) -> _Entry:
 
 def _count(record: GresRecord) -> int | None:
     """How many devices a record declares; None where Slurm counts them when the node boots."""
-    if _detects(record):
+    if detects_gpus(record):
         return None
     if "Count" in record:
         return _number(str(record["Count"]))
     files = str(record.get("MultipleFiles", record.get("File", "")))
-    return sum(map(_files, re.findall(r"[^,\[]+(?:\[[^\]]*\])?", files))) if files else 1
+    return sum(map(_files, _patterns(files))) if files else 1
+
+
+def _patterns(files: str) -> list[str]:
+    return re.findall(r"[^,\[]+(?:\[[^\]]*\])?", files)
 
 
 def _files(pattern: str) -> int:
@@ -122,5 +154,6 @@ def _is_gpu(record: GresRecord) -> bool:
     return record.get("Name") == _GPU or "AutoDetect" in record
 
 
-def _detects(record: GresRecord) -> bool:
+def detects_gpus(record: GresRecord) -> bool:
+    """Whether Slurm finds the GPUs of a record by itself when a node boots."""
     return str(record.get("AutoDetect", "off")).lower() != "off"

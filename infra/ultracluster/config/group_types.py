@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from ultracluster.catalog import Interface, instance_types
+from ultracluster.catalog import Interface, efa_devices, instance_types
 from ultracluster.catalog.ec2_types import family_types, nearest, read_on
 from ultracluster.catalog.instance_types import InstanceType, UltraClusterType
-from ultracluster.config.problems import Path, Problem
+from ultracluster.config.problems import Path, Problem, repeated
 from ultracluster.config.purchase import Purchase
 
 _SOLD_AS = {"on_demand": "on-demand", "spot": "spot", "capacity_block": "capacity-block"}
@@ -28,13 +28,9 @@ def type_problems(one: str | None, several: Sequence[str], purchase: Purchase, *
         return
     named: list[tuple[Path, str]] = [(("instance_type",), one)] if one is not None else []
     named += [(("instance_types", i), name) for i, name in enumerate(several)]
-    seen: list[str] = []
     for at, name in named:
         yield from type_problem(at, name)
-        if name in seen:
-            message = f"{name} is already instance_types[{seen.index(name)}]"
-            yield Problem("duplicate-name", at, message, "remove the duplicate")
-        seen.append(name)
+    yield from repeated("instance_types", several)
     yield from _sold(named, purchase)
     yield from _alike(several, efa=efa)
     if len(several) > 1 and purchase.type not in _WITHOUT_RESERVATION:
@@ -111,17 +107,14 @@ def wiring_problems(
     Nodes that talk over EFA are in one zone, beside the file system (EC2 User Guide, "Elastic Fabric Adapter"); a
     cluster placement group is in one zone too.
     """
-    efa = any(interface.kind != "interface" for interface in layout)
+    efa = efa_devices(layout) > 0
     if interfaces == "without_efa" and isinstance(kind, UltraClusterType):
         message = f"{kind.name} is made for jobs over EFA; without it they fall back to TCP"
         yield Problem("efa-not-used", "interfaces", message, "set interfaces: auto", "warning")
     elif interfaces not in ("auto", "without_efa") and not kind.efa:
         message = f"{kind.name} has no EFA, so {interfaces} would be ignored"
         yield Problem("efa-not-on-type", "interfaces", message, "remove interfaces")
-    for i, zone in enumerate(zones):
-        if zone in zones[:i]:
-            message = f"{zone} is already zones[{zones.index(zone)}]"
-            yield Problem("duplicate-name", ("zones", i), message, "remove the duplicate")
+    yield from repeated("zones", zones)
     if zones and efa:
         message = f"nodes of {kind.name} talk over EFA, in the availability_zone of the environment only"
         yield Problem("zones-with-efa", "zones", message, "remove zones, or set interfaces: without_efa")

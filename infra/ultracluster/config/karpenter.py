@@ -7,9 +7,11 @@ from pydantic import Field
 
 from ultracluster.catalog import InstanceType, Interface, UltraClusterType, catalog, instance_types, interface_layout
 from ultracluster.catalog.ec2_types import family_types
+from ultracluster.config import cluster_effects
+from ultracluster.config.effects import CONTENT, NEW_SECTION
 from ultracluster.config.fields import KIND, LIST, TEXT, ZONE_DUMMIES, Many, Name, cdk_value
 from ultracluster.config.pool_types import limit_problems, pool_type_problems, pool_wiring_problems
-from ultracluster.config.problems import Problem, repeated, rule
+from ultracluster.config.problems import Problem, repeated, repeated_names, rule
 from ultracluster.config.settings import Settings
 
 PoolPurchase = Literal["on_demand", "spot"]
@@ -25,11 +27,11 @@ class PoolLimits(Settings):
     may exceed a limit by a few nodes (Karpenter 1.14, "NodePools").
     """
 
-    nodes: Annotated[int, Field(ge=1)] | None = None
+    nodes: Annotated[Annotated[int, Field(ge=1)] | None, CONTENT] = None
     """Number of nodes."""
-    cpus: Annotated[int, Field(ge=1)] | None = None
+    cpus: Annotated[Annotated[int, Field(ge=1)] | None, CONTENT] = None
     """vCPUs of all nodes."""
-    gpus: Annotated[int, Field(ge=1)] | None = None
+    gpus: Annotated[Annotated[int, Field(ge=1)] | None, CONTENT] = None
     """GPUs of all nodes."""
 
     @rule
@@ -46,27 +48,29 @@ class KarpenterPool(Settings):
     first. With `efa` the nodes have every EFA card of their type, and all types have the same cards.
     """
 
-    name: Name
+    name: Annotated[Name, cluster_effects.POOL_NAME]
     """Name of the pool. The value of the label ultracluster/node-group of its nodes is elastic-NAME."""
-    instance_types: Many[str] = ()
+    instance_types: Annotated[Many[str], cluster_effects.POOL_NODES] = ()
     """Instance types that Karpenter chooses from."""
-    families: Many[str] = ()
+    families: Annotated[Many[str], cluster_effects.POOL_NODES] = ()
     """Instead of instance_types: families such as g6e, in all sizes."""
     purchase: Annotated[
-        Annotated[PoolPurchase, TEXT] | Annotated[Annotated[Many[PoolPurchase], Field(min_length=1)], LIST], KIND
+        Annotated[PoolPurchase, TEXT] | Annotated[Annotated[Many[PoolPurchase], Field(min_length=1)], LIST],
+        KIND,
+        cluster_effects.POOL_NODES,
     ] = "on_demand"
     """on_demand, spot, or a list of both."""
-    zones: Many[Annotated[str, cdk_value(ZONE_DUMMIES)]] = ()
+    zones: Annotated[Many[Annotated[str, cdk_value(ZONE_DUMMIES)]], cluster_effects.POOL_ZONES] = ()
     """Availability Zones of nodes without EFA. Without it, the availability_zone of the environment."""
-    limits: PoolLimits
+    limits: Annotated[PoolLimits, NEW_SECTION]
     """What all nodes of the pool may have together."""
-    efa: bool = False
+    efa: Annotated[bool, cluster_effects.POOL_NODES] = False
     """Whether the nodes have EFA, in the availability_zone of the environment."""
-    weight: Annotated[int, Field(ge=1, le=100)] | None = None
+    weight: Annotated[Annotated[int, Field(ge=1, le=100)] | None, CONTENT] = None
     """Of several pools that fit a pod, Karpenter takes the one with the highest weight."""
-    root_volume_gib: Annotated[int, Field(ge=100, le=16384)] = 300
+    root_volume_gib: Annotated[int, Field(ge=100, le=16384), cluster_effects.POOL_NODES] = 300
     """Size of the root volume in GiB."""
-    idle_minutes: Annotated[int, Field(ge=1, le=10_080)] = 10
+    idle_minutes: Annotated[int, Field(ge=1, le=10_080), CONTENT] = 10
     """Minutes without pods after which a node is terminated."""
 
     @property
@@ -138,13 +142,9 @@ class KarpenterPool(Settings):
 class KarpenterPools(Settings):
     """Karpenter with the pools of this file."""
 
-    pools: Annotated[Many[KarpenterPool], Field(min_length=1)]
+    pools: Annotated[Many[KarpenterPool], Field(min_length=1), cluster_effects.POOLS]
     """Pools of nodes."""
 
     @rule
     def _distinct_names(self) -> Iterator[Problem]:
-        names = [pool.name for pool in self.pools]
-        for i, name in enumerate(names):
-            if name in names[:i]:
-                message = f"{name} is already the name of pools[{names.index(name)}]"
-                yield Problem("duplicate-name", ("pools", i, "name"), message, "choose another name")
+        yield from repeated_names("pools", [pool.name for pool in self.pools])

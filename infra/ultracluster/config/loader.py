@@ -6,10 +6,10 @@ from pathlib import Path as FilePath
 from typing import BinaryIO
 
 from ultracluster.config.environment import Environment
-from ultracluster.config.extends import CannotExtend, extended
+from ultracluster.config.extends import extended
 from ultracluster.config.findings import Finding, Reading
 from ultracluster.config.inherited import with_nulls
-from ultracluster.config.people import CannotInclude, with_users
+from ultracluster.config.people import with_users
 from ultracluster.config.problems import Path, Problem, dotted
 from ultracluster.config.report import report
 from ultracluster.config.settings import examine
@@ -34,10 +34,13 @@ def load(file: str | FilePath) -> Environment:
     return reading.environment
 
 
-def validate(file: str | FilePath) -> Reading:
-    """Reads `file` and checks all of it. Never raises for the content of the file."""
+def validate(file: str | FilePath, *, strict: bool = True) -> Reading:
+    """Reads `file` and checks all of it. Never raises for the content of the file.
+
+    Without `strict` the reading has an environment also where a rule refuses it, as one that was deployed earlier may.
+    """
     path = FilePath(file)
-    return _reading(lambda: read_text(path), str(path), path.parent)
+    return _reading(lambda: read_text(path), str(path), path.parent, strict=strict)
 
 
 def survey(file: str | FilePath) -> Reading:
@@ -52,9 +55,9 @@ def survey(file: str | FilePath) -> Reading:
     return replace(reading, findings=_ordered([*reading.findings, *found]))
 
 
-def validate_stream(stream: BinaryIO, name: str) -> Reading:
+def validate_stream(stream: BinaryIO, name: str, *, strict: bool = True) -> Reading:
     """`validate` of a file that is read from `stream`, such as standard input; its paths are relative to the folder."""
-    return _reading(lambda: read_stream(stream), name, FilePath())
+    return _reading(lambda: read_stream(stream), name, FilePath(), strict=strict)
 
 
 def nothing_in(folder: str) -> Reading:
@@ -63,23 +66,18 @@ def nothing_in(folder: str) -> Reading:
     return Reading(folder, None, (Finding("file-unreadable", "", message, hint, "error", 1, 1),))
 
 
-def _reading(read: Callable[[], str], name: str, folder: FilePath) -> Reading:
+def _reading(read: Callable[[], str], name: str, folder: FilePath, *, strict: bool = True) -> Reading:
     try:
         source = with_users(extended(parse(read(), folder), folder))
     except UnreadableSource as error:
-        return Reading(name, None, (Finding(error.code, "", error.message, error.hint, "error", *error.position),))
-    except CannotExtend as error:
-        finding = Finding(error.code, error.path, error.message, error.hint, "error", *error.position, error.file)
-        return Reading(name, None, (finding,))
-    except CannotInclude as error:
         finding = Finding(
             error.code, dotted(error.path), error.message, error.hint, "error", *error.position, error.file
         )
         return Reading(name, None, (finding,))
-    return check(source, name)
+    return check(source, name, strict=strict)
 
 
-def check(source: Source, file: str = "") -> Reading:
+def check(source: Source, file: str = "", *, strict: bool = True) -> Reading:
     """Checks parsed data against the models and all their rules."""
     examined = examine(Environment, source.data, written=source.written)
     placed = [(problem.path, problem) for problem in examined.misshapen]
@@ -87,7 +85,7 @@ def check(source: Source, file: str = "") -> Reading:
     placed = with_nulls(placed, source, FilePath(file).name)
     found = dict.fromkeys(_finding(path, problem, source) for path, problem in placed)
     ordered = _ordered(found)
-    refused = any(finding.severity == "error" for finding in ordered)
+    refused = strict and any(finding.severity == "error" for finding in ordered)
     return Reading(file, None if refused else examined.settings, ordered)
 
 

@@ -8,7 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ultracluster.catalog import lustre
+from ultracluster.config import effect_rules as rules
 from ultracluster.config.backups import unsupported
+from ultracluster.config.effects import IN_PLACE
 from ultracluster.config.fields import KIND, NUMBER, TEXT, Many, text
 from ultracluster.config.problems import Problem, rule
 from ultracluster.config.root_squash import NID, NID_FORM, root_squash_problems
@@ -40,17 +42,21 @@ _SMALLEST = {
 class S3Link(Settings):
     """A data repository association: links a folder of the file system to a prefix of a bucket."""
 
-    path: Annotated[str, text(r"^/[^\s]*$", "an absolute path in the file system such as /datasets", max_length=4096)]
+    path: Annotated[
+        str,
+        text(r"^/[^\s]*$", "an absolute path in the file system such as /datasets", max_length=4096),
+        rules.LINK_KEY,
+    ]
     """Folder of the file system, from its root."""
-    bucket: str
+    bucket: Annotated[str, rules.LINK_KEY]
     """Key of the bucket under storage.buckets."""
     prefix: Annotated[
-        str, text(r"^([^/\s]\S*)?$", "a prefix without a leading slash such as raw/v1", max_length=900)
+        str, text(r"^([^/\s]\S*)?$", "a prefix without a leading slash such as raw/v1", max_length=900), rules.LINK_KEY
     ] = ""
     """Prefix in the bucket. Empty: the whole bucket."""
-    import_events: Many[Event] = ()
+    import_events: Annotated[Many[Event], rules.IMPORTS] = ()
     """Changes in the bucket that FSx imports into the folder automatically."""
-    export_events: Many[Event] = ()
+    export_events: Annotated[Many[Event], rules.EXPORTS] = ()
     """Changes in the folder that FSx exports to the bucket automatically."""
 
     @rule
@@ -90,19 +96,21 @@ class LustreServers(Settings):
     Source of the rules: FSx for Lustre User Guide (2026); figures in `infra/ultracluster/catalog/data/lustre.json`.
     """
 
-    deployment: Deployment = "persistent_2"
+    deployment: Annotated[Deployment, rules.FILE_SYSTEM_KIND] = "persistent_2"
     """Deployment type. persistent_2 keeps data when a server fails; scratch_2 does not."""
-    capacity_gib: Annotated[int, Field(gt=0)] | None = None
+    capacity_gib: Annotated[Annotated[int, Field(gt=0)] | None, rules.CAPACITY] = None
     """Storage capacity in GiB, for SSD file systems."""
-    throughput_mbps_per_tib: int | None = None
+    throughput_mbps_per_tib: Annotated[int | None, rules.TIER] = None
     """Throughput tier in MB/s per TiB, for persistent_2."""
-    throughput_capacity_mbps: int | None = None
+    throughput_capacity_mbps: Annotated[int | None, rules.ONLY_HIGHER] = None
     """Throughput capacity in MBps, for intelligent_tiering."""
-    efa: bool = False
+    efa: Annotated[bool, rules.FILE_SYSTEM_EFA] = False
     """Whether clients connect over EFA. Cannot be changed later."""
-    metadata_iops: Annotated[Annotated[Literal["automatic"], TEXT] | Annotated[int, NUMBER], KIND] = "automatic"
+    metadata_iops: Annotated[
+        Annotated[Literal["automatic"], TEXT] | Annotated[int, NUMBER], KIND, rules.ONLY_HIGHER
+    ] = "automatic"
     """Metadata IOPS. automatic: follows the capacity."""
-    compression: Literal["lz4", "none"] = "lz4"
+    compression: Annotated[Literal["lz4", "none"], IN_PLACE] = "lz4"
     """Data compression of new files."""
 
     @property
@@ -127,12 +135,14 @@ class LustreServers(Settings):
             "scratch_2": ("capacity_gib",),
             "intelligent_tiering": ("throughput_capacity_mbps",),
         }[self.deployment]
+        if missing := [key for key in needs if getattr(self, key) is None]:
+            message = f"{self.deployment} requires {' and '.join(missing)}"
+            hint = " and ".join(f"{key}: {_SMALLEST[key]}" for key in missing)
+            at = missing[0] if len(missing) == 1 else ()
+            yield Problem("lustre-setting-missing", at, message, f"set {hint}, or more")
         for key in ("capacity_gib", "throughput_mbps_per_tib", "throughput_capacity_mbps"):
             value = getattr(self, key)
-            if key in needs and value is None:
-                message = f"{self.deployment} requires {key}"
-                yield Problem("lustre-setting-missing", key, message, f"set {key}: {_SMALLEST[key]}, or more")
-            elif key not in needs and value is not None:
+            if key not in needs and value is not None:
                 message = f"{key} does not apply to {self.deployment}, which takes {' and '.join(needs)}"
                 yield Problem("lustre-setting-ignored", key, message, f"remove {key}")
         if self.deployment == "scratch_2" and self.metadata_iops != "automatic":
@@ -211,13 +221,17 @@ class Lustre(LustreServers):
     Intelligent-Tiering takes `throughput_capacity_mbps` in MBps.
     """
 
-    mount_path: MountPath = "/fsx"
+    mount_path: Annotated[MountPath, rules.MOUNT_PATH] = "/fsx"
     """Path where nodes mount the file system."""
-    root_squash: Annotated[str, text(r"^\d{1,10}:\d{1,10}$", "UID:GID such as 65534:65534")] | None = None
+    root_squash: Annotated[
+        Annotated[str, text(r"^\d{1,10}:\d{1,10}$", "UID:GID such as 65534:65534")] | None, IN_PLACE
+    ] = None
     """UID:GID that root of a client is mapped to, except on the clients of no_squash_nids."""
-    no_squash_nids: Annotated[Many[Annotated[str, text(NID, NID_FORM, max_length=43)]], Field(max_length=64)] = ()
+    no_squash_nids: Annotated[
+        Many[Annotated[str, text(NID, NID_FORM, max_length=43)]], Field(max_length=64), IN_PLACE
+    ] = ()
     """Clients whose root stays root: the hosts that create folders and set owners."""
-    links: Many[S3Link] = ()
+    links: Annotated[Many[S3Link], rules.LINK] = ()
     """Folders that are linked to a prefix of a bucket."""
 
     @property

@@ -41,9 +41,10 @@ IMAGE_FOLDERS = {
     "/opt/dlami": "the local disks",
     "/opt/nvidia": "NVIDIA's tools",
     "/opt/slurm": "Slurm",
+    "/opt/ultracluster": "the programs that Slurm runs before and after each job",
     "/snap": "programs such as the Systems Manager agent",
 }
-"""Folders that the image fills and no other software may use: nothing is mounted there or below.
+"""Folders that the image or a boot step fills and no other software may use: nothing is mounted there or below.
 
 Source: DLAMI developer guide and AWS PCS User Guide (2026), for Ubuntu and Amazon Linux images.
 """
@@ -61,16 +62,19 @@ def mount_path_problems(fleet: Fleet) -> Iterator[Problem]:
     given += [(("more", i, "mount_path"), each.mount_path, each.name) for i, each in enumerate(storage.more)]
     used = [HOME, *(path for _, path, _ in given)]
     taken: list[tuple[str, str]] = [("storage.home", HOME)] if storage.homes else []
+    seen: set[str] = set()
     for at, path, name in given:
         advice = _free(name, [each for each in used if each != path])
         other = next(((of, place) for of, place in taken if _overlap(path, place)), None)
         if hidden := _hidden(path):
             message = f"{hidden[0]} {hidden[1]}, which the mounted file system would hide"
             yield Problem("mount-path-reserved", ("storage", *at), message, f"set mount_path: {advice}")
-        elif other:
+        elif other and name not in seen:  # a repeated entry is an error of its own
             same = "is" if path == other[1] else "overlaps"
             message = f"{path} {same} the mount path of {other[0]}" + (f", {other[1]}" if same == "overlaps" else "")
             yield Problem("mount-path-overlap", ("storage", *at), message, f"set mount_path: {advice}")
+        if at[0] == "more":
+            seen.add(name)
         taken.append((f"storage.{dotted(at[:-1])}", path))
 
 

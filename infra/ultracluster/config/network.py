@@ -7,6 +7,8 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
+from ultracluster.config import effect_rules as rules
+from ultracluster.config.effects import IN_PLACE
 from ultracluster.config.fields import ZONE_DUMMIES, Many, SubnetId, VpcId, cdk_value, from_cdk, text
 from ultracluster.config.problems import Problem, rule
 from ultracluster.config.settings import Settings
@@ -91,13 +93,15 @@ class CreateNetwork(Settings):
     name does not: by default the control plane is in the first two zones, by id, that EKS does not refuse.
     """
 
-    cidr: Annotated[str, text(r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$", "a CIDR block such as 10.0.0.0/16")] = "10.0.0.0/16"
+    cidr: Annotated[str, text(r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$", "a CIDR block such as 10.0.0.0/16"), rules.PLACE] = (
+        "10.0.0.0/16"
+    )
     """CIDR block of the VPC, /16 to /24. Half of its addresses are for nodes and file servers."""
-    nat_gateways: Annotated[int, Field(ge=0, le=2)] = 1
+    nat_gateways: Annotated[int, Field(ge=0, le=2), IN_PLACE] = 1
     """Number of NAT gateways. 0: no internet access, which needs private_endpoints."""
-    private_endpoints: bool = True
+    private_endpoints: Annotated[bool, rules.ENDPOINTS] = True
     """Whether the VPC has endpoints for AWS services."""
-    flow_logs: bool = True
+    flow_logs: Annotated[bool, IN_PLACE] = True
     """Whether VPC flow logs go to CloudWatch Logs."""
     control_plane_zones: Annotated[
         Many[
@@ -111,6 +115,7 @@ class CreateNetwork(Settings):
             ]
         ],
         Field(max_length=2),
+        rules.PLACE,
     ] = ()
     """Two zones of the control-plane subnets, both by name or both by id. None: two zones that EKS accepts."""
 
@@ -179,13 +184,13 @@ class ExistingNetwork(Settings):
     must not be in a Local Zone.
     """
 
-    vpc_id: VpcId
+    vpc_id: Annotated[VpcId, rules.PLACE]
     """The VPC, with DNS support and DNS hostnames enabled."""
-    node_subnet_id: SubnetId
+    node_subnet_id: Annotated[SubnetId, rules.PLACE]
     """Subnet of the nodes and the file system, in the environment's zone."""
-    zone_subnet_ids: Mapping[str, SubnetId] = Field(default_factory=dict)
+    zone_subnet_ids: Annotated[Mapping[str, SubnetId], rules.ZONE_SUBNETS] = Field(default_factory=dict)
     """Subnets of nodes in further Availability Zones, by the name of the zone, for the zones of node groups."""
-    control_plane_subnet_ids: Annotated[Many[SubnetId], Field(min_length=1)]
+    control_plane_subnet_ids: Annotated[Many[SubnetId], Field(min_length=1), rules.CONTROL_PLANE_SUBNETS]
     """Subnets of the control plane, none in a Local Zone. PCS uses the first."""
 
 
@@ -206,9 +211,9 @@ def zone_subnet_problems(existing: ExistingNetwork, own_zone: str) -> Iterator[P
 class Network(Settings):
     """Exactly one of `create` and `existing`."""
 
-    create: CreateNetwork | None = None
+    create: Annotated[CreateNetwork | None, rules.PLACE] = None
     """Settings of a new VPC."""
-    existing: ExistingNetwork | None = None
+    existing: Annotated[ExistingNetwork | None, rules.PLACE] = None
     """Ids of an existing VPC and its subnets."""
 
     @rule

@@ -12,14 +12,17 @@ from ultracluster.catalog import (
     Interface,
     Profile,
     UltraClusterType,
+    efa_devices,
     instance_types,
     interface_layout,
     ultraservers,
 )
+from ultracluster.config import node_effects
 from ultracluster.config.bootstrap import Bootstrap, Policies, Script, SecurityGroups, boot_problems, scripts
 from ultracluster.config.codes import Code
+from ultracluster.config.effects import NEW_NODES, NEW_SECTION
 from ultracluster.config.fields import KIND, MAPPING, NUMBER, TEXT, ZONE_DUMMIES, Image, Many, Name, cdk_value
-from ultracluster.config.gres import GresRecord, gres_problems
+from ultracluster.config.gres import GresRecord, gres_problems, layout_problems
 from ultracluster.config.group_types import type_problems, wiring_problems
 from ultracluster.config.launch import Launch, Request, decide, launch_problems
 from ultracluster.config.problems import Path, Problem, rule
@@ -39,9 +42,9 @@ HPC = "hpc"
 class Scale(Settings):
     """A node group with a minimum and a maximum count."""
 
-    min: Annotated[int, Field(ge=0)]
+    min: Annotated[int, Field(ge=0), node_effects.COUNT]
     """Minimum number of nodes."""
-    max: Annotated[int, Field(ge=1)]
+    max: Annotated[int, Field(ge=1), node_effects.COUNT]
     """Maximum number of nodes."""
 
     @rule
@@ -63,41 +66,43 @@ class NodeGroup(Settings):
     that holds an AMI id; on EKS the AMI must be based on an EKS-optimised AL2023 image.
     """
 
-    name: Name
+    name: Annotated[Name, node_effects.NODE_GROUP_NAME]
     """Name of the group."""
-    instance_type: str | None = None
+    instance_type: Annotated[str | None, node_effects.TYPE] = None
     """Instance type; `ultracluster catalog` lists those of UltraClusters."""
-    instance_types: Many[str] = ()
+    instance_types: Annotated[Many[str], node_effects.TYPES] = ()
     """Instead of instance_type: several types with the same architecture, vCPUs, GPUs and EFA, for more capacity."""
-    count: Annotated[Annotated[int, Field(ge=1), NUMBER] | Annotated[Scale, MAPPING], KIND]
+    count: Annotated[Annotated[int, Field(ge=1), NUMBER] | Annotated[Scale, MAPPING], KIND, node_effects.COUNT]
     """Number of nodes, or min and max."""
-    purchase: Purchase = Purchase(type="on_demand")
+    purchase: Annotated[Purchase, NEW_SECTION] = Purchase(type="on_demand")
     """How the instances are bought."""
-    zones: Many[Annotated[str, cdk_value(ZONE_DUMMIES)]] = ()
+    zones: Annotated[Many[Annotated[str, cdk_value(ZONE_DUMMIES)]], node_effects.ZONES] = ()
     """Availability Zones of nodes without EFA. Without it, the availability_zone of the environment."""
     placement: Annotated[
-        Annotated[Literal["auto", "none"], TEXT] | Annotated[ExistingPlacementGroup, MAPPING], KIND
+        Annotated[Literal["auto", "none"], TEXT] | Annotated[ExistingPlacementGroup, MAPPING], KIND, NEW_NODES
     ] = "auto"
     """auto: a new cluster placement group for On-Demand and Spot with EFA. none: no group. Or an existing group."""
-    interfaces: Literal["auto", "fewest_ips", "max_bandwidth", "efa_with_ip", "without_efa"] = "auto"
+    interfaces: Annotated[Literal["auto", "fewest_ips", "max_bandwidth", "efa_with_ip", "without_efa"], NEW_NODES] = (
+        "auto"
+    )
     """Network interface layout. auto: the layout for the control plane. `ultracluster catalog TYPE` shows each."""
-    local_storage: Literal["raid0", "none"] = "raid0"
+    local_storage: Annotated[Literal["raid0", "none"], NEW_NODES] = "raid0"
     """raid0 joins the local NVMe disks into one volume."""
-    root_volume_gib: Annotated[int, Field(ge=100, le=16384)] = 300
+    root_volume_gib: Annotated[int, Field(ge=100, le=16384), NEW_NODES] = 300
     """Size of the root volume in GiB."""
-    image: Image = "auto"
+    image: Annotated[Image, node_effects.IMAGE] = "auto"
     """auto: AWS's image for the control plane. Or an AMI id, or an SSM parameter that holds one."""
-    bootstrap: Bootstrap = ()
+    bootstrap: Annotated[Bootstrap, NEW_NODES] = ()
     """Scripts that nodes run at their first boot, after all other steps and in this order: paths, or mappings."""
-    policies: Policies = ()
+    policies: Annotated[Policies, node_effects.POLICIES] = ()
     """ARNs of further IAM policies. The nodes of the group then have a role of their own."""
-    security_groups: SecurityGroups = ()
+    security_groups: Annotated[SecurityGroups, NEW_NODES] = ()
     """Ids of further security groups of the nodes, of all their interfaces."""
-    slurm_settings: SlurmSettings = Field(default_factory=dict)
+    slurm_settings: Annotated[SlurmSettings, NEW_NODES] = Field(default_factory=dict)
     """Parameters of the group's nodes in slurm.conf that PCS allows. On EKS there are none."""
-    gres_settings: Many[GresRecord] = ()
+    gres_settings: Annotated[Many[GresRecord], NEW_NODES] = ()
     """Records of gres.conf for the group's nodes, for MIG, MPS and other devices. On EKS there are none."""
-    idle_seconds: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    idle_seconds: Annotated[Annotated[int, Field(ge=1, le=10_000_000)] | None, NEW_NODES] = None
     """Seconds after which PCS terminates an idle node of this group. Without it, those of control_plane."""
 
     @property
@@ -128,7 +133,7 @@ class NodeGroup(Settings):
     @property
     def efa(self) -> bool:
         """Whether the nodes have EFA interfaces, on either control plane."""
-        return any(interface.kind != "interface" for interface in self.layout("pcs"))
+        return efa_devices(self.layout("pcs")) > 0
 
     @property
     def min_count(self) -> int:
@@ -167,6 +172,11 @@ class NodeGroup(Settings):
     def has_local_disks(self) -> bool:
         """Whether any of the instance types has local NVMe disks."""
         return any(instance_types[name].instance_store.disks for name in self.types)
+
+    @property
+    def joins_disks(self) -> bool:
+        """Whether nodes have a volume of local NVMe disks."""
+        return self.local_storage == "raid0" and self.has_local_disks
 
     @property
     def lustre_over_efa(self) -> bool:
@@ -211,7 +221,11 @@ class NodeGroup(Settings):
     @rule
     def _allowed_settings(self) -> Iterator[Problem]:
         yield from setting_problems(self.slurm_settings, "node group")
-        yield from gres_problems(self.gres_settings, self.slurm_settings)
+        records, settings = self.gres_settings, self.slurm_settings
+        yield from gres_problems(records, settings)
+        if self.known:
+            gpus, cores = self.hardware.gpu_count, self.hardware.cores
+            yield from layout_problems(records, settings, gpus=gpus, cores=cores)
 
     @rule
     def _boot_steps(self) -> Iterator[Problem]:

@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ultracluster.catalog.metric_groups import METRIC_GROUPS, Plane, nearest_groups
-from ultracluster.config.fields import Many, RoleArn, cdk_value, text
+from ultracluster.config import effect_rules as rules
+from ultracluster.config.effects import CONTENT, IN_PLACE, NEW_SECTION
+from ultracluster.config.fields import KIND, MAPPING, TEXT, Many, RoleArn, cdk_value, text
 from ultracluster.config.problems import Path, Problem, repeated, rule
 from ultracluster.config.settings import Settings
 
@@ -65,7 +67,7 @@ SCRAPER_INTERVAL_SECONDS = 30
 class ExistingMetrics(Settings):
     """An AMP workspace of yours that stores the metrics, in place of a new one."""
 
-    existing: MetricsId
+    existing: Annotated[MetricsId, rules.METRICS]
     """Id of an AMP workspace in the environment's account and Region."""
 
 
@@ -79,21 +81,21 @@ class Grafana(Settings):
     and no `auth`.
     """
 
-    auth: Literal["identity_center", "saml", "none"] = "none"
+    auth: Annotated[Literal["identity_center", "saml", "none"], rules.GRAFANA] = "none"
     """How users of a new workspace sign in. none: no new workspace. Otherwise the workspace has a stack of its own."""
-    saml_metadata_url: (
-        Annotated[str, text(r"^https://\S+$", "an https:// URL", max_length=2048), cdk_value()] | None
-    ) = None
+    saml_metadata_url: Annotated[
+        Annotated[str, text(r"^https://\S+$", "an https:// URL", max_length=2048), cdk_value()] | None, IN_PLACE
+    ] = None
     """URL of the identity provider's SAML metadata."""
-    saml_role_attribute: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    saml_role_attribute: Annotated[Annotated[str, Field(min_length=1, max_length=256)] | None, IN_PLACE] = None
     """Attribute of the SAML assertion whose values `admins` and `editors` name."""
-    admins: Annotated[Many[GroupOrRole], Field(max_length=100)] = ()
+    admins: Annotated[Many[GroupOrRole], Field(max_length=100), IN_PLACE] = ()
     """Who administers a new workspace: ids of Identity Center groups, or values of `saml_role_attribute`."""
-    editors: Annotated[Many[GroupOrRole], Field(max_length=100)] = ()
+    editors: Annotated[Many[GroupOrRole], Field(max_length=100), IN_PLACE] = ()
     """Who edits dashboards of a new workspace: ids of Identity Center groups, or values of `saml_role_attribute`."""
-    existing: GrafanaId | None = None
+    existing: Annotated[GrafanaId | None, rules.GRAFANA] = None
     """Id of a Grafana workspace in the environment's account and Region, version 12 or newer."""
-    role_arn: RoleArn | None = None
+    role_arn: Annotated[RoleArn | None, IN_PLACE] = None
     """IAM role of the existing workspace. A policy that reads the metrics is attached to it."""
 
     @property
@@ -184,25 +186,28 @@ class PagerDuty(Settings):
     it; docs/observability.md has both policies.
     """
 
-    secret_arn: SecretArn
+    secret_arn: Annotated[SecretArn, IN_PLACE]
     """ARN of the secret with the integration key, in the environment's Region and account."""
-    secret_key: Annotated[str, text(r"^[A-Za-z0-9_.-]{1,128}$", "a key of letters, digits, _ . and -")] | None = None
+    secret_key: Annotated[
+        Annotated[str, text(r"^[A-Za-z0-9_.-]{1,128}$", "a key of letters, digits, _ . and -")] | None, IN_PLACE
+    ] = None
     """Key of the integration key in a secret of JSON. Without it, the whole secret is the integration key."""
 
 
 class Alerts(Settings):
     """Who is told when something breaks. Without this section alerts fire, but nobody is told."""
 
-    email: Annotated[Many[Email], Field(max_length=50)] = ()
+    email: Annotated[Many[Email], Field(max_length=50), IN_PLACE] = ()
     """Addresses that are subscribed to a new SNS topic. Each must confirm the message that SNS sends to it."""
-    pagerduty: PagerDuty | None = None
+    pagerduty: Annotated[PagerDuty | None, IN_PLACE] = None
     """The PagerDuty service that receives critical alerts, beside the other receivers."""
-    sns_topic_arn: TopicArn | None = None
+    sns_topic_arn: Annotated[TopicArn | None, IN_PLACE] = None
     """A standard SNS topic of yours that receives all alerts. Its policy must allow AMP and CloudWatch to publish."""
-    runbooks_url: (
+    runbooks_url: Annotated[
         Annotated[str, text(r"^https://\S*[^/\s]$", "an https:// URL without a slash at its end", max_length=500)]
-        | None
-    ) = None
+        | None,
+        CONTENT,
+    ] = None
     """Where you publish docs/runbooks, for the links in messages. Without it, messages name the file."""
 
     @rule
@@ -217,7 +222,7 @@ class Alerts(Settings):
 class Logs(Settings):
     """Logs of nodes, pods and jobs in CloudWatch Logs."""
 
-    retention_days: LogRetention = 30
+    retention_days: Annotated[LogRetention, IN_PLACE] = 30
     """How long CloudWatch keeps logs of nodes, pods and jobs, in days."""
 
 
@@ -227,25 +232,40 @@ class Observability(Settings):
     AMP retains metrics for at most 1095 days by default (AMP User Guide, "Service quotas", 2026).
     """
 
-    retention_days: Annotated[int, Field(ge=1, le=1095)] = 150
+    retention_days: Annotated[int, Field(ge=1, le=1095), IN_PLACE] = 150
     """How long a new AMP workspace retains metrics, in days."""
-    scrape_interval_seconds: Annotated[int, Field(ge=10, le=120)] = 30
+    scrape_interval_seconds: Annotated[int, Field(ge=10, le=120), rules.COLLECTED] = 30
     """How often metrics are read: at least 30 s on EKS, 10 s on PCS. Alert rules need two values in five minutes."""
-    max_series: Annotated[int, Field(ge=1000, le=MOST_SERIES)] | None = None
+    max_series: Annotated[Annotated[int, Field(ge=1000, le=MOST_SERIES)] | None, IN_PLACE] = None
     """Active series that AMP accepts from the environment; more are discarded. Default: the quota of the workspace."""
-    metrics: ExistingMetrics | None = None
-    """An existing AMP workspace. Without it, a workspace is created."""
-    grafana: Grafana = Grafana()
+    metrics: Annotated[
+        Annotated[Annotated[Literal["none"], TEXT] | Annotated[ExistingMetrics, MAPPING], KIND] | None, rules.METRICS
+    ] = None
+    """An existing AMP workspace, or none: nothing collects metrics, and there are no alert rules. Without it, a new
+    workspace stores them."""
+    grafana: Annotated[Grafana, NEW_SECTION] = Grafana()
     """The Grafana workspace."""
-    alerts: Alerts | None = None
+    alerts: Annotated[Alerts | None, IN_PLACE] = None
     """Receivers of alerts. Requires a new AMP workspace, whose alert manager they configure."""
-    drop: Many[Annotated[str, text(r"^\S{1,64}$", "a group of metrics such as nccl/p2p")]] = ()
+    drop: Annotated[
+        Many[Annotated[str, text(r"^\S{1,64}$", "a group of metrics such as nccl/p2p")]], rules.COLLECTED
+    ] = ()
     """Groups of metrics that are not stored, such as nccl/p2p. docs/observability-scale.md lists all groups."""
-    logs: Logs = Logs()
+    logs: Annotated[Logs, NEW_SECTION] = Logs()
     """Logs of nodes, pods and jobs."""
-    auto_repair: bool = True
+    auto_repair: Annotated[bool, IN_PLACE] = True
     """Whether alerts act. EKS: node auto repair, with severe GPU faults first. PCS: a critical GPU alert drains the
     node, which finishes its job."""
+
+    @property
+    def collects_metrics(self) -> bool:
+        """Whether metrics are collected and stored."""
+        return self.metrics != "none"
+
+    @property
+    def existing_workspace(self) -> str | None:
+        """Id of the existing AMP workspace that stores the metrics."""
+        return self.metrics.existing if isinstance(self.metrics, ExistingMetrics) else None
 
     def arns(self) -> Iterator[tuple[Path, str]]:
         """ARNs in the section, with their paths."""
@@ -256,23 +276,47 @@ class Observability(Settings):
         if self.alerts and self.alerts.sns_topic_arn:
             yield ("alerts", "sns_topic_arn"), self.alerts.sns_topic_arn
 
+    def _says(self, key: str) -> bool:
+        """Whether the file says something of a key; the default says nothing, as in a file that was written out."""
+        return bool(getattr(self, key) != type(self).model_fields[key].default)
+
     @rule
     def _existing_metrics(self) -> Iterator[Problem]:
         """Retention, series limit and alert manager belong to the workspace, whose owner sets them."""
-        if self.metrics is None:
+        workspace = self.existing_workspace
+        if workspace is None:
             return
         for key in ("retention_days", "max_series"):
-            if key in self.model_fields_set and getattr(self, key) is not None:
-                message = f"{self.metrics.existing} is an existing workspace, so {key} would be ignored"
+            if self._says(key):
+                message = f"{workspace} is an existing workspace, so {key} would be ignored"
                 yield Problem("metrics-setting-ignored", key, message, f"remove {key}, or remove metrics")
         if self.alerts:
-            message = f"the alert manager of {self.metrics.existing} belongs to the owner of the workspace"
+            message = f"the alert manager of {workspace} belongs to the owner of the workspace"
             hint = "remove alerts and add the receivers there, or remove metrics"
             yield Problem("alerts-with-existing-metrics", "alerts", message, hint)
 
     @rule
+    def _no_metrics(self) -> Iterator[Problem]:
+        """Without metrics there is no rule that could fire, and nothing to draw: the dashboards query Prometheus."""
+        if self.collects_metrics:
+            return
+        for key in ("retention_days", "max_series", "scrape_interval_seconds", "drop"):
+            if self._says(key):
+                message = f"metrics is none, so {key} would be ignored"
+                yield Problem("metrics-setting-ignored", key, message, f"remove {key}, or remove metrics: none")
+        if self.alerts:
+            message = "metrics is none, so no alert rule exists that could notify the receivers"
+            yield Problem("alerts-without-metrics", "alerts", message, "remove alerts, or remove metrics: none")
+        if self.grafana.wanted:
+            message = "metrics is none, so the dashboards, which query a Prometheus workspace, would be empty"
+            hint = "remove grafana, or remove metrics: none"
+            yield Problem("grafana-without-metrics", "grafana", message, hint)
+
+    @rule
     def _dropped_groups(self) -> Iterator[Problem]:
         """Groups of the catalogue of metrics."""
+        if not self.collects_metrics:
+            return
         yield from repeated("drop", self.drop)
         for i, name in enumerate(self.drop):
             if name not in METRIC_GROUPS:
@@ -282,6 +326,8 @@ class Observability(Settings):
 
     def dropped_problems(self, plane: Plane) -> Iterator[Problem]:
         """Problems of `drop` under a control plane: groups that it does not collect, and that its alerts read."""
+        if not self.collects_metrics:
+            return
         for i, name in enumerate(self.drop):
             planes = METRIC_GROUPS.get(name, {})
             if planes and plane not in planes:
@@ -294,10 +340,23 @@ class Observability(Settings):
                 hint = f"remove {name}, or watch for these faults in another way"
                 yield Problem("metric-group-needed", ("drop", i), message, hint, "warning")
 
+    def repair_problems(self) -> Iterator[Problem]:
+        """Problems of `auto_repair` on PCS, where alerts of a new workspace drain nodes."""
+        chosen, at = "auto_repair" in self.model_fields_set, ("observability", "auto_repair")
+        if not self.auto_repair:
+            return
+        if chosen and self.existing_workspace:
+            message = f"alerts of {self.existing_workspace} drain no node, so auto_repair would be ignored"
+            yield Problem("metrics-setting-ignored", at, message, "remove auto_repair, or remove metrics")
+        elif not self.collects_metrics:
+            message = "metrics is none, so no alert fires and no node is drained when a GPU fails"
+            hint = "watch the nodes in another way and set auto_repair: false, or remove metrics: none"
+            yield Problem("repair-without-metrics", ("observability", "metrics"), message, hint, "warning")
+
     @rule
     def _series_quota(self) -> Iterator[Problem]:
         """AWS raises the quota on request."""
-        if self.max_series and self.max_series > SERIES_QUOTA:
+        if self.max_series and self.max_series > SERIES_QUOTA and self.collects_metrics:
             message = f"max_series is {self.max_series}; a workspace accepts {SERIES_QUOTA} series by default"
             hint = "request an increase of the quota Active series per workspace, or lower max_series"
             yield Problem("series-quota", "max_series", message, hint, "warning")

@@ -7,12 +7,17 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ultracluster.catalog import pcs
-from ultracluster.config import clock
+from ultracluster.config import clock, cluster_effects, node_effects
+from ultracluster.config import effect_rules as rules
 from ultracluster.config.bootstrap import Bootstrap, Policies, Script, SecurityGroups, boot_problems, scripts
-from ultracluster.config.fields import CpuType, Image, Many, Mirror, Name
-from ultracluster.config.problems import Problem, rule
+from ultracluster.config.containers import Containers
+from ultracluster.config.effects import IN_PLACE, NEW_FLEET, NEW_LOGIN_NODES, NEW_SECTION
+from ultracluster.config.fields import FLAG, MAPPING, SWITCH, CpuType, Image, Many, Mirror, Name
+from ultracluster.config.problems import Problem, repeated, repeated_names, rule
 from ultracluster.config.settings import Settings
+from ultracluster.config.slurm_conflicts import cluster_conflicts, queue_conflicts
 from ultracluster.config.slurm_settings import SlurmSettings, health_problems, setting_problems, truth, version_problems
+from ultracluster.config.slurm_teams import SlurmTeam
 
 NOTICE = timedelta(days=90)
 """How long before a Slurm version's end of life the warning starts."""
@@ -28,20 +33,20 @@ LOGIN_GROUPS = 2
 class Login(Settings):
     """Login nodes: a static node group outside every queue."""
 
-    instance_type: CpuType = "m7i.4xlarge"
+    instance_type: Annotated[CpuType, cluster_effects.LOGIN_TYPE] = "m7i.4xlarge"
     """Instance type of the login nodes."""
-    count: Annotated[int, Field(ge=1)] = 1
+    count: Annotated[int, Field(ge=1), IN_PLACE] = 1
     """Number of login nodes."""
-    image: Image = "auto"
+    image: Annotated[Image, NEW_LOGIN_NODES] = "auto"
     """auto: AWS's newest PCS image. Or an AMI id, or an SSM parameter that holds one."""
-    root_volume_gib: Annotated[int, Field(ge=100, le=16384)] = 100
+    root_volume_gib: Annotated[int, Field(ge=100, le=16384), NEW_LOGIN_NODES] = 100
     """Size of the root volume in GiB."""
-    bootstrap: Bootstrap = ()
+    bootstrap: Annotated[Bootstrap, NEW_LOGIN_NODES] = ()
     """Scripts that login nodes run at their first boot, after all other steps and in this order: paths, or mappings.
     After a failure the others do not run, but the node stays."""
-    policies: Policies = ()
+    policies: Annotated[Policies, node_effects.LOGIN_POLICIES] = ()
     """ARNs of further IAM policies. Login nodes then have a role of their own."""
-    security_groups: SecurityGroups = ()
+    security_groups: Annotated[SecurityGroups, NEW_LOGIN_NODES] = ()
     """Ids of further security groups of login nodes."""
 
     @property
@@ -57,11 +62,11 @@ class Login(Settings):
 class Queue(Settings):
     """A Slurm partition over node groups. `slurm_settings` are partition parameters of slurm.conf."""
 
-    name: Annotated[Name, Field(min_length=3)]
+    name: Annotated[Name, Field(min_length=3), cluster_effects.QUEUE_NAME]
     """Name of the queue, which is the Slurm partition."""
-    node_groups: Annotated[Many[str], Field(min_length=1)]
+    node_groups: Annotated[Many[str], Field(min_length=1), IN_PLACE]
     """Node groups that run the queue's jobs."""
-    slurm_settings: SlurmSettings = Field(default_factory=dict)
+    slurm_settings: Annotated[SlurmSettings, IN_PLACE] = Field(default_factory=dict)
     """Parameters of slurm.conf that PCS allows for a queue."""
 
     @rule
@@ -73,14 +78,15 @@ class Queue(Settings):
 
     @rule
     def _distinct_groups(self) -> Iterator[Problem]:
-        for i, name in enumerate(self.node_groups):
-            if name in self.node_groups[:i]:
-                message = f"{name} is already node_groups[{self.node_groups.index(name)}]"
-                yield Problem("duplicate-name", ("node_groups", i), message, "remove the duplicate")
+        yield from repeated("node_groups", self.node_groups)
 
     @rule
     def _allowed_settings(self) -> Iterator[Problem]:
         yield from setting_problems(self.slurm_settings, "queue")
+
+    @rule
+    def _conflicts(self) -> Iterator[Problem]:
+        yield from queue_conflicts(self.slurm_settings)
 
 
 class PcsControlPlane(Settings):
@@ -92,26 +98,26 @@ class PcsControlPlane(Settings):
     Source: AWS PCS User Guide (2026); figures and lists in `infra/ultracluster/catalog/data/pcs.json`.
     """
 
-    type: Literal["pcs"] = "pcs"
+    type: Annotated[Literal["pcs"], rules.KIND] = "pcs"
     """Type of control plane."""
-    slurm_version: str
+    slurm_version: Annotated[str, cluster_effects.SLURM_VERSION]
     """Slurm version, in quotes."""
-    size: Literal["auto", "small", "medium", "large"] = "auto"
+    size: Annotated[Literal["auto", "small", "medium", "large"], cluster_effects.SIZE] = "auto"
     """Size of the cluster. auto: the smallest size that manages all nodes."""
-    accounting: bool = True
+    accounting: Annotated[bool, cluster_effects.CLUSTER] = True
     """Whether Slurm accounting is enabled, in a database that PCS manages."""
-    slurm_settings: SlurmSettings = Field(default_factory=dict)
+    slurm_settings: Annotated[SlurmSettings, cluster_effects.CLUSTER_SETTINGS] = Field(default_factory=dict)
     """Parameters of slurm.conf that PCS allows for a cluster."""
-    cgroup_settings: SlurmSettings = Field(default_factory=dict)
+    cgroup_settings: Annotated[SlurmSettings, cluster_effects.CLUSTER] = Field(default_factory=dict)
     """Parameters of cgroup.conf that PCS allows."""
-    slurmdbd_settings: SlurmSettings = Field(default_factory=dict)
+    slurmdbd_settings: Annotated[SlurmSettings, cluster_effects.CLUSTER] = Field(default_factory=dict)
     """Parameters of slurmdbd.conf, of accounting, that PCS allows."""
-    idle_seconds: Annotated[int, Field(ge=1, le=10_000_000)] = IDLE_SECONDS
+    idle_seconds: Annotated[int, Field(ge=1, le=10_000_000), cluster_effects.CLUSTER] = IDLE_SECONDS
     """Seconds after which PCS terminates an idle node that its node group does not need for its minimum."""
-    rest_api: bool = False
+    rest_api: Annotated[bool, cluster_effects.CLUSTER] = False
     """Whether PCS serves Slurm's REST API, over HTTP on port 6820 of the controller, to nodes of the cluster."""
 
-    image_mirror: Mirror | None = None
+    image_mirror: Annotated[Mirror | None, NEW_FLEET] = None
     """OCI registry with copies of the images of the metrics agents, under the paths that they have in their own."""
 
     @rule
@@ -165,6 +171,15 @@ class PcsControlPlane(Settings):
     def _health_checks(self) -> Iterator[Problem]:
         yield from health_problems(self.slurm_settings)
 
+    @property
+    def _preempts(self) -> bool:
+        """Whether jobs evict others without a setting of the file."""
+        return False
+
+    @rule
+    def _conflicts(self) -> Iterator[Problem]:
+        yield from cluster_conflicts(self.slurm_settings, preempts=self._preempts)
+
     @rule
     def _metrics(self) -> Iterator[Problem]:
         """AWS PCS User Guide, "Slurm metrics" (2026)."""
@@ -184,14 +199,23 @@ class Pcs(PcsControlPlane):
     Source: AWS PCS User Guide (2026); figures and lists in `infra/ultracluster/catalog/data/pcs.json`.
     """
 
-    login: Login = Login()
+    login: Annotated[Login, NEW_SECTION] = Login()
     """Login nodes."""
-    queues: Annotated[Many[Queue], Field(min_length=1)]
+    containers: Annotated[Annotated[bool, FLAG] | Annotated[Containers, MAPPING], SWITCH, NEW_FLEET] = False
+    """Whether jobs run containers with Enroot and Pyxis. true: the images of all nodes hold both. Or the folder from
+    which nodes install them."""
+    queues: Annotated[Many[Queue], Field(min_length=1), cluster_effects.QUEUES]
     """Queues for jobs."""
+    teams: Annotated[Many[SlurmTeam], cluster_effects.ACCOUNTS] = ()
+    """Teams that share the fleet: accounts of Slurm, each with a fair share, a QOS and a limit. Needs accounting."""
 
     def managed_nodes(self, nodes: int) -> int:
         """Nodes that the cluster manages at most: `nodes` and the login nodes."""
         return nodes + self.login.count
+
+    @property
+    def _preempts(self) -> bool:
+        return self.accounting and bool(self.teams)
 
     @rule
     def _queue_limit(self) -> Iterator[Problem]:
@@ -203,11 +227,11 @@ class Pcs(PcsControlPlane):
 
     @rule
     def _distinct_queues(self) -> Iterator[Problem]:
-        names = [queue.name for queue in self.queues]
-        for i, name in enumerate(names):
-            if name in names[:i]:
-                message = f"{name} is already the name of queues[{names.index(name)}]"
-                yield Problem("duplicate-name", ("queues", i, "name"), message, "choose another name")
+        yield from repeated_names("queues", [queue.name for queue in self.queues])
+
+    @rule
+    def _distinct_teams(self) -> Iterator[Problem]:
+        yield from repeated_names("teams", [team.name for team in self.teams])
 
     @rule
     def _queue_versions(self) -> Iterator[Problem]:

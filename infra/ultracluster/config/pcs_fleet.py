@@ -1,17 +1,21 @@
 """Rules between a PCS control plane and the fleet."""
 
-from collections import Counter
 from collections.abc import Iterator
 
 from ultracluster.catalog import pcs
+from ultracluster.config.containers import container_problems
 from ultracluster.config.cpu_nodes import login_architecture, unlisted_type
+from ultracluster.config.drivers import pcs_driver_problems
 from ultracluster.config.fleet import Fleet
+from ultracluster.config.gres import detects_gpus
 from ultracluster.config.mount_paths import mount_path_problems
 from ultracluster.config.network import nodes_without_aws
 from ultracluster.config.node_groups import image_not_pinned, unknown_group, unused_groups
 from ultracluster.config.pcs import Pcs
 from ultracluster.config.problems import Path, Problem
 from ultracluster.config.purchase import spot_service_role
+from ultracluster.config.slurm_settings import offered
+from ultracluster.config.ultraservers import ultraserver_problems
 
 
 def pcs_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
@@ -19,15 +23,20 @@ def pcs_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     yield from _cluster_size(fleet, settings)
     yield from _node_group_limit(fleet)
     yield from _queues_name_groups(fleet, settings)
-    yield from _ultraserver_queues(fleet, settings)
+    yield from _queues_of_alike_nodes(fleet, settings)
+    yield from ultraserver_problems(fleet, settings)
     yield from _efa_only_on_pcs(fleet)
     yield from _node_settings(fleet, settings)
+    yield from _gpu_detection(fleet, settings)
     yield from _agents(fleet, settings)
+    yield from pcs_driver_problems(fleet)
     yield from _pinned_images(fleet, settings)
     yield from _block_starts(fleet)
+    yield from container_problems(fleet, settings.login.image, containers=settings.containers)
     yield from mount_path_problems(fleet)
     yield from unlisted_type(settings.login.instance_type, ("control_plane", "login", "instance_type"))
     yield from login_architecture(fleet, settings.login.instance_type)
+    yield from _homes_of_login_nodes(fleet, settings)
     yield from _agents_reach_registries(fleet, settings)
     yield from _spot_role(fleet)
     yield from nodes_without_aws(fleet.network)
@@ -44,6 +53,15 @@ def _cluster_size(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
         message = f"a {settings.size} cluster manages {limit} nodes; there are {nodes} including login nodes"
         hint = f"set size: {smallest}, or set size: auto"
         yield Problem("pcs-size-too-small", ("control_plane", "size"), message, hint)
+
+
+def _homes_of_login_nodes(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
+    """Users who log in again may reach another login node."""
+    if settings.login.count > 1 and not fleet.storage.homes:
+        message = f"each of the {settings.login.count} login nodes has a /home of its own, so users find their files "
+        message += "on one of them only"
+        at = ("control_plane", "login", "count")
+        yield Problem("login-nodes-without-homes", at, message, "set storage.home, or set count: 1", "warning")
 
 
 def _agents_reach_registries(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
@@ -63,11 +81,26 @@ def _node_settings(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
         if group.idle_seconds:
             since[("idle_seconds",)] = pcs.NODE_GROUP_IDLE_TIME_SINCE
         for at, version in since.items():
-            if settings.slurm_version < version:
+            if offered(settings.slurm_version) and settings.slurm_version < version:
                 name = at[-1]
                 message = f"PCS takes {name} of a node group from Slurm {version} on, not with {settings.slurm_version}"
                 hint = f'remove {name}, or set slurm_version: "{version}"'
                 yield Problem("slurm-setting-not-allowed", ("node_groups", i, *at), message, hint)
+
+
+def _gpu_detection(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
+    """Before Slurm 26.05 PCS tells Slurm no sockets, on which GPUs that it detects are.
+
+    Source: AWS PCS User Guide, "Configuring hardware topology" (2026).
+    """
+    if not pcs.NODE_GROUP_SETTINGS_SINCE["AutoDetect"] <= settings.slurm_version < pcs.SOCKETS_KNOWN_SINCE:
+        return
+    for i, group in enumerate(fleet.node_groups):
+        for j, record in enumerate(group.gres_settings):
+            if detects_gpus(record) and "Sockets" not in group.slurm_settings:
+                message = f"with AutoDetect and without Sockets, Slurm {settings.slurm_version} drains every node"
+                at: Path = ("node_groups", i, "gres_settings", j, "AutoDetect")
+                yield Problem("slurm-gres", at, message, f"add Sockets to slurm_settings of {group.name}")
 
 
 def _agents(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
@@ -83,6 +116,23 @@ def _agents(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
             message += f"{pcs.AGENT_VERSION} and newer do"
             hint = f"set an image that was built on {pcs.AGENT_IMAGE_BUILD} or later, or set image: auto"
             yield Problem("pcs-agent-too-old", at, message, hint)
+        elif image in pcs.IMAGE_BUILDS:
+            yield from _build(at, image, settings.slurm_version)
+
+
+def _build(at: Path, image: str, slurm_version: str) -> Iterator[Problem]:
+    """A build of AWS's image has some versions of Slurm, and newer builds newer drivers. Unknown images are not judged.
+
+    Source: awsome-distributed-ai, PCS-READY-DLAMI.md (as of 2026-08-05).
+    """
+    build, newest = pcs.IMAGE_BUILDS[image], pcs.IMAGE_BUILDS[pcs.NEWEST_IMAGE]
+    if not build.has(slurm_version):
+        message = f"{image} has Slurm {', '.join(build.slurm)}, not {slurm_version}, so its nodes never join"
+        yield Problem("pcs-image-without-slurm", at, message, "set image: auto, or a newer image that has the version")
+    elif build.built < newest.built:
+        message = f"{image} was built on {build.built}; {pcs.NEWEST_IMAGE} of {newest.built} in us-east-2 is newer"
+        hint = "set the newest image of your Region, as docs/operations.md shows; PCS then replaces each node when its "
+        yield Problem("image-older", at, message, f"{hint}jobs end", "warning")
 
 
 def _node_group_limit(fleet: Fleet) -> Iterator[Problem]:
@@ -110,18 +160,18 @@ def _queues_name_groups(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     yield from unused_groups("node-group-without-queue", "queue", names, used)
 
 
-def _ultraserver_queues(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
-    """Node groups of UltraServers need separate queues, with sizes in powers of two of each other.
-
-    Source: AWS PCS User Guide, "Using UltraServers" (2026).
-    """
-    ultraserver = {group.name: group.purchase.ultraserver for group in fleet.node_groups}
+def _queues_of_alike_nodes(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
+    """Slurm gives a job any nodes of a queue on which it fits."""
+    known = {group.name: group for _, group in fleet.known_groups}
     for i, queue in enumerate(settings.queues):
-        kinds = Counter(bool(ultraserver.get(name)) for name in queue.node_groups)
-        if len(kinds) > 1:
-            message = "the queue mixes UltraServers with other nodes, which PCS does not allow"
-            at = ("control_plane", "queues", i, "node_groups")
-            yield Problem("queue-mixes-ultraservers", at, message, "add a separate queue for the UltraServers")
+        groups = [known[name] for name in queue.node_groups if name in known]
+        types = [group.hardware for group in groups]
+        sizes = {(each.architecture, each.gpu_model, each.gpu_count, each.cores) for each in types}
+        if len(sizes) > 1 and len({each.ultraserver_only for each in types}) == 1:
+            names = " and ".join(dict.fromkeys(group.type_names for group in groups))
+            message = f"a job may get nodes of {names} together, and runs as fast as the slowest"
+            at: Path = ("control_plane", "queues", i, "node_groups")
+            yield Problem("queue-nodes-differ", at, message, "add a queue for each size of nodes", "warning")
 
 
 def _efa_only_on_pcs(fleet: Fleet) -> Iterator[Problem]:

@@ -27,7 +27,7 @@ def region_problems(region: str) -> Iterator[Problem]:
     """Problem of a Region that does not exist."""
     if region in regions.PARTITIONS:
         return
-    close = get_close_matches(region, regions.PARTITIONS, n=2, cutoff=0.9)
+    close = get_close_matches(region, regions.PARTITIONS, n=2, cutoff=0.88)
     near = close or get_close_matches(region, regions.PARTITIONS, n=1, cutoff=0)
     message = f"{region} is not an AWS Region (list of {regions.READ})"
     yield Problem("region-unknown", "region", message, f"did you mean {' or '.join(sorted(near))}?")
@@ -60,7 +60,7 @@ def arn_problems(arns: Iterable[Arn], region: str, account: str | None) -> Itera
         elif expected and partition != expected:
             message = f"{arn.text} is in the partition {partition}; {region} is in {expected}"
             yield Problem("arn-partition", arn.at, message, f"use an ARN that begins with arn:{expected}:")
-        elif place and place != region:
+        elif place and place != region and expected:  # an unknown Region is an error of its own
             message = f"{arn.text} is in {place}; the environment is in {region}"
             yield Problem("arn-region", arn.at, message, f"use a resource of {region}")
         elif account and owner not in (account, "aws", ""):

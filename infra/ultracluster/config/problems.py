@@ -53,6 +53,14 @@ def repeated(key: str, entries: Sequence[str]) -> Iterator[Problem]:
             yield Problem("duplicate-name", (key, i), message, "remove the duplicate")
 
 
+def repeated_names(key: str, names: Sequence[str]) -> Iterator[Problem]:
+    """Problem of each entry of the list `key` whose name, in `names`, is that of an earlier entry."""
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            message = f"{name} is already the name of {key}[{names.index(name)}]"
+            yield Problem("duplicate-name", (key, i, "name"), message, "choose another name")
+
+
 @dataclass
 class Collector:
     """Validation context that collects the problems of all rules, so that one problem does not hide the next.

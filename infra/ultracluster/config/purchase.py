@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Literal
 
+from ultracluster.config import node_effects
+from ultracluster.config.effects import IN_PLACE, NEW_NODES
 from ultracluster.config.fields import Many, cdk_value, text
 from ultracluster.config.problems import Path, Problem, rule
 from ultracluster.config.settings import Settings
@@ -20,19 +22,20 @@ class Purchase(Settings):
     Allowed combinations: `infra/ultracluster/config/launch.py`.
     """
 
-    type: PurchaseType
+    type: Annotated[PurchaseType, node_effects.PURCHASE_TYPE]
     """Purchase option."""
-    reservation_id: Annotated[str, cdk_value()] | None = None
+    reservation_id: Annotated[Annotated[str, cdk_value()] | None, NEW_NODES] = None
     """Id of the capacity reservation or capacity block to launch into."""
-    reservation_group_arn: Annotated[str, cdk_value()] | None = None
+    reservation_group_arn: Annotated[Annotated[str, cdk_value()] | None, NEW_NODES] = None
     """ARN of the resource group of capacity reservations to launch into."""
-    ultraserver: str | None = None
+    ultraserver: Annotated[str | None, node_effects.ULTRASERVER] = None
     """UltraServer type: u-p6e-gb200x36 or u-p6e-gb200x72."""
-    reservation_ids: Many[Annotated[str, cdk_value()]] = ()
+    reservation_ids: Annotated[Many[Annotated[str, cdk_value()]], node_effects.BLOCKS] = ()
     """Reservation ids of the UltraServers' capacity blocks, one per UltraServer."""
-    starts: (
-        Annotated[str, text(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", "a UTC time such as 2027-01-11T11:30:00Z")] | None
-    ) = None
+    starts: Annotated[
+        Annotated[str, text(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", "a UTC time such as 2027-01-11T11:30:00Z")] | None,
+        IN_PLACE,
+    ] = None
     """Start of the capacity block, or of the last of several, if it is in the future. EKS starts the nodes then."""
 
     @property
@@ -65,7 +68,10 @@ class ExistingPlacementGroup(Settings):
     """An existing cluster placement group. With a reservation: the group that the reservation was created in."""
 
     existing: Annotated[
-        str, text(r"^[!-~]([ -~]{0,253}[!-~])?$", "the name of a placement group, in ASCII characters"), cdk_value()
+        str,
+        text(r"^[!-~]([ -~]{0,253}[!-~])?$", "the name of a placement group, in ASCII characters"),
+        cdk_value(),
+        NEW_NODES,
     ]
     """Name of the placement group."""
 

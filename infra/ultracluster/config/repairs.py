@@ -14,6 +14,7 @@ _SYNONYMS = {
     "odcr": "reservation",
     "reserved": "reservation",
     "capacity-reservation": "reservation",
+    "false": "none",
 }
 """Other words for values that a file may have."""
 

@@ -9,10 +9,10 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from ultracluster.config.environment import Environment
-from ultracluster.config.extends import KEY
 from ultracluster.config.settings import Settings
+from ultracluster.config.wording import EXTENDS
 
-EXTENDS = {
+_EXTENDS = {
     "description": "Path, relative to this file, of a file with shared keys. Mappings of the two are merged; lists and "
     "other values of this file replace those of the shared one, which cannot extend a third.",
     "type": "string",
@@ -38,8 +38,8 @@ def environment_schema() -> dict[str, Any]:
     for name in ("Pcs", "Eks"):
         _require_type(sections[name])
     # a file that extends another one leaves keys to it
-    needed = {"if": {"not": {"required": [KEY]}}, "then": {"required": schema.pop("required")}}
-    schema["properties"] = {KEY: EXTENDS, **schema["properties"]}
+    needed = {"if": {"not": {"required": [EXTENDS]}}, "then": {"required": schema.pop("required")}}
+    schema["properties"] = {EXTENDS: _EXTENDS, **schema["properties"]}
     return {"$schema": DIALECT, **schema, **needed, "title": "Environment of a GPU UltraCluster"}
 
 

@@ -10,10 +10,14 @@ from difflib import get_close_matches
 from typing import Literal
 
 from ultracluster.catalog import pcs
+from ultracluster.config import clock
 from ultracluster.config.fields import TextOrNumber
 from ultracluster.config.problems import Path, Problem
 
 SlurmSettings = Mapping[str, TextOrNumber]
+WHOLE_NODES = frozenset({"Exclusive", "ExclusiveUser", "OverSubscribe"})
+"""Parameters of a queue that say whether a job has its nodes to itself."""
+
 Owner = Literal["cluster", "queue", "node group", "cgroup.conf", "slurmdbd.conf"]
 
 _ALLOWED: dict[Owner, frozenset[str]] = {
@@ -43,13 +47,18 @@ _FORMS: dict[pcs.Form, tuple[str, str, str]] = {
         r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}|unlimited|infinite|-1",
         "minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes, days-hours:minutes:seconds "
         "or UNLIMITED",
-        '"12:00:00"',
+        'set {}: "12:00:00"',
     ),
-    "yes_no": ("|".join((*_TRUE, *_FALSE)), "YES or NO", '"YES"'),
-    "number": (r"(\d+|0x[0-9a-f]+)[km]?|unlimited|infinite", "a whole number", "a whole number"),
-    "oversubscribe": (r"no|exclusive|(yes|force)(:\d+)?", "EXCLUSIVE, FORCE, YES or NO", '"NO"'),
+    "yes_no": ("|".join((*_TRUE, *_FALSE)), "YES or NO", 'set {}: "YES"'),
+    "number": (r"(\d+|0x[0-9a-f]+)[km]?|unlimited|infinite", "a whole number", "set {} to a whole number"),
+    "oversubscribe": (r"no|exclusive|(yes|force)(:\d+)?", "EXCLUSIVE, FORCE, YES or NO", 'set {}: "NO"'),
+    "program": (r'"?/.*', "the whole path of a program", "start it with /"),
+    "ranges": (r"\d+(-\d+)?(,\d+(-\d+)?)*", "numbers and ranges", 'set {}: "75,80-90"'),
+    "count": (r"\d+[kmgtp]?", "a count", "set {} to a whole number"),
+    "ports": (r"\d+-\d+", "a range of ports", 'set {}: "60001-63000"'),
+    "purge": (r"\d+(months?|days?|hours?)?", "a number of months, days or hours", 'set {}: "12months"'),
 }
-"""Pattern of each form, the form in words, and an example."""
+"""Pattern of each form, the form in words, and a hint."""
 
 
 def setting_problems(settings: SlurmSettings, owner: Owner) -> Iterator[Problem]:
@@ -67,6 +76,8 @@ def version_problems(
 
     Source: AWS PCS User Guide, "Custom Slurm settings", "Slurm metrics" (2026).
     """
+    if not offered(slurm_version):
+        return
     names = pcs.CLUSTER_SETTINGS_SINCE if owner == "cluster" else pcs.QUEUE_SETTINGS_SINCE
     for name, value in settings.items():
         at = (*below, "slurm_settings", name)
@@ -75,24 +86,24 @@ def version_problems(
             hint = f'remove {name}, or set slurm_version: "{since}"'
             yield Problem("slurm-setting-not-allowed", at, message, hint)
         for word, since in pcs.CLUSTER_VALUES_SINCE.get(name, {}).items():
-            if slurm_version < since and word in (each.strip() for each in str(value).split(",")):
+            if slurm_version < since and word in words(value):
                 message = f"PCS takes {word} from Slurm {since} on, not with {slurm_version}"
                 hint = f'remove {word}, or set slurm_version: "{since}"'
                 yield Problem("slurm-setting-value", at, message, hint)
 
 
+def offered(slurm_version: str) -> bool:
+    """Whether PCS creates clusters with the version; one that it does not is an error by itself."""
+    return slurm_version in pcs.SLURM_VERSIONS and pcs.SLURM_VERSIONS[slurm_version] >= clock.today()
+
+
 def health_problems(settings: SlurmSettings) -> Iterator[Problem]:
-    """Problems of a health check program and a prolog of a cluster: Slurm would act otherwise than most expect."""
+    """Problems of a health check program of a cluster: Slurm would act otherwise than most expect."""
     interval, limit = settings.get("HealthCheckInterval"), pcs.HEALTH_CHECK_TIMEOUT_SECONDS
     if interval is not None and str(interval).isdecimal() and 0 < int(interval) <= limit:
         message = f"a health check may take {limit} seconds, so {interval} seconds between two may be too few"
         at, hint = ("slurm_settings", "HealthCheckInterval"), f"set HealthCheckInterval: {5 * limit}"
         yield Problem("slurm-health-check-interval", at, message, hint, "warning")
-    parameters = str(settings.get("SchedulerParameters", "")).lower().split(",")
-    if settings.get("Prolog") and "nohold_on_prolog_fail" not in parameters:
-        message = "when this program fails on a node, Slurm drains the node and holds the job instead of requeuing it"
-        hint = "add nohold_on_prolog_fail to SchedulerParameters"
-        yield Problem("slurm-prolog-holds-jobs", ("slurm_settings", "Prolog"), message, hint, "warning")
 
 
 def truth(value: str | int | None) -> bool:
@@ -111,21 +122,47 @@ def value_problems(at: Path, value: str | int) -> Iterator[Problem]:
         kind = "is empty" if not str(value).strip() else "contains # or a line break, which end a value in slurm.conf"
         yield Problem("slurm-setting-value", at, f"{value!r} {kind}", f"correct {name}")
         return
-    if (form := pcs.FORMS.get(name)) is None:
-        return
-    pattern, words, example = _FORMS[form]
-    if not re.fullmatch(pattern, str(value), re.ASCII | re.IGNORECASE):
-        hint = f"set {name} to {example}" if form == "number" else f"set {name}: {example}"
-        yield Problem("slurm-setting-value", at, f"{value} is not {words}", hint)
-    elif name in pcs.MINIMUM and str(value).isdecimal() and int(value) < pcs.MINIMUM[name]:
+    text = without_spaces(str(value))
+    if (form := pcs.FORMS.get(name)) is not None:
+        yield from _other_form(at, text, form)
+    elif re.search(r"\s", text.strip()) and not re.fullmatch(r'"[^"]*"', text.strip()):
+        message = f"{value!r} has a space, which ends a value in slurm.conf"
+        yield Problem("slurm-setting-value", at, message, "separate words by commas")
+    else:
+        yield from _other_words(at, text.strip())
+
+
+def _other_form(at: Path, value: str, form: pcs.Form) -> Iterator[Problem]:
+    name, (pattern, described, hint) = str(at[-1]), _FORMS[form]
+    if not re.fullmatch(pattern, value, re.ASCII | re.IGNORECASE):
+        yield Problem("slurm-setting-value", at, f"{value} is not {described}", hint.format(name))
+    elif name in pcs.MINIMUM and value.isdecimal() and int(value) < pcs.MINIMUM[name]:
         message = f"{value} is out of range; PCS accepts {pcs.MINIMUM[name]} and more"
         yield Problem("slurm-setting-value", at, message, f"set {name}: {pcs.MINIMUM[name]}")
+
+
+def _other_words(at: Path, value: str) -> Iterator[Problem]:
+    """Words that a list does not take, as PCS says or slurm.conf."""
+    allowed = pcs.VALUES.get(str(at[-1]), [])
+    known = {word.lower(): word for word in allowed}
+    for word in words(value):
+        if allowed and word.lower() not in known:
+            message = f"PCS does not take {word} in {at[-1]}; it takes {', '.join(allowed)}"
+            near = get_close_matches(word.lower(), known, n=1)
+            hint = f"did you mean {known[near[0]]}?" if near else f"remove {word}"
+            yield Problem("slurm-setting-value", at, message, hint)
+
+
+def without_spaces(value: str) -> str:
+    """A list as slurm.conf has it: no spaces around its commas."""
+    return re.sub(r"\s*,\s*", ",", value)
 
 
 def _not_allowed(at: Path, name: str, owner: Owner) -> Iterator[Problem]:
     """PCS rejects all other parameters with a generic error."""
     allowed = _ALLOWED[owner]
-    near = get_close_matches(name, allowed, n=1, cutoff=0.85)
+    known = {each.lower(): each for each in allowed}
+    near = [known[each] for each in get_close_matches(name.lower(), known, n=1, cutoff=0.85)]
     elsewhere = next((hint for names, hint in _ELSEWHERE if name in names), "remove {}").format(name)
     where = f"in {owner}" if owner in _KEYS else f"for a {owner}"
     message = f"PCS does not allow {name} {where}; docs/errors.md lists the {len(allowed)} allowed parameters"
@@ -136,3 +173,28 @@ def _not_allowed(at: Path, name: str, owner: Owner) -> Iterator[Problem]:
 def serves_metrics(settings: SlurmSettings, slurm_version: str) -> bool:
     """Whether the controller serves metrics: a new enough Slurm, whose data are not private."""
     return slurm_version >= pcs.METRICS_SINCE and "PrivateData" not in settings
+
+
+def words(value: TextOrNumber) -> list[str]:
+    """The words of a list separated by commas."""
+    return [word.strip() for word in str(value).split(",") if word.strip()]
+
+
+def with_words(value: TextOrNumber, *further: str) -> str:
+    """A list of words separated by commas, with those of `further` whose name, the part before =, it lacks."""
+    given = words(value)
+    names = {word.partition("=")[0].lower() for word in given}
+    return ",".join([*given, *(word for word in further if word.partition("=")[0].lower() not in names)])
+
+
+def minutes(value: TextOrNumber) -> int | None:
+    """A time of slurm.conf in whole minutes, rounded up; None without a limit, and for what is no time."""
+    found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", str(value).strip(), re.ASCII)
+    if not found:
+        return None
+    days, *rest = (int(part or 0) for part in found.groups())
+    if found[1] is None and found[4] is None:
+        # minutes, or minutes:seconds
+        rest = [0, *rest[:2]]
+    hours, whole, seconds = rest
+    return (days * 24 + hours) * 60 + whole + (1 if seconds else 0)

@@ -27,10 +27,17 @@ Position = tuple[int, int]
 
 
 class UnreadableSource(UltraclusterError):
-    """A file that cannot be parsed: one problem at one position."""
+    """A file that cannot be parsed: one problem at one position.
 
-    def __init__(self, code: Code, message: str, hint: str, position: Position) -> None:
-        self.code, self.message, self.hint, self.position = code, message, hint, position
+    `path` is that of the value with the mistake, empty for the whole file. `file` is the file that the environment
+    file names and that has the mistake, empty for the environment file itself.
+    """
+
+    def __init__(
+        self, code: Code, message: str, hint: str, position: Position, *, path: Path = (), file: str = ""
+    ) -> None:
+        self.code, self.message, self.hint = code, message, hint
+        self.position, self.path, self.file = position, path, file
         super().__init__(message)
 
 

@@ -5,32 +5,34 @@ from typing import Annotated
 
 from pydantic import Field
 
+from ultracluster.config import effect_rules as rules
 from ultracluster.config.backups import Backups, WeeklyTime, backup_problems, window_problems
 from ultracluster.config.buckets import READ_ONLY_LIMIT, Bucket, BucketKey, bucket_problems
+from ultracluster.config.effects import IN_PLACE
 from ultracluster.config.fields import BucketName, Many
 from ultracluster.config.file_systems import MAXIMUM_MORE, Efs, Home, More, MoreLustre, OpenZfs
 from ultracluster.config.lustre import Lustre
-from ultracluster.config.problems import Path, Problem, rule
+from ultracluster.config.problems import Path, Problem, repeated_names, rule
 from ultracluster.config.settings import Settings
 
 
 class Storage(Settings):
     """Storage that outlives the nodes: buckets and file systems."""
 
-    home: Home = "none"
+    home: Annotated[Home, rules.FILE_SYSTEM] = "none"
     """File system of /home on all nodes and login nodes, and of a home of each team on EKS. none: each node has its own
     /home, which is lost with the node."""
-    buckets: Mapping[BucketKey, Bucket] = Field(default_factory=dict)
+    buckets: Annotated[Mapping[BucketKey, Bucket], rules.BUCKETS] = Field(default_factory=dict)
     """Buckets, each under a key that links refer to."""
-    read_only_buckets: Annotated[Many[BucketName], Field(max_length=READ_ONLY_LIMIT)] = ()
+    read_only_buckets: Annotated[Many[BucketName], Field(max_length=READ_ONLY_LIMIT), IN_PLACE] = ()
     """Older form of buckets with `access: read`: names of buckets that jobs list and read but never write."""
-    lustre: Lustre | None = None
+    lustre: Annotated[Lustre | None, rules.FILE_SYSTEM] = None
     """The FSx for Lustre file system."""
-    more: Annotated[Many[More], Field(max_length=MAXIMUM_MORE)] = ()
+    more: Annotated[Many[More], Field(max_length=MAXIMUM_MORE), rules.FILE_SYSTEM] = ()
     """Further file systems, and existing ones, which all nodes mount."""
-    backups: Backups | None = None
+    backups: Annotated[Backups | None, IN_PLACE] = None
     """Automatic daily backups of new file systems. Without it there are none."""
-    maintenance_window: WeeklyTime | None = None
+    maintenance_window: Annotated[WeeklyTime | None, IN_PLACE] = None
     """Start of the hour of the week in which AWS may patch new file systems of FSx, in quotes. Without it, FSx chooses
     one."""
 
@@ -115,11 +117,7 @@ class Storage(Settings):
 
     @rule
     def _distinct_file_systems(self) -> Iterator[Problem]:
-        names = [each.name for each in self.more]
-        for i, name in enumerate(names):
-            if name in names[:i]:
-                message = f"{name} is already the name of more[{names.index(name)}]"
-                yield Problem("duplicate-name", ("more", i, "name"), message, "choose another name")
+        yield from repeated_names("more", [each.name for each in self.more])
         first: dict[str, str] = {}
         if self.homes and self.homes.existing:
             first[self.homes.existing] = "home"

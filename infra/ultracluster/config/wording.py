@@ -18,6 +18,14 @@ _PRICE = re.compile(r"price|bid")
 """Keys that people write to limit the price of Spot Instances."""
 
 
+_NOT_OFFERED = {
+    "multi_az_1": (
+        "nodes are in one zone, and a second file server in another one would make each write wait for that zone",
+        "set deployment: single_az_ha_2, which survives a file server, or type: efs, which survives a zone",
+    )
+}
+"""Values that a service has and environments do not, each with the reason and what to write instead."""
+
 _SHAPES: dict[str, Code] = {
     "missing": "missing-key",
     "extra_forbidden": "unknown-key",
@@ -184,6 +192,11 @@ def _words(code: Code, place: _Place, value: Any, shown: str, context: dict[str,
             text, kinds = str(context["expected"]).replace("'", ""), " or ".join(_kinds(place))
             message = f"a mapping with type: {value['type']} is not allowed"
             return f"{message}; allowed: {text}, or a mapping with type: {kinds}", f"set {key}: {text}"
+        case "value-not-allowed" if place.path[-2:] == ("observability", "metrics") and str(value).startswith("ws-"):
+            return f"{value} is not allowed; allowed: none or a mapping", f"set metrics: {{existing: {value}}}"
+        case "value-not-allowed" if str(value) in _NOT_OFFERED:
+            why, hint = _NOT_OFFERED[value]
+            return f"{value} is not offered: {why}", hint
         case "value-not-allowed":
             return _choice(key, value, shown, str(context["expected"]).replace("'", ""))
         case "invalid-format" if kind == CDK_VALUE:

@@ -15,7 +15,7 @@ from constructs import Construct
 
 from ultracluster.catalog.eks import access_policy
 from ultracluster.catalog.software import addons
-from ultracluster.config.eks_nodes import CpuNodes, NodeRepair, SystemNodes
+from ultracluster.config.eks_nodes import CPU_VOLUME_GIB, SYSTEM_VOLUME_GIB, CpuNodes, NodeRepair, SystemNodes
 from ultracluster.config.lustre import Lustre
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.constructs.cloudwatch import service_metric
@@ -39,12 +39,6 @@ if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch
 
 NETWORK_ADDON = "vpc-cni"
-
-SYSTEM_VOLUME_GIB = 100
-"""Root volume of a system node."""
-
-CPU_VOLUME_GIB = 300
-"""Root volume of a CPU node: images of training jobs take 20 GB and more."""
 
 
 class UnknownAddon(UltraclusterError, ValueError):
@@ -149,6 +143,7 @@ class KubernetesCluster(Construct):
         labels: Mapping[str, str] | None = None,
         repair: NodeRepair | None = None,
         release: str | None = None,
+        startup_taint: Mapping[str, str] | None = None,
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> EksNodeGroup:
@@ -160,13 +155,15 @@ class KubernetesCluster(Construct):
         template that names some. UltraServers are launched block by block: add each of `settings.blocks()`. With
         `lustre` the nodes are prepared for the FSx CSI driver to mount that file system. `labels` default to the name
         of the group, `repair` to node auto repair, `release` of AWS's images to the one in the catalogue, `scope` to
-        the cluster. With `settings.bootstrap` the role is allowed to read the scripts, which nodes download.
+        the cluster. `startup_taint` is one more, which something in the cluster removes. With `settings.bootstrap` the
+        role is allowed to read the scripts, which nodes download.
 
         Source: EKS User Guide, "Customize managed nodes with launch templates" (2026).
         """
         scope, labels = scope or self, labels or {NODE_GROUP: settings.name}
         # EKS adds the join command for its own AMIs only
-        taint = GPU_TAINT if settings.hardware.gpu_count else None
+        taints: list[Mapping[str, str]] = [GPU_TAINT] if settings.hardware.gpu_count else []
+        taints += [startup_taint] if startup_taint else []
         endpoint = None if settings.image == "auto" else self._endpoint()
         own = EksBootstrap(scope, f"Bootstrap-{settings.name}", settings, role) if settings.bootstrap else None
         template = AcceleratedLaunchTemplate(
@@ -178,7 +175,7 @@ class KubernetesCluster(Construct):
             user_data=group_user_data(
                 settings,
                 labels=labels,
-                taint=taint,
+                taints=taints,
                 lustre=lustre,
                 cluster=endpoint,
                 last=own.steps if own else (),
@@ -196,6 +193,7 @@ class KubernetesCluster(Construct):
             labels=labels,
             repair=repair,
             release=release,
+            startup_taint=startup_taint,
         )
         if own:
             group.node.add_dependency(own)

@@ -75,7 +75,8 @@ class EksNodeGroup(_ManagedNodeGroup):
 
     An update replaces nodes without launching more first, since a capacity block has no spare instances. Nodes of a
     block are launched at once, or when the block starts; EKS stops them before the block ends. `labels` default to the
-    name of the group, `repair` to node auto repair.
+    name of the group, `repair` to node auto repair. `startup_taint` is another taint, which something in the cluster
+    removes.
 
     Version and release go together: EKS refuses the release of a newer Kubernetes version without that version.
 
@@ -95,6 +96,7 @@ class EksNodeGroup(_ManagedNodeGroup):
         labels: Mapping[str, str] | None = None,
         repair: NodeRepair | None = None,
         release: str | None = None,
+        startup_taint: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, id)
         gpus = settings.hardware.gpu_count > 0
@@ -105,6 +107,10 @@ class EksNodeGroup(_ManagedNodeGroup):
         several = () if settings.one_type else settings.types
         # so is the role: a group with policies has one of its own
         fixed = (*several, *settings.zones, *(("own role",) if settings.policies else ()))
+        # EKS takes a taint and an image one at a time
+        fixed = (*fixed, startup_taint["key"]) if startup_taint else fixed
+        taints = [{**taint, "effect": "NO_SCHEDULE"} for taint in ([GPU_TAINT] if gpus else [])]
+        taints += [{**startup_taint, "effect": "NO_SCHEDULE"}] if startup_taint else []
         name = group_name(settings.name, capacity_type, ami_type or "CUSTOM", *fixed)
         self._group = eks.CfnNodegroup(
             self,
@@ -123,7 +129,7 @@ class EksNodeGroup(_ManagedNodeGroup):
             scaling_config=scaling(settings),
             subnets=[subnet_id(subnet) for subnet in subnets],
             tags=_tags(cluster),
-            taints=[{"key": GPU_TAINT["key"], "value": GPU_TAINT["value"], "effect": "NO_SCHEDULE"}] if gpus else None,
+            taints=taints or None,
             update_config={"maxUnavailablePercentage": UPDATED_AT_ONCE_PERCENT, "updateStrategy": "MINIMAL"},
         )
         self._alarm = replacement_alarm(self, nodegroup_name=name, subnet_ids=[subnet_id(subnet) for subnet in subnets])

@@ -33,9 +33,7 @@ INTERFACE_SERVICES: dict[Controller, dict[str, str]] = {
     "pcs": {
         **COMMON_SERVICES,
         "Pcs": "pcs",
-        # agents of nodes send metrics and logs
-        "ApsWorkspaces": "aps-workspaces",
-        "Logs": "logs",
+        "Logs": "logs",  # the CloudWatch agent
     },
     # nodes without internet access join the cluster through these (EKS User Guide, "private clusters", 2026)
     "eks": {
@@ -51,6 +49,9 @@ INTERFACE_SERVICES: dict[Controller, dict[str, str]] = {
 
 FILE_SYSTEM_SERVICES: dict[Controller, dict[str, str]] = {"pcs": {}, "eks": {"Fsx": "fsx"}}
 """Further services for a file system: the FSx CSI driver calls FSx, while a mount command calls nothing."""
+
+METRICS_SERVICES: dict[Controller, dict[str, str]] = {"pcs": {"ApsWorkspaces": "aps-workspaces"}, "eks": {}}
+"""Further services for metrics: agents of PCS nodes send them, while AMP's scraper has interfaces of its own."""
 
 KARPENTER_SERVICES = {"Sqs": "sqs"}
 """Further services that Karpenter calls: SQS, for its interruption queue."""

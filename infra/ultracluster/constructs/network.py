@@ -16,6 +16,7 @@ from ultracluster.constructs.endpoints import (
     FILE_SYSTEM_SERVICES,
     INTERFACE_SERVICES,
     KARPENTER_SERVICES,
+    METRICS_SERVICES,
     InterfaceEndpoints,
     S3Endpoint,
 )
@@ -161,9 +162,9 @@ class ClusterNetwork(NodeNetwork):
 
     With `settings.create` everything is created, with the endpoints that keep nodes off the internet. The S3 endpoint
     reaches buckets of the account and `existing_buckets`, names of buckets that another account may own; it only reads
-    `read_only_buckets` and the objects `boot_scripts`, as bucket/key. `control_plane`, `karpenter` and `lustre` decide
-    which services get an interface endpoint. With `settings.existing` only the security groups are created. Accelerated
-    nodes carry both groups, the controller and login nodes the cluster group.
+    `read_only_buckets` and the objects `boot_scripts`, as bucket/key. `control_plane`, `karpenter`, `lustre` and
+    `metrics` decide which services get an interface endpoint. With `settings.existing` only the security groups are
+    created. Accelerated nodes carry both groups, the controller and login nodes the cluster group.
     """
 
     endpoints: InterfaceEndpoints | None = None
@@ -183,6 +184,7 @@ class ClusterNetwork(NodeNetwork):
         control_plane: Controller = "pcs",
         karpenter: bool = False,
         lustre: bool = True,
+        metrics: bool = True,
     ) -> None:
         super().__init__(scope, id)
         expect(settings, Network, "settings")
@@ -219,14 +221,19 @@ class ClusterNetwork(NodeNetwork):
                 boot_scripts=boot_scripts,
             )
         if settings.create and settings.create.private_endpoints:
-            services = INTERFACE_SERVICES[control_plane] | (KARPENTER_SERVICES if karpenter else {})
+            services = {
+                **INTERFACE_SERVICES[control_plane],
+                **(METRICS_SERVICES[control_plane] if metrics else {}),
+                **(KARPENTER_SERVICES if karpenter else {}),
+                **(FILE_SYSTEM_SERVICES[control_plane] if lustre else {}),
+            }
             self.endpoints = InterfaceEndpoints(
                 self,
                 "Endpoints",
                 vpc=self.vpc_id,
                 subnets=self.control_plane_subnet_ids,
                 clients=self.cluster_security_group_id,
-                services=services | (FILE_SYSTEM_SERVICES[control_plane] if lustre else {}),
+                services=services,
             )
 
     @classmethod

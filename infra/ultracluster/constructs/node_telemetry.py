@@ -20,6 +20,8 @@ LOG_ACTIONS = ("logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEv
 class NodeTelemetry(Construct):
     """Lets PCS nodes with `role` write metrics to the workspace `metrics`, and logs to `log_group`, and nothing else.
 
+    Without `metrics` they run no agent of metrics, and may write logs only.
+
     Pass it to `add_node_group` and `add_login_nodes` of the cluster, whose nodes then run the agents. `mirror` is the
     registry of their images, an `oci://` prefix. `environment` and `cluster_name` are labels of all metrics. With
     `slurm_metrics` the cluster's controller serves metrics, which login nodes read.
@@ -35,7 +37,7 @@ class NodeTelemetry(Construct):
         *,
         settings: Observability,
         cluster_name: str,
-        metrics: PrometheusWorkspace,
+        metrics: PrometheusWorkspace | None = None,
         log_group: LogGroup,
         role: IRoleRef,
         environment: str,
@@ -47,26 +49,26 @@ class NodeTelemetry(Construct):
         self._metrics, self._log_group = metrics, log_group
         self.grant_write(role, id="Policy")
         self.agents = Telemetry(
-            remote_write_url=metrics.remote_write_url,
+            remote_write_url=metrics.remote_write_url if metrics else None,
             log_group=log_group.log_group_name,
             region=REGION,
             cluster=cluster_name,
             environment=environment,
             interval=settings.scrape_interval_seconds,
             mirror=mirror,
-            slurm=slurm_metrics,
+            slurm=slurm_metrics and metrics is not None,
             drop=settings.drop,
         )
 
     def grant_write(self, role: IRoleRef, *, id: str) -> iam.CfnManagedPolicy:
-        """Allows nodes with another `role` to write the same metrics and logs; `id` is that of the policy."""
-        group = self._log_group.log_group_arn
+        """Allows nodes with another `role` to write the same; `id` is that of the policy."""
+        group, metrics = self._log_group.log_group_arn, self._metrics
         return managed_policy(
             self,
             id,
             roles=[role_object(role)],
             statements=[
-                {"Action": "aps:RemoteWrite", "Resource": self._metrics.workspace_arn},
+                *([{"Action": "aps:RemoteWrite", "Resource": metrics.workspace_arn}] if metrics else []),
                 {"Action": list(LOG_ACTIONS), "Resource": group},
             ],
             accepted=wildcards(self, [group], "log streams of nodes, which nobody knows before"),

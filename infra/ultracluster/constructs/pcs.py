@@ -13,10 +13,11 @@ from constructs import Construct
 
 from ultracluster.catalog.pcs import AGENT_VERSION, IMAGE_PARAMETER, runs_boot_steps
 from ultracluster.config.gres import GresRecord
+from ultracluster.config.health import NO_CHECKS, Health
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Login, Queue
 from ultracluster.config.purchase import PurchaseType
-from ultracluster.config.slurm_settings import SlurmSettings
+from ultracluster.config.slurm_settings import SlurmSettings, without_spaces
 from ultracluster.constructs.alarms import notify
 from ultracluster.constructs.boot_alarm import boot_alarm
 from ultracluster.constructs.launch_templates import (
@@ -40,6 +41,7 @@ from ultracluster.constructs.references import (
     subnet_id,
 )
 from ultracluster.errors import InvalidArgument
+from ultracluster.nodes.containers import ContainerSource
 from ultracluster.nodes.mounts import Mount
 from ultracluster.nodes.pcs import (
     compute_node_steps,
@@ -77,6 +79,8 @@ class SlurmCluster(Construct):
     counts_failed_boots: bool = False
     """Whether nodes that fail to boot are counted, so that node groups have an alarm."""
     _last_change: "PcsNodeGroup | PcsQueue | None" = None
+    _accounts: Construct | None = None
+    """What queues wait for, since they may name what it makes."""
 
     @property
     def cluster_ref(self) -> ClusterReference:
@@ -101,6 +105,8 @@ class SlurmCluster(Construct):
         telemetry: NodeTelemetry | None = None,
         own_programs: tuple[str, str] = ("", ""),
         users: UserSource | DirectorySource | None = None,
+        health: Health = NO_CHECKS,
+        containers: ContainerSource | None = None,
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> "PcsNodeGroup":
@@ -110,7 +116,8 @@ class SlurmCluster(Construct):
 
         With `telemetry` they send metrics and logs. Jobs run the programs PROLOG and EPILOG of `ultracluster.nodes.pcs`
         if the cluster's settings name them; `own_programs` are your own prolog and epilog, which these run. `users` is
-        where users come from, which `role` may read by a UserReader.
+        where users come from, which `role` may read by a UserReader. `health` is when the nodes are checked. With
+        `containers` jobs run containers; `role` must be allowed to read the bucket of the files, if there is one.
 
         UltraServers are launched block by block: add each of `settings.blocks()`. `role` needs an instance profile
         under the path /aws-pcs/, as a PcsNodeRole has. `scope` defaults to the cluster.
@@ -147,6 +154,8 @@ class SlurmCluster(Construct):
                 own_programs=own_programs,
                 region=Aws.REGION,
                 users=users,
+                health=health,
+                containers=containers,
             ),
             slurm_settings=settings.slurm_settings,
             gres_settings=settings.gres_settings,
@@ -165,6 +174,8 @@ class SlurmCluster(Construct):
         open_folders: Sequence[str] = (),
         telemetry: NodeTelemetry | None = None,
         users: UserSource | DirectorySource | None = None,
+        health: Health = NO_CHECKS,
+        containers: ContainerSource | None = None,
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> "PcsNodeGroup":
@@ -172,7 +183,8 @@ class SlurmCluster(Construct):
 
         In `file_system` they create a folder for each queue, to which every user may write. `open_folders` are paths of
         nodes, such as those of links that export, that every user may write to as well. With `telemetry` they send
-        metrics and logs, and metrics of Slurm. `scope` defaults to the cluster.
+        metrics and logs, and metrics of Slurm. They keep the spare nodes of `health` out of jobs. `scope` defaults to
+        the cluster.
         """
         scope = scope or self
         template = CpuLaunchTemplate(
@@ -206,6 +218,8 @@ class SlurmCluster(Construct):
                 bootstrap=settings.boot_scripts,
                 region=Aws.REGION,
                 users=users,
+                health=health,
+                containers=containers,
             ),
             on_failed_step="CONTINUE",
         )
@@ -222,6 +236,8 @@ class SlurmCluster(Construct):
         """Deploys `change` after the last one; it already waits for `waits_for`, which its properties reference."""
         if self._last_change and self._last_change not in waits_for:
             change.node.add_dependency(self._last_change)
+        if self._accounts and isinstance(change, PcsQueue):
+            change.node.add_dependency(self._accounts)
         self._last_change = change
 
 
@@ -360,7 +376,7 @@ def _node_configuration(
 
 def custom_settings(settings: SlurmSettings) -> list[dict[str, str]]:
     """Slurm settings as PCS takes them."""
-    return [{"parameterName": name, "parameterValue": str(value)} for name, value in settings.items()]
+    return [{"parameterName": name, "parameterValue": without_spaces(str(value))} for name, value in settings.items()]
 
 
 def _ami(image: str, architecture: str) -> str:

@@ -25,6 +25,8 @@ ROLE_PATH = "/aws-pcs/"
 class PcsNodeRole(NodeRole):
     """Role and instance profile of PCS nodes: they register with their cluster, allow Session Manager, and pull images.
 
+    They may ask EC2 where they are in the network.
+
     Images may be in any account of the Region whose repository policy allows it, as AWS's Deep Learning Containers.
 
     `policies` are ARNs of further policies. Grant more with the `grant_*` methods of other constructs: the role is an
@@ -34,7 +36,7 @@ class PcsNodeRole(NodeRole):
     def __init__(self, scope: Construct, id: str, *, policies: Sequence[str] = ()) -> None:
         super().__init__(scope, id)
         repositories = f"arn:{PARTITION}:ecr:{REGION}:*:repository/*"
-        actions = ["pcs:RegisterComputeNodeGroupInstance", *SESSION_MANAGER_ACTIONS]
+        actions = ["pcs:RegisterComputeNodeGroupInstance", "ec2:DescribeInstanceTopology", *SESSION_MANAGER_ACTIONS]
         own = managed_policy(
             self,
             "Policy",

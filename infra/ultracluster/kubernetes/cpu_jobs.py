@@ -3,28 +3,37 @@
 Source: Kubeflow MPI operator 0.8 (2026), MPIJob v2beta1; nccl-tests 2.20; Kueue 0.19 and KAI 0.17 as in `jobs`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from ultracluster.catalog.health import pair_floor
 from ultracluster.catalog.training import training_environment
 from ultracluster.config.eks import Team
+from ultracluster.jobs.wishes import PAIR_ARGUMENTS, PAIR_NODES, PAIR_SECONDS, Script, pair_environment
 from ultracluster.kubernetes import kai, kueue, volcano
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.job_pods import (
+    FILES,
     SCRATCH,
     Job,
     file_system_mounts,
     gpu_pod,
+    mount_files,
+    pair_files,
     scheduler_name,
+    script_files,
     security_context,
     user_environment,
 )
 from ultracluster.kubernetes.karpenter_own import elastic_cpu_pod
 from ultracluster.kubernetes.kueue_elastic import ELASTIC_QUEUE
-from ultracluster.kubernetes.labels import CPU, NODE_GROUP
+from ultracluster.kubernetes.labels import CPU, GPU_TOLERATION, NODE_GROUP
 from ultracluster.kubernetes.parts import Object
 
 LAUNCHER_CPUS = 2
 """CPUs of the pod that starts mpirun."""
+
+LEAST_VCPUS = 12
+"""vCPUs of nodes on which a worker, which has three quarters of them, leaves enough for the launcher and the node."""
 
 MPIRUN = "/opt/amazon/openmpi/bin/mpirun"
 ALL_REDUCE = "/opt/nccl-tests/build/all_reduce_perf"
@@ -39,27 +48,78 @@ PREPARE_SECONDS = 24 * 3600
 
 
 def nccl_test(job: Job, metadata: Object, *, kept_for: int) -> Object:
-    """An MPIJob that measures all_reduce: workers on whole GPU nodes, and a launcher on a CPU node."""
+    """An MPIJob that measures all_reduce: workers on whole GPU nodes, and a launcher on a CPU node.
+
+    On nodes of Karpenter the launcher is beside a worker: a job has one queue, and that of elastic nodes has no others.
+    """
     variables = {
         **training_environment(job.group.hardware, efa=job.group.efa),
         "NCCL_DEBUG": "INFO",
         "NCCL_DEBUG_SUBSYS": "INIT,NET",
     }
-    command = [
+    arguments = ("-b", "8", "-e", LARGEST_MESSAGE, "-f", "2", "-g", "1", "-c", "1", "-n", "100")
+    launcher = _launcher(job, _all_reduce(job, variables, arguments, job.nodes))
+    worker = gpu_pod(job, "worker", [], variables, files=False)
+    return _mpi_job(job, metadata, launcher, worker, kept_for, restarts=3)
+
+
+def nccl_pairs(job: Job, metadata: Object, *, kept_for: int) -> Object:
+    """An MPIJob whose launcher measures pairs of workers, with the program of `pair_files`.
+
+    Workers write the name of their node to a file: the MPI operator tells the launcher the names of pods only.
+    """
+    hardware = job.group.hardware
+    variables = {**training_environment(hardware, efa=job.group.efa), **pair_environment(hardware)}
+    each = job.gpus_per_node
+    hosts = ("--host", f"{{first}}:{each},{{second}}:{each}")
+    limits = ("--type", hardware.name, "--floor", f"{pair_floor(hardware) or 0:g}", "--seconds", str(PAIR_SECONDS))
+    mpirun = _all_reduce(job, variables, PAIR_ARGUMENTS, 2, *hosts)
+    launcher = _launcher(job, ["bash", "-ec", _FIND_NODES, f"{FILES}/{PAIR_NODES}", *limits, "--", *mpirun])
+    mount_files(launcher, pair_files(job.team.name))
+    worker = gpu_pod(job, "worker", ["sh", "-c", _SERVE], variables, files=False)
+    (container,) = worker["spec"]["containers"]
+    container["env"].append({"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}})
+    return _mpi_job(job, metadata, launcher, worker, kept_for, restarts=0)
+
+
+_SERVE = f'echo "$NODE_NAME" > {SCRATCH}/node; exec /usr/sbin/sshd -De'
+"""Command of a worker: the one that the MPI operator gives it, after the name of its node."""
+
+_FIND_NODES = f"""
+name() {{ ssh -n -o ConnectionAttempts=10 -o ConnectTimeout=30 "$1" cat {SCRATCH}/node; }}
+nodes=$(cut -d " " -f 1 /etc/mpi/hostfile | while read -r host; do echo "$host=$(name "$host")"; done | paste -sd,)
+exec python3 "$0" --nodes "$nodes" "$@"
+"""
+"""Command of a launcher, which asks the workers for the names of their nodes."""
+
+
+def _all_reduce(job: Job, variables: Mapping[str, str], arguments: Sequence[str], nodes: int, *hosts: str) -> list[str]:
+    """The command that runs all_reduce_perf on each GPU of `nodes` nodes."""
+    return [
         MPIRUN,
         "--allow-run-as-root",
         "--bind-to",
         "none",
+        *hosts,
         "-np",
-        str(job.gpus),
+        str(nodes * job.gpus_per_node),
         "-N",
         str(job.gpus_per_node),
         *(word for name in ("PATH", "LD_LIBRARY_PATH") for word in ("-x", name)),
         *(word for name, value in variables.items() for word in ("-x", f"{name}={value}")),
         ALL_REDUCE,
-        *("-b", "8", "-e", LARGEST_MESSAGE, "-f", "2", "-g", "1", "-c", "1", "-n", "100"),
+        *arguments,
     ]
+
+
+def _launcher(job: Job, command: list[str]) -> Object:
     launcher = _cpu_pod(job.environment, "launcher", job.image, command, LAUNCHER_CPUS)
+    if job.elastic:
+        launcher["spec"] |= {"nodeSelector": job.node_selector, "tolerations": [dict(GPU_TOLERATION)]}
+    return launcher
+
+
+def _mpi_job(job: Job, metadata: Object, launcher: Object, worker: Object, kept_for: int, *, restarts: int) -> Object:
     return {
         "apiVersion": "kubeflow.org/v2beta1",
         "kind": "MPIJob",
@@ -67,23 +127,41 @@ def nccl_test(job: Job, metadata: Object, *, kept_for: int) -> Object:
         "spec": {
             "slotsPerWorker": job.gpus_per_node,
             "launcherCreationPolicy": "WaitForWorkersReady",
-            "runPolicy": {"cleanPodPolicy": "Running", "backoffLimit": 3, "ttlSecondsAfterFinished": kept_for},
+            "runPolicy": {"cleanPodPolicy": "Running", "backoffLimit": restarts, "ttlSecondsAfterFinished": kept_for},
             "mpiReplicaSpecs": {
-                "Launcher": {"replicas": 1, "restartPolicy": "OnFailure", "template": launcher},
-                "Worker": {"replicas": job.nodes, "template": gpu_pod(job, "worker", [], variables, files=False)},
+                "Launcher": {
+                    "replicas": 1,
+                    "restartPolicy": "OnFailure" if restarts else "Never",
+                    "template": launcher,
+                },
+                "Worker": {"replicas": job.nodes, "template": worker},
             },
         },
     }
 
 
 def prepare(
-    environment: EksEnvironment, team: Team, cpus: int, name: str, image: str, command: Sequence[str] = ()
+    environment: EksEnvironment,
+    team: Team,
+    cpus: int,
+    name: str,
+    image: str,
+    command: Sequence[str] = (),
+    script: Script | None = None,
 ) -> Object:
-    """A job of one pod on a CPU node that runs `command` or PREPARE_SCRIPT; under Volcano, Volcano's own job."""
+    """A job of one pod on a CPU node that runs `command` or PREPARE_SCRIPT; under Volcano, Volcano's own job.
+
+    With `script` it runs that, and `command` has its arguments.
+    """
     lustre = environment.storage.lustre
-    script = f"{lustre.mount_path}/{PREPARE_SCRIPT}" if lustre else PREPARE_SCRIPT
-    pod = _cpu_pod(environment, "prepare", image, list(command) or ["python", script], cpus)
+    default = f"{lustre.mount_path}/{PREPARE_SCRIPT}" if lustre else PREPARE_SCRIPT
+    words = list(command) or ["python", default]
+    if script:
+        words = ["python" if script.name.endswith(".py") else "bash", f"{FILES}/{script.name}", *command]
+    pod = _cpu_pod(environment, "prepare", image, words, cpus)
     _as_team(environment, team, pod["spec"])
+    if script:
+        mount_files(pod, script_files(script, team.name))
     metadata: Object = {"name": name, "namespace": team.name}
     if environment.settings.scheduler == "volcano":
         return {

@@ -1,11 +1,13 @@
 """The typed view of an EKS environment that every module of this package takes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Self
 
+from ultracluster.catalog.software import mirrored_image
 from ultracluster.config.eks import DeviceStack, Eks, JobOperator, Team
 from ultracluster.config.environment import Environment
+from ultracluster.config.health import Health
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.observability import Observability
 from ultracluster.config.storage import Storage
@@ -34,6 +36,7 @@ class EksEnvironment:
     node_groups: tuple[NodeGroup, ...]
     observability: Observability
     settings: Eks
+    health: Health = field(default_factory=Health)
 
     @classmethod
     def from_environment(cls, environment: Environment) -> Self:
@@ -50,6 +53,7 @@ class EksEnvironment:
             node_groups=environment.node_groups,
             observability=environment.observability,
             settings=settings,
+            health=environment.health,
         )
 
     @property
@@ -98,6 +102,21 @@ class EksEnvironment:
         return "dra" in self.settings.device_stacks(group.name)
 
     @property
+    def accepts_nodes(self) -> bool:
+        """Whether new nodes with GPUs have a startup taint until their checks pass."""
+        return self.health.accept != "none" and bool(self.device_stacks)
+
+    @property
+    def quarantines_nodes(self) -> bool:
+        """Whether nodes with a fault are diagnosed once they are idle."""
+        return self.health.quarantine != "none" and bool(self.device_stacks)
+
+    @property
+    def diagnoses_nodes(self) -> bool:
+        """Whether nodes need DCGM's and NCCL's tools, which the image lacks."""
+        return self.quarantines_nodes or (self.accepts_nodes and self.health.accept == "full")
+
+    @property
     def repairs_nodes(self) -> bool:
         """Whether nodes with failed hardware are rebooted or replaced without a person."""
         return self.observability.auto_repair and self.settings.node_repair.enabled
@@ -111,6 +130,11 @@ class EksEnvironment:
     def fleet_name(self) -> str:
         """Name of the parent of all teams' queues. It has a dot, so no team can have the same name."""
         return f"{self.name}.fleet"
+
+    def image(self, name: str) -> str:
+        """A public image, in the mirror if the environment has one."""
+        mirror = self.settings.chart_mirror
+        return mirrored_image(name, mirror) if mirror else name
 
     def quotas(self, team: Team) -> list[tuple[NodeGroup, int]]:
         """Node groups of `team` in its order, each with the GPUs guaranteed to the team."""
@@ -136,5 +160,6 @@ class EksEnvironment:
         return min(pool.each.cpus, pool.share(len(self.teams)).cpus)
 
     def unclaimed_gpus(self, group: NodeGroup) -> int:
-        """GPUs of `group` that are not guaranteed to any team."""
-        return fleet_gpus(group) - sum(team.quotas.get(group.name, 0) for team in self.teams)
+        """GPUs of `group` that are not guaranteed to any team, without those of spare nodes, which no quota holds."""
+        spares = self.health.spares.get(group.name, 0) * group.hardware.gpu_count
+        return fleet_gpus(group) - spares - sum(team.quotas.get(group.name, 0) for team in self.teams)

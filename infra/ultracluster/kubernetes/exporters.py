@@ -18,6 +18,7 @@ from ultracluster.kubernetes.kueue import QUEUE_LABEL
 from ultracluster.kubernetes.labels import (
     CLIQUE,
     DEVICE_STACK,
+    DIAGNOSTICS,
     GPU_TOLERATION,
     NODE_GROUP,
     TEAM,
@@ -69,7 +70,9 @@ LABELS = {
 
 
 def exporter_releases(environment: EksEnvironment) -> tuple[Release, ...]:
-    """Releases of the exporters; kube-state-metrics has two."""
+    """Releases of the exporters, none without metrics; kube-state-metrics has two."""
+    if not environment.observability.collects_metrics:
+        return ()
     releases = (
         ("dcgm-exporter", "dcgm-exporter", dcgm_exporter_values(environment)),
         ("prometheus-node-exporter", "prometheus-node-exporter", node_exporter_values()),
@@ -82,13 +85,15 @@ def exporter_releases(environment: EksEnvironment) -> tuple[Release, ...]:
 def dcgm_exporter_values(environment: EksEnvironment) -> Values:
     """NVIDIA's DCGM exporter on the nodes with a device stack: static groups and Karpenter's GPU pools.
 
-    It names the pod that uses a GPU, with the labels that tell its job. A change of the counters replaces its pods,
-    which the chart does not do by itself.
+    It leaves a node while its GPUs are diagnosed. It names the pod that uses a GPU, with the labels that tell its job.
+    A change of the counters replaces its pods, which the chart does not do by itself.
     """
     tag = images["dcgm_exporter"].rpartition(":")[2]
     counters = counters_csv(exporter_dcgm(tag))
-    exists = {"key": DEVICE_STACK, "operator": "Exists"}
-    terms = {"nodeSelectorTerms": [{"matchExpressions": [exists]}]}
+    served = {"key": DEVICE_STACK, "operator": "Exists"}
+    # it holds the GPUs open
+    undisturbed = {"key": DIAGNOSTICS, "operator": "DoesNotExist"}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [served, undisturbed]}]}
     return {
         "image": {"tag": tag},
         "hostNetwork": True,

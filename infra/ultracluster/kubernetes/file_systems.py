@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ultracluster.config.eks import Team
 from ultracluster.config.file_systems import HOME
+from ultracluster.kubernetes.admission import admission_policy
 from ultracluster.kubernetes.claims import file_system_claim, nfs_claim
 from ultracluster.kubernetes.deployed import DeployedResources, FileSystem, NfsExport
 from ultracluster.kubernetes.environment import EksEnvironment
@@ -71,41 +72,11 @@ def team_volumes(environment: EksEnvironment, team: Team, deployed: DeployedReso
 
 
 def nfs_policy() -> Objects:
-    """Refuses pods of teams with NFS volumes of their own: those would mount all of a file system.
-
-    Source: Kubernetes, "Validating Admission Policy" (2026), generally available since 1.30.
-    """
-    api = "admissionregistration.k8s.io/v1"
-    policy: Object = {
-        "apiVersion": api,
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": POLICY},
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {
-                "resourceRules": [
-                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-                ]
-            },
-            "validations": [
-                {
-                    "expression": "!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.nfs))",
-                    "message": "mount the claims of the namespace, not a file server",
-                }
-            ],
-        },
-    }
-    binding: Object = {
-        "apiVersion": api,
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": POLICY},
-        "spec": {
-            "policyName": POLICY,
-            "validationActions": ["Deny"],
-            "matchResources": {"namespaceSelector": {"matchExpressions": [{"key": TEAM, "operator": "Exists"}]}},
-        },
-    }
-    return Objects(POLICY, (policy, binding))
+    """Refuses pods of teams with NFS volumes of their own: those would mount all of a file system."""
+    own = "!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.nfs))"
+    message = "mount the claims of the namespace, not a file server"
+    teams = {"matchExpressions": [{"key": TEAM, "operator": "Exists"}]}
+    return Objects(POLICY, admission_policy(POLICY, "CREATE", "pods", own, message, namespaces=teams))
 
 
 def _with_deployed(

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from ultracluster.catalog.software import images, mirrored_image
+from ultracluster.catalog.software import images
 from ultracluster.config.eks import Team
 from ultracluster.config.lustre import Lustre, S3Link
 from ultracluster.kubernetes.environment import EksEnvironment
@@ -141,7 +141,6 @@ def _job(
 
 
 def _pod(environment: EksEnvironment, script: str, file_system: str) -> Object:
-    image, mirror = images["shell"], environment.settings.chart_mirror
     return {
         "restartPolicy": "OnFailure",
         "automountServiceAccountToken": False,
@@ -149,7 +148,7 @@ def _pod(environment: EksEnvironment, script: str, file_system: str) -> Object:
         "containers": [
             {
                 "name": "folders",
-                "image": mirrored_image(image, mirror) if mirror else image,
+                "image": environment.image(images["shell"]),
                 "command": ["sh", "-c", script],
                 "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}},
                 "securityContext": {

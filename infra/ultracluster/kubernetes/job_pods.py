@@ -4,15 +4,27 @@ Source: EKS User Guide, "Run machine learning training on Amazon EKS with EFA" (
 NVIDIA DRA driver 0.4, each its own reference.
 """
 
+import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ultracluster.catalog.eks import HUGE_PAGES_REQUEST
-from ultracluster.catalog.training import training_environment
+from ultracluster.catalog.training import recorder_environment, training_environment
 from ultracluster.config.eks import Scheduler, Team
 from ultracluster.config.file_systems import HOME
 from ultracluster.config.node_groups import NodeGroup
+from ultracluster.jobs.wishes import (
+    PAIR_NODES,
+    RENDEZVOUS_PORT,
+    STALLED_SECONDS,
+    WATCH_JOB,
+    Script,
+    program,
+)
 from ultracluster.kubernetes import kai, kueue, volcano
+from ultracluster.kubernetes.elastic_nodes import ElasticNodes
 from ultracluster.kubernetes.environment import EksEnvironment, QueueSoftware
 from ultracluster.kubernetes.file_systems import further_mounts
 from ultracluster.kubernetes.folders import lustre_mounts
@@ -32,7 +44,8 @@ from ultracluster.kubernetes.topology import preferred_level
 SCRIPT = "train.py"
 """Script that the job runs: at the root of the file system, or without one in the image's working directory."""
 
-RENDEZVOUS_PORT = 29500
+FILES = "/job"
+"""Where a pod finds the files of its job: the program that watches it, and the user's script."""
 
 SCRATCH = "/scratch"
 """Where a pod mounts its `emptyDir`, which is on the node's instance store when RAID 0 joins that."""
@@ -44,15 +57,16 @@ Mounts = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Job:
-    """A job of a team on whole nodes of one node group. `command` is what torchrun starts, by default SCRIPT."""
+    """A job of a team on whole nodes of a group or a pool. `command` is what torchrun starts, by default SCRIPT."""
 
     environment: EksEnvironment
     team: Team
-    group: NodeGroup
+    group: NodeGroup | ElasticNodes
     gpus: int
     image: str
     name: str
     command: tuple[str, ...] = ()
+    script: Script | None = None
 
     @property
     def gpus_per_node(self) -> int:
@@ -70,14 +84,36 @@ class Job:
         return self.environment.settings.scheduler
 
     @property
+    def elastic(self) -> bool:
+        """Whether Karpenter launches the nodes for the job."""
+        return isinstance(self.group, ElasticNodes)
+
+    @property
     def uses_dra(self) -> bool:
         """Whether pods claim GPUs and EFA devices through DRA."""
-        return self.environment.uses_dra_on(self.group)
+        return not isinstance(self.group, ElasticNodes) and self.environment.uses_dra_on(self.group)
 
     @property
     def preferred_level(self) -> str | None:
-        """Topology level within which the nodes should be, None if the type has none."""
-        return preferred_level(self.group.hardware)
+        """Topology level within which the nodes should be; None if the type has none, or no node exists yet."""
+        return None if self.elastic else preferred_level(self.group.hardware)
+
+    @property
+    def node_selector(self) -> dict[str, str]:
+        """Labels of the nodes."""
+        more = self.group.selector(self.nodes) if isinstance(self.group, ElasticNodes) else {}
+        return {NODE_GROUP: self.group.name, **more}
+
+    @property
+    def shared_folder(self) -> str | None:
+        """Folder of the job on the file system, which all its pods see. Without a file system there is none."""
+        lustre = self.environment.storage.lustre
+        return f"{lustre.mount_path}/jobs/{self.name}" if lustre else None
+
+    @property
+    def folder(self) -> str:
+        """Folder of the job, JOB_FOLDER of its pods: `shared_folder`, or one in each pod."""
+        return self.shared_folder or f"{SCRATCH}/job"
 
     @property
     def metadata(self) -> Object:
@@ -85,27 +121,72 @@ class Job:
         return {"name": self.name, "namespace": self.team.name}
 
 
+def job_files(job: Job) -> Object:
+    """The files of a job as a ConfigMap. Jobs with the same files share it, and it stays when they are deleted."""
+    more = {job.script.name: job.script.text} if job.script else {}
+    return _files({WATCH_JOB: program(WATCH_JOB), **more}, job.team.name)
+
+
+def pair_files(namespace: str) -> Object:
+    """The ConfigMap with the program that measures pairs of nodes."""
+    return _files({PAIR_NODES: program(PAIR_NODES)}, namespace)
+
+
+def script_files(script: Script, namespace: str) -> Object:
+    """The ConfigMap with the script of a job that is not watched."""
+    return _files({script.name: script.text}, namespace)
+
+
+def _files(data: Mapping[str, str], namespace: str) -> Object:
+    digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+    metadata = {"name": f"job-files-{digest[:10]}", "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "immutable": True, "data": data}
+
+
+def mount_files(pod: Object, files: Object) -> None:
+    """Mounts a ConfigMap of files into the container of a pod, at FILES."""
+    (container,) = pod["spec"]["containers"]
+    container.setdefault("volumeMounts", []).append({"name": "job-files", "mountPath": FILES, "readOnly": True})
+    volume = {"name": "job-files", "configMap": {"name": files["metadata"]["name"]}}
+    pod["spec"].setdefault("volumes", []).append(volume)
+
+
 def torchrun_pod(job: Job, main_address: str, *, rank: str) -> Object:
-    """Template of the pods of a training job, one on each node.
+    """Template of the pods of a training job, one on each node, which mount the ConfigMap of `job_files`.
 
     `main_address` is the address of the first pod, `rank` the environment variable with a pod's own number.
     """
     lustre = job.environment.storage.lustre
+    script = f"{FILES}/{job.script.name}" if job.script else f"{lustre.mount_path}/{SCRIPT}" if lustre else SCRIPT
     command = [
+        "python3",
+        f"{FILES}/{WATCH_JOB}",
+        f"--ranks={job.gpus if job.shared_folder else 0}",
+        f"--ranks-per-node={job.gpus_per_node}",
+        f"--stalled={STALLED_SECONDS}",
+        "--node=$(NODE_NAME)",
+        f"--node-rank=$({rank})",
+        "--",
         "torchrun",
         f"--nnodes={job.nodes}",
         f"--nproc-per-node={job.gpus_per_node}",
         f"--node-rank=$({rank})",
         "--master-addr=$(MASTER_ADDR)",
         f"--master-port={RENDEZVOUS_PORT}",
-        *(job.command or (f"{lustre.mount_path}/{SCRIPT}" if lustre else SCRIPT,)),
+        *([script, *job.command] if job.script else job.command or (script,)),
     ]
     variables = {
         **training_environment(job.group.hardware, efa=job.group.efa),
+        **recorder_environment(f"{job.folder}/traces/rank-", job.image),
         **user_environment(job.environment, job.team),
+        "JOB_FOLDER": job.folder,
         "MASTER_ADDR": main_address,
     }
-    return gpu_pod(job, "train", command, variables)
+    pod = gpu_pod(job, "train", command, variables)
+    (container,) = pod["spec"]["containers"]
+    container["env"].append({"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}})
+    mount_files(pod, job_files(job))
+    return pod
 
 
 def gpu_pod(job: Job, name: str, command: list[str], variables: dict[str, str], *, files: bool = True) -> Object:
@@ -120,7 +201,7 @@ def gpu_pod(job: Job, name: str, command: list[str], variables: dict[str, str], 
         "spec": {
             **scheduler_name(scheduler),
             "restartPolicy": "Never",
-            "nodeSelector": {NODE_GROUP: job.group.name},
+            "nodeSelector": job.node_selector,
             "tolerations": [dict(GPU_TOLERATION)],
             **(security_context(job.team) if files else {}),
             **_pod_claims(job),
@@ -139,7 +220,12 @@ def scheduler_name(scheduler: QueueSoftware) -> Object:
 
 
 def _pod_annotations(job: Job) -> dict[str, str]:
-    """Annotations that prefer nodes close to each other, but allow others. Kueue tries the closest level first."""
+    """Annotations that prefer nodes close to each other, but allow others. Kueue tries the closest level first.
+
+    None for nodes that do not exist yet: with them Kueue would wait for such nodes.
+    """
+    if isinstance(job.group, ElasticNodes):
+        return {}
     level = job.preferred_level
     if kueue.topology_aware(job.environment, job.group):
         return {kueue.PREFERRED_TOPOLOGY: level} if level else {kueue.UNCONSTRAINED_TOPOLOGY: "true"}

@@ -4,23 +4,31 @@ Source: EKS User Guide, "Run machine learning training on Amazon EKS with EFA" (
 Volcano 1.15, KAI Scheduler 0.17, NVIDIA DRA driver 0.4, each its own reference.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
-from typing import Literal
 
-from ultracluster.catalog.software import mirrored_image
-from ultracluster.catalog.training import CPU_IMAGE, Use, closest_image, default_image
+from ultracluster.catalog.training import CPU_IMAGE
 from ultracluster.config.eks import Team
-from ultracluster.config.eks_fleet import ELASTIC_GROUPS
 from ultracluster.config.environment import Environment
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.errors import UltraclusterError
+from ultracluster.jobs.wishes import (
+    CANNOT_START,
+    MAXIMUM_RESTARTS,
+    TESTS,
+    JobRefused,
+    Kind,
+    Script,
+    check_command,
+    check_name,
+    check_pairs,
+    public_image,
+    unknown,
+    whole_nodes,
+)
 from ultracluster.kubernetes import cpu_jobs, kai, kueue, volcano
+from ultracluster.kubernetes.elastic_nodes import ElasticNodes, elastic_nodes, pool_label
 from ultracluster.kubernetes.environment import EksEnvironment, NotEks
-from ultracluster.kubernetes.job_pods import Job, claims, torchrun_pod
-from ultracluster.kubernetes.karpenter import elastic_pools
+from ultracluster.kubernetes.job_pods import Job, claims, job_files, pair_files, script_files, torchrun_pod
 from ultracluster.kubernetes.karpenter_own import largest_elastic_cpu_pod
 from ultracluster.kubernetes.kueue_elastic import ELASTIC_QUEUE
 from ultracluster.kubernetes.labels import NODE_GROUP
@@ -28,26 +36,12 @@ from ultracluster.kubernetes.parts import Object
 from ultracluster.kubernetes.quotas import fleet_gpus
 from ultracluster.kubernetes.topology import topology_name
 
-MAXIMUM_RESTARTS = 3
-
 KEPT_FOR_SECONDS = 24 * 3600
 """How long a finished job and its logs are kept. Kubernetes then deletes the job with its pods."""
-
-MAXIMUM_NAME = 40
-"""Characters of a job's name. Operators append to it for names of pods, which have 63 at most, and Ray takes 47."""
-
-Kind = Literal["train", "nccl-test"]
-_USES: dict[Kind, Use] = {"train": "training", "nccl-test": "nccl-tests"}
-
-_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?", re.ASCII)
 
 RENDEZVOUS_SERVICE = "job-pods"
 """Headless Service that gives the pods of all plain Jobs in a namespace DNS names. It stays when jobs are deleted."""
 RENDEZVOUS_LABEL = "ultracluster/service"
-
-
-class JobRefused(UltraclusterError, ValueError):
-    """A job that the environment cannot run. The message says why, and what is allowed."""
 
 
 def example_job(
@@ -60,27 +54,33 @@ def example_job(
     node_group: str | None = None,
     image: str | None = None,
     command: Sequence[str] = (),
+    script: Script | None = None,
 ) -> list[Object]:
     """Objects of a job of `team` on `gpus` GPUs: whole nodes of one node group, by default the team's first.
 
-    `train` is a JobSet if the environment has its operator, Volcano's own job under Volcano, and otherwise a Job with a
-    Service. `nccl-test` is an MPIJob whose launcher runs on a CPU node. Two jobs of a team need two names; without
-    `name` it is "train-64-gpus" for 64 GPUs. Raises JobRefused if the environment has no such team or group, the team
-    has fewer GPUs, or no public image fits the instance type.
+    `node_group` may also be a pool of Karpenter: the job is for nodes of one size, which Karpenter launches for it.
 
-    torchrun starts `command`, a script with its arguments, on each GPU: by default train.py of the team's folder.
+    `train` is a JobSet if the environment has its operator, Volcano's own job under Volcano, and otherwise a Job with a
+    Service. `nccl-test` and `nccl-pairs` are MPIJobs whose launcher runs on a CPU node. Two jobs of a team need two
+    names; without `name` it is "train-64-gpus" for 64 GPUs. Raises JobRefused if the environment has no such team or
+    group, the team has fewer GPUs, or no public image fits the instance type.
+
+    torchrun starts `command`, a script with its arguments, on each GPU: by default train.py of the team's folder. With
+    `script` the objects hold the script, and `command` has its arguments.
     """
-    if kind == "nccl-test" and command:
-        raise JobRefused("nccl-test has a command of its own; remove --command, or use --kind train")
+    check_command(kind, command, script)
     job = _checked(environment, team, gpus, kind, name, node_group, image)
-    job = replace(job, command=tuple(command))
+    job = replace(job, command=tuple(command), script=script)
     if kind == "nccl-test":
-        return [*claims(job), _nccl_test(job)]
+        return [*claims(job), cpu_jobs.nccl_test(job, _mpi_metadata(job), kept_for=KEPT_FOR_SECONDS)]
+    if kind == "nccl-pairs":
+        pairs = cpu_jobs.nccl_pairs(job, _mpi_metadata(job), kept_for=KEPT_FOR_SECONDS)
+        return [*claims(job), pair_files(team), pairs]
     if job.scheduler == "volcano":
-        return [*claims(job), _volcano_job(job)]
+        return [*claims(job), _volcano_job(job), job_files(job)]
     if "jobset" in job.environment.job_operators:
-        return [*claims(job), _job_set(job)]
-    return [*claims(job), _service(job), _indexed_job(job)]
+        return [*claims(job), _job_set(job), job_files(job)]
+    return [*claims(job), _service(job), _indexed_job(job), job_files(job)]
 
 
 def prepare_job(
@@ -91,6 +91,7 @@ def prepare_job(
     name: str | None = None,
     image: str | None = None,
     command: Sequence[str] = (),
+    script: Script | None = None,
 ) -> list[Object]:
     """Objects of a job of `team` that prepares data with `cpus` CPUs of one CPU node, by `command` or prepare.py.
 
@@ -100,9 +101,11 @@ def prepare_job(
     view = _view(environment)
     owner = _team(view, team)
     name = name or f"prepare-{cpus}-cpus"
-    _check_name(name)
+    check_name(name)
     _check_cpus(view, owner, cpus, elastic=largest_elastic_cpu_pod(view))
-    return [cpu_jobs.prepare(view, owner, cpus, name, image or _mirrored(view, CPU_IMAGE), command)]
+    files = [script_files(script, team)] if script else []
+    image = image or view.image(CPU_IMAGE)
+    return [cpu_jobs.prepare(view, owner, cpus, name, image, command, script), *files]
 
 
 def _checked(
@@ -117,29 +120,42 @@ def _checked(
     view = _view(environment)
     owner = _team(view, team)
     wanted = node_group or owner.node_groups[0]
-    if wanted not in owner.node_groups and (pool := _pool(view, wanted)):
-        raise JobRefused(_for_pool(view, wanted, pool))
-    if wanted not in owner.node_groups:
-        raise JobRefused(_unknown(wanted, f"a node group of {team}", list(owner.node_groups)))
-    group = next(group for group in view.node_groups if group.name == wanted)
-    _check_gpus(owner, group, gpus)
+    group: NodeGroup | ElasticNodes
+    if wanted not in owner.node_groups and (pool := pool_label(view, wanted)):
+        group = _nodes_of_pool(view, pool, gpus)
+    elif wanted not in owner.node_groups:
+        raise JobRefused(unknown(wanted, f"a node group of {team}", list(owner.node_groups)))
+    else:
+        group = next(group for group in view.node_groups if group.name == wanted)
+        _check_gpus(view, owner, group, gpus)
     name = name or f"{kind}-{gpus}-gpus"
-    _check_name(name)
-    if kind == "nccl-test":
-        _check_nccl_test(view, owner)
-    return Job(view, owner, group, gpus, image or _default_image(view, group, kind), name)
+    check_name(name)
+    if kind in TESTS:
+        _check_test(view, owner, group, kind)
+    job = Job(view, owner, group, gpus, image or _default_image(view, group, kind), name)
+    if kind == "nccl-pairs":
+        check_pairs(job.nodes, job.gpus_per_node, group.type_names, efa=group.efa)
+    return job
 
 
-def _pool(view: EksEnvironment, name: str) -> str | None:
-    """Label of the nodes of the Karpenter pool that is called `name` in the file or in the cluster."""
-    labels = [pool.name for pool in elastic_pools(view)] if view.settings.karpenter else []
-    return next((label for label in labels if name in (label, label.removeprefix(ELASTIC_GROUPS))), None)
+def _nodes_of_pool(view: EksEnvironment, pool: str, gpus: int) -> ElasticNodes:
+    """The largest nodes of a pool of Karpenter that `gpus` GPUs fill. Kueue's queue `elastic` admits jobs on them.
 
-
-def _for_pool(view: EksEnvironment, name: str, group: str) -> str:
-    label = f"the label {kueue.QUEUE_LABEL}: {ELASTIC_QUEUE} and " if view.settings.scheduler == "kueue" else ""
-    text = f"{name} is a pool of Karpenter, and --node-group names static nodes. Give a job of yours {label}"
-    return f"{text}nodeSelector {{{NODE_GROUP}: {group}}}; see docs/kubernetes.md, CPU nodes and elastic nodes"
+    Whether Karpenter sees the pods of other schedulers in time is not verified.
+    """
+    if view.settings.scheduler != "kueue":
+        text = f"{pool} is a pool of Karpenter, on which jobs are printed for the scheduler kueue only"
+        raise JobRefused(f"{text}. Give a job of yours nodeSelector {{{NODE_GROUP}: {pool}}}")
+    sizes = elastic_nodes(view, pool)
+    if not sizes:
+        raise JobRefused(f"{pool} has no GPUs; print a job for CPUs with --kind prepare --cpus N")
+    whole = [size for size in sizes if gpus > 0 and gpus % size.hardware.gpu_count == 0]
+    fitting = [size for size in whole if gpus // size.hardware.gpu_count <= size.max_count]
+    if not fitting:
+        most = max(size.max_count * size.hardware.gpu_count for size in sizes)
+        nodes = " or ".join(str(size.hardware.gpu_count) for size in reversed(sizes))
+        raise JobRefused(f"{gpus} GPUs do not fit {pool}: its nodes have {nodes}, and its limits allow {most} GPUs")
+    return fitting[0]
 
 
 def _view(environment: Environment) -> EksEnvironment:
@@ -154,16 +170,20 @@ def _view(environment: Environment) -> EksEnvironment:
 def _team(view: EksEnvironment, name: str) -> Team:
     teams = {team.name: team for team in view.teams}
     if name not in teams:
-        raise JobRefused(_unknown(name, f"a team of {view.name}", list(teams)))
+        raise JobRefused(unknown(name, f"a team of {view.name}", list(teams)))
     return teams[name]
 
 
-def _check_nccl_test(view: EksEnvironment, team: Team) -> None:
+def _check_test(view: EksEnvironment, team: Team, group: NodeGroup | ElasticNodes, kind: Kind) -> None:
     if "mpi" not in view.job_operators:
-        raise JobRefused("nccl-test is an MPIJob; add mpi to control_plane.jobs")
+        raise JobRefused(f"{kind} is an MPIJob; add mpi to control_plane.jobs")
     if view.settings.scheduler == "volcano":
-        raise JobRefused("nccl-test is for Kueue and KAI: Volcano does not queue MPIJobs")
-    _check_cpus(view, team, cpu_jobs.LAUNCHER_CPUS)
+        raise JobRefused(f"{kind} is for Kueue and KAI: Volcano does not queue MPIJobs")
+    if not isinstance(group, ElasticNodes):
+        _check_cpus(view, team, cpu_jobs.LAUNCHER_CPUS)
+    elif group.hardware.vcpus < cpu_jobs.LEAST_VCPUS:
+        text = f"{group.type_names} of {group.name} has {group.hardware.vcpus} vCPUs, too few for workers and launcher"
+        raise JobRefused(f"{text}; request GPUs for nodes with {cpu_jobs.LEAST_VCPUS} vCPUs or more")
 
 
 def _check_cpus(view: EksEnvironment, team: Team, cpus: int, *, elastic: int = 0) -> None:
@@ -178,51 +198,28 @@ def _check_cpus(view: EksEnvironment, team: Team, cpus: int, *, elastic: int = 0
         raise JobRefused(f"{cpus} CPUs are too many or too few: a pod of {team.name} may have 1 to {most}")
 
 
-def _mirrored(view: EksEnvironment, image: str) -> str:
-    return mirrored_image(image, view.settings.chart_mirror) if view.settings.chart_mirror else image
+def _default_image(environment: EksEnvironment, group: NodeGroup | ElasticNodes, kind: Kind) -> str:
+    return environment.image(public_image(group.hardware, group.type_names, kind))
 
 
-def _check_name(name: str) -> None:
-    if len(name) > MAXIMUM_NAME or not _NAME.fullmatch(name):
-        allowed = f"a letter, then lower-case letters, digits and -, at most {MAXIMUM_NAME} characters"
-        raise JobRefused(f"{name!r} is not a name of a job; allowed: {allowed}, no - at the end")
-
-
-def _default_image(environment: EksEnvironment, group: NodeGroup, kind: Kind) -> str:
-    found = default_image(group.hardware, _USES[kind])
-    if found is None:
-        closest = closest_image(group.hardware, _USES[kind])
-        lacking = f": {closest.name} has {'; '.join(closest.shortfalls(group.hardware))}" if closest else ""
-        raise JobRefused(
-            f"no public image of AWS meets the minimum versions of {group.type_names}{lacking}. "
-            f"Build an image with what `ultracluster catalog {group.hardware.name}` lists, and pass it with --image"
-        )
-    return _mirrored(environment, found.name)
-
-
-def _check_gpus(team: Team, group: NodeGroup, gpus: int) -> None:
-    each, quota, fleet = group.hardware.gpu_count, team.quotas.get(group.name, 0), fleet_gpus(group)
+def _check_gpus(view: EksEnvironment, team: Team, group: NodeGroup, gpus: int) -> None:
+    each, quota = group.hardware.gpu_count, team.quotas.get(group.name, 0)
+    spares = view.health.spares.get(group.name, 0)
+    fleet = fleet_gpus(group) - spares * each
     limit = fleet if team.may_borrow else min(quota, fleet)
     if gpus < 1 or gpus % each:
-        below = max(gpus // each, 0) * each
-        choices = [count for count in (below, below + each) if each <= count <= limit] or [limit]
-        advice = " or ".join(map(str, choices))
-        raise JobRefused(f"{gpus} GPUs are not whole nodes: {group.type_names} has {each}; request {advice}")
+        raise whole_nodes(gpus, each, limit, group.type_names)
     if gpus > fleet:
-        raise JobRefused(f"{gpus} GPUs are too many: {group.name} has {fleet}; request at most {limit}")
+        beside = f" beside {spares * each} of spare nodes" if spares else ""
+        raise JobRefused(f"{gpus} GPUs are too many: {group.name} has {fleet}{beside}; request at most {limit}")
     if gpus > limit:
         quota_of = f"the quota of {team.name} on {group.name} is {quota}, and the team may not borrow"
         raise JobRefused(f"{gpus} GPUs are too many: {quota_of}")
 
 
-def _unknown(name: str, kind: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, n=1)
-    return f"{name} is not {kind}; allowed: {', '.join(known)}" + (f". Did you mean {near[0]}?" if near else "")
-
-
 def _job_set(job: Job) -> Object:
     """A JobSet. When a pod fails, it restarts all pods together, and training continues from its checkpoint."""
-    replicated: Object = {"spec": _job_spec(job, f"{job.name}-node-0-0.{job.name}")}
+    replicated: Object = {"spec": {**_job_spec(job, f"{job.name}-node-0-0.{job.name}"), **_pod_failures()}}
     if job.scheduler == "kueue_with_volcano":
         replicated["metadata"] = {"annotations": {volcano.GANG_ANNOTATION: str(job.nodes)}}
     return {
@@ -230,11 +227,40 @@ def _job_set(job: Job) -> Object:
         "kind": "JobSet",
         "metadata": {**job.metadata, **_queue_metadata(job, gang=False)},
         "spec": {
-            "failurePolicy": {"maxRestarts": MAXIMUM_RESTARTS},
+            "failurePolicy": {"maxRestarts": MAXIMUM_RESTARTS, "rules": _failure_rules()},
             "ttlSecondsAfterFinished": KEPT_FOR_SECONDS,
             "replicatedJobs": [{"name": "node", "replicas": 1, "template": replicated}],
         },
     }
+
+
+_FAILED_BY_RULE = "PodFailurePolicy"
+"""Reason of a Job that a rule of its podFailurePolicy fails. Its message has the exit code or the condition."""
+
+
+def _pod_failures() -> Object:
+    """Fails a Job for pods that cannot start, and for pods that were evicted; _failure_rules tells them apart."""
+    cannot_start = {"containerName": "train", "operator": "In", "values": list(CANNOT_START)}
+    evicted = {"type": "DisruptionTarget", "status": "True"}
+    rules = [
+        {"action": "FailJob", "onExitCodes": cannot_start},
+        {"action": "FailJob", "onPodConditions": [evicted]},
+    ]
+    return {"podFailurePolicy": {"rules": rules}}
+
+
+def _failure_rules() -> list[Object]:
+    """Rules of a JobSet: no restart where it does not help, and one that does not count after an eviction."""
+    by_rule = {"onJobFailureReasons": [_FAILED_BY_RULE]}
+    return [
+        {
+            "name": "cannot_start",
+            "action": "FailJobSet",
+            **by_rule,
+            "onJobFailureMessagePatterns": ["failed with exit code"],
+        },
+        {"name": "evicted", "action": "RestartJobSetAndIgnoreMaxRestarts", **by_rule},
+    ]
 
 
 def _indexed_job(job: Job) -> Object:
@@ -263,10 +289,9 @@ def _service(job: Job) -> Object:
     }
 
 
-def _nccl_test(job: Job) -> Object:
+def _mpi_metadata(job: Job) -> Object:
     # KAI counts the workers of an MPIJob by itself
-    metadata = {**job.metadata, **_queue_metadata(job, gang=job.environment.gang_scheduler == "volcano")}
-    return cpu_jobs.nccl_test(job, metadata, kept_for=KEPT_FOR_SECONDS)
+    return {**job.metadata, **_queue_metadata(job, gang=job.environment.gang_scheduler == "volcano")}
 
 
 def _job_spec(job: Job, main_address: str) -> Object:
@@ -296,7 +321,10 @@ def _volcano_job(job: Job) -> Object:
             "ttlSecondsAfterFinished": KEPT_FOR_SECONDS,
             **topology,
             "plugins": {"env": [], "svc": ["--publish-not-ready-addresses=true"]},
-            "policies": [{"events": ["PodFailed", "PodEvicted"], "action": "RestartJob"}],
+            "policies": [
+                *({"exitCode": code, "action": "TerminateJob"} for code in CANNOT_START),
+                {"events": ["PodFailed", "PodEvicted"], "action": "RestartJob"},
+            ],
             "tasks": [{"name": "node", "replicas": job.nodes, "template": template}],
         },
     }
@@ -311,7 +339,7 @@ def _queue_metadata(job: Job, *, gang: bool) -> Object:
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     if job.environment.queue_manager == "kueue":
-        labels[kueue.QUEUE_LABEL] = kueue.LOCAL_QUEUE
+        labels[kueue.QUEUE_LABEL] = ELASTIC_QUEUE if job.elastic else kueue.LOCAL_QUEUE
         labels[kueue.PRIORITY_LABEL] = job.team.priority
     if job.scheduler == "kai":
         labels[kai.QUEUE_LABEL] = job.team.name

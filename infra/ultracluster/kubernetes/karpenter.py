@@ -9,7 +9,7 @@ Source: Karpenter 1.14, "NodePools", "NodeClasses", "Disruption", and its design
 
 from collections.abc import Sequence
 
-from ultracluster.catalog import InstanceType, catalog, interface_layout
+from ultracluster.catalog import InstanceType, catalog, efa_devices, interface_layout
 from ultracluster.catalog.software import charts
 from ultracluster.config.eks_fleet import ELASTIC_GROUPS
 from ultracluster.kubernetes.deployed import DeployedResources, KarpenterResources
@@ -24,7 +24,7 @@ from ultracluster.kubernetes.karpenter_objects import (
     remove_when_empty,
     with_gpus,
 )
-from ultracluster.kubernetes.karpenter_own import ElasticPool, own_elastic_pools, own_pools
+from ultracluster.kubernetes.karpenter_own import ElasticPool, elastic_group, own_elastic_pools, own_pools
 from ultracluster.kubernetes.labels import GPU, on_system_nodes
 from ultracluster.kubernetes.parts import Object, Objects, Release
 
@@ -94,9 +94,9 @@ def karpenter_pools(environment: EksEnvironment, deployed: DeployedResources) ->
     if environment.settings.pools:
         return own_pools(environment, resources)
     items: list[Object] = [*_cpu_pool(environment, resources), *_g_pool(environment, resources)]
-    for hardware in _p_types():
+    for hardware in p_types():
         items += _p_pool(environment, resources, hardware)
-    items.append(huge_pages("huge-pages", [pool_name(hardware) for hardware in _p_types()]))
+    items.append(huge_pages("huge-pages", [pool_name(hardware) for hardware in p_types()]))
     return (Objects("elastic", tuple(items), after=("karpenter",)),)
 
 
@@ -113,14 +113,24 @@ def elastic_pools(environment: EksEnvironment) -> tuple[ElasticPool, ...]:
                 P_NODES * hardware.vcpus,
                 P_NODES * int(hardware.memory_gib),
                 P_NODES * hardware.gpu_count,
-                P_NODES * sum(interface.kind != "interface" for interface in interface_layout(hardware, "fewest_ips")),
+                P_NODES * efa_devices(interface_layout(hardware, "fewest_ips")),
             )
-            for hardware in _p_types()
+            for hardware in p_types()
         ),
     )
 
 
-def _p_types() -> list[InstanceType]:
+def pool_groups(environment: EksEnvironment) -> dict[str, int]:
+    """EFA devices of a node of each pool with GPUs, by the value of NODE_GROUP on its nodes."""
+    pools = environment.settings.pools
+    if pools:
+        return {elastic_group(pool): efa_devices(pool.layout) for pool in pools if pool.has_gpus}
+    if not environment.settings.karpenter:
+        return {}
+    return {pool_name(each): efa_devices(interface_layout(each, "fewest_ips")) for each in p_types()}
+
+
+def p_types() -> list[InstanceType]:
     """P types that EC2 sells On-Demand."""
     return [hardware for hardware in catalog.values() if "on-demand" in hardware.usage_classes]
 

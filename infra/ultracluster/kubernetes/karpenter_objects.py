@@ -10,7 +10,7 @@ from ultracluster.catalog import InstanceType, Interface
 from ultracluster.catalog.eks import HUGE_PAGES_2MI, KUBERNETES_VERSIONS
 from ultracluster.kubernetes.deployed import KarpenterResources
 from ultracluster.kubernetes.environment import EksEnvironment
-from ultracluster.kubernetes.labels import DEVICE_STACK, GPU_TAINT, HUGE_PAGES, NODE_GROUP, OPERANDS
+from ultracluster.kubernetes.labels import DEVICE_STACK, GPU_TAINT, HUGE_PAGES, NODE_GROUP, NOT_ACCEPTED, OPERANDS
 from ultracluster.kubernetes.parts import Object
 from ultracluster.nodes.eks import karpenter_node_user_data
 
@@ -91,6 +91,8 @@ def with_gpus(environment: EksEnvironment, template: Object) -> Object:
     labels = {DEVICE_STACK: stack, **({} if stack == "gpu_operator" else {OPERANDS: "false"})}
     template["metadata"]["labels"] |= labels
     template["spec"] |= {"expireAfter": "Never", "taints": [GPU_TAINT]}
+    if environment.accepts_nodes:
+        template["spec"]["startupTaints"] = [NOT_ACCEPTED]
     return template
 
 

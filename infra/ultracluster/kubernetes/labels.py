@@ -45,6 +45,12 @@ HOME_CLAIM = "home"
 GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
 GPU_TOLERATION = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
 
+NOT_ACCEPTED = {"key": "ultracluster/not-accepted", "value": "true", "effect": "NoSchedule"}
+"""Startup taint of nodes with GPUs: the agent of `acceptance` removes it once their checks pass."""
+
+DIAGNOSTICS = "ultracluster/diagnostics"
+"""Label of a node while its GPUs are diagnosed: DCGM's tools come to it, and DCGM exporter leaves it."""
+
 SYSTEM_TAINT = {"key": "CriticalAddonsOnly", "value": "true", "effect": "NoSchedule"}
 """Taint of system nodes: pods of teams do not run beside the operators. CoreDNS and AWS's CSI drivers tolerate it."""
 SYSTEM_TOLERATION = {"key": "CriticalAddonsOnly", "operator": "Exists"}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from ultracluster.kubernetes.acceptance import acceptance_objects
 from ultracluster.kubernetes.deployed import DeployedResources
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.karpenter import karpenter_pools
@@ -28,6 +29,7 @@ def ordered_parts(environment: EksEnvironment, deployed: DeployedResources) -> t
         *training_runtimes(environment),
         *karpenter_pools(environment, deployed),
         *relay_objects(environment),
+        *acceptance_objects(environment),
     )
     ordered: dict[str, Part] = {}
     waiting = {part.name: part for part in parts}

@@ -1,13 +1,13 @@
 """Quotas: the CPUs, memory and EFA devices that go with GPUs, priority-class values and borrowing weights."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from ultracluster.catalog import instance_types
+from ultracluster.catalog import InstanceType, Interface, instance_types, interfaces
 from ultracluster.config.eks import Priority
 from ultracluster.config.eks_fleet import CPU_GROUP
 from ultracluster.config.eks_nodes import CpuNodes
-from ultracluster.config.node_groups import NodeGroup
+from ultracluster.config.node_groups import Controller, NodeGroup
 
 PRIORITIES: dict[Priority, int] = {"high": 75, "normal": 50, "low": 25}
 """Values of the priority classes. KAI treats pods with a value of 100 or more as not preemptible."""
@@ -29,6 +29,17 @@ class Room(NamedTuple):
 
     cpus: int
     memory_gib: int
+
+
+class GpuNodes(Protocol):
+    """Nodes with GPUs, static or Karpenter's."""
+
+    @property
+    def hardware(self) -> InstanceType:
+        """The instance type."""
+
+    def layout(self, controller: Controller) -> tuple[Interface, ...]:
+        """Interfaces of one node."""
 
 
 class CpuPool(NamedTuple):
@@ -67,17 +78,17 @@ def nodes(group: NodeGroup, gpus: int) -> int:
     return gpus // group.hardware.gpu_count
 
 
-def cpus(group: NodeGroup, gpus: int) -> int:
+def cpus(group: GpuNodes, gpus: int) -> int:
     """CPUs (vCPUs) that go with `gpus` GPUs of `group`."""
     return group.hardware.vcpus * gpus // group.hardware.gpu_count
 
 
-def memory_gib(group: NodeGroup, gpus: int) -> int:
+def memory_gib(group: GpuNodes, gpus: int) -> int:
     """Host memory in GiB that goes with `gpus` GPUs of `group`."""
     return int(group.hardware.memory_gib * gpus // group.hardware.gpu_count)
 
 
-def efa_devices(group: NodeGroup, gpus: int) -> int:
+def efa_devices(group: GpuNodes, gpus: int) -> int:
     """EFA devices that go with `gpus` GPUs of `group`. A node has one for each network interface with EFA."""
-    on_a_node = sum(interface.kind != "interface" for interface in group.layout("eks"))
+    on_a_node = interfaces.efa_devices(group.layout("eks"))
     return on_a_node * gpus // group.hardware.gpu_count

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from ultracluster.catalog.software import charts, images, mirrored_image
+from ultracluster.catalog.software import charts, images
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.labels import on_system_nodes
 from ultracluster.kubernetes.parts import Object, Objects
@@ -76,11 +76,10 @@ def _secure_job(job: str) -> dict[str, Any]:
 
 
 def _deployment(environment: EksEnvironment, configuration: str) -> dict[str, Any]:
-    image, mirror = images["metrics_relay"], environment.settings.chart_mirror
     labels = {"app.kubernetes.io/name": NAME}
     container = {
         "name": "prometheus",
-        "image": mirrored_image(image, mirror) if mirror else image,
+        "image": environment.image(images["metrics_relay"]),
         "args": [
             "--config.file=/etc/prometheus/prometheus.yml",
             "--storage.tsdb.path=/data",

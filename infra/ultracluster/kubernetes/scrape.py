@@ -85,6 +85,8 @@ def scrape_jobs(environment: EksEnvironment) -> list[dict[str, Any]]:
 
 def relayed(environment: EksEnvironment) -> tuple[ScrapeJob, ...]:
     """Scrape jobs of the environment whose software serves metrics with TLS and authorization only."""
+    if not environment.observability.collects_metrics:
+        return ()
     kueue: tuple[ScrapeJob, ...] = ("kueue",) if environment.queue_manager == "kueue" else ()
     jobset: tuple[ScrapeJob, ...] = ("jobset",) if "jobset" in environment.job_operators else ()
     return kueue + jobset

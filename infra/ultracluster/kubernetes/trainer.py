@@ -5,11 +5,10 @@ A TrainJob names the runtime and the number of nodes; Trainer adds the addresses
 Source: Kubeflow Trainer 2.3, ClusterTrainingRuntime and the plugin torch (pkg/runtime/framework/plugins/torch).
 """
 
-from ultracluster.catalog.software import mirrored_image
-from ultracluster.catalog.training import default_image, training_environment
+from ultracluster.catalog.training import default_image, recorder_environment, training_environment
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.kubernetes.environment import EksEnvironment
-from ultracluster.kubernetes.job_pods import SCRIPT, Job, gpu_pod
+from ultracluster.kubernetes.job_pods import SCRATCH, SCRIPT, Job, gpu_pod
 from ultracluster.kubernetes.parts import Object, Objects
 
 RELEASE = "kubeflow-trainer"
@@ -35,12 +34,15 @@ def training_runtime(environment: EksEnvironment, group: NodeGroup) -> Object | 
     image = default_image(group.hardware)
     if image is None:
         return None
-    mirror, each = environment.settings.chart_mirror, group.hardware.gpu_count
-    name = mirrored_image(image.name, mirror) if mirror else image.name
+    name, each = environment.image(image.name), group.hardware.gpu_count
     lustre = environment.storage.lustre
     command = ["torchrun", f"{lustre.mount_path}/{SCRIPT}" if lustre else SCRIPT]
     job = Job(environment, environment.teams[0], group, each, name, group.name)
-    template = gpu_pod(job, "node", command, training_environment(group.hardware, efa=group.efa))
+    variables = {
+        **training_environment(group.hardware, efa=group.efa),
+        **recorder_environment(f"{SCRATCH}/trace-rank-", image.name),
+    }
+    template = gpu_pod(job, "node", command, variables)
     # all teams use the runtime; Kueue's default queue is that of the namespace
     template["spec"].pop("securityContext", None)
     gang: Object = {"podGroupPolicy": {"volcano": {}}} if environment.gang_scheduler == "volcano" else {}

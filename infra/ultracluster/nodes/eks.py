@@ -55,7 +55,7 @@ def group_user_data(
     group: NodeGroup,
     *,
     labels: Mapping[str, str],
-    taint: Mapping[str, str] | None,
+    taints: Sequence[Mapping[str, str]],
     lustre: Lustre | None,
     cluster: ClusterEndpoint | None,
     last: Sequence[Step] = (),
@@ -64,16 +64,16 @@ def group_user_data(
 
     The steps `last` run after all others, before the node joins.
 
-    Nodes with a custom AMI also register with `labels` and their `taint` (key, value, effect), if any: EKS applies them
+    Nodes with a custom AMI also register with `labels` and their `taints` (key, value, effect): EKS applies them
     only later, when pods may already run there.
     """
     layout = group.layout("eks")
     spec: dict[str, Any] = {"kubelet": {"config": {**KUBELET, **_max_pods(group, layout)}}}
-    if group.local_storage == "raid0" and group.has_local_disks:
+    if group.joins_disks:
         spec["instance"] = {"localStorage": {"strategy": "RAID0"}}
     if cluster:
         spec["cluster"] = _cluster(cluster)
-        spec["kubelet"]["flags"] = _registration_flags(labels, taint)
+        spec["kubelet"]["flags"] = _registration_flags(labels, taints)
     return _user_data(spec, guarded([*group_steps(group, lustre), *last]))
 
 
@@ -140,9 +140,10 @@ def _cluster(cluster: ClusterEndpoint) -> dict[str, str]:
     }
 
 
-def _registration_flags(labels: Mapping[str, str], taint: Mapping[str, str] | None) -> list[str]:
+def _registration_flags(labels: Mapping[str, str], taints: Sequence[Mapping[str, str]]) -> list[str]:
+    named = ",".join(f"{taint['key']}={taint['value']}:{taint['effect']}" for taint in taints)
     return [
-        *([f"--register-with-taints={taint['key']}={taint['value']}:{taint['effect']}"] if taint else []),
+        *([f"--register-with-taints={named}"] if named else []),
         "--node-labels=" + ",".join(f"{key}={value}" for key, value in labels.items()),
     ]
 

@@ -10,11 +10,15 @@ Source: AWS PCS User Guide, "Run custom scripts with node lifecycle actions", "W
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ultracluster.catalog import pcs
 from ultracluster.catalog.training import type_environment
 from ultracluster.config.bootstrap import Script
+from ultracluster.config.health import NO_CHECKS, Health
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.config.slurm_settings import serves_metrics
+from ultracluster.config.slurm_settings import serves_metrics, with_words
 from ultracluster.nodes.bootstrap import bootstrap_step
+from ultracluster.nodes.containers import ContainerSource, container_steps
+from ultracluster.nodes.health import admit_steps, check_steps, login_steps
 from ultracluster.nodes.mime import boot_hook, multipart, shell_script
 from ultracluster.nodes.mounts import Mount, lustre_mounts, mount_steps
 from ultracluster.nodes.steps import Step, script
@@ -34,12 +38,14 @@ do not reach it, Slurm's TaskProlog does (slurm.conf man page). Jobs fail on a n
 PROLOG, EPILOG = "/opt/ultracluster/prolog", "/opt/ultracluster/epilog"
 """Programs of every compute node that tell DCGM exporter which job uses which GPU, and record jobs that have ended.
 
-Jobs fail on a node without them, so the step that writes them is required.
+Jobs fail on a node without them, so the step that writes them is required. Each then runs its parts, the executables
+of `prolog.d` or `epilog.d` beside it, which later steps write, and last the user's own program.
 """
 
 PCS_SCRIPTS = (
     "hold-kernel",
     "write-job-programs",
+    "write-health-checks",
     "collect-efa",
     "collect-lustre",
     "configure-metrics",
@@ -57,7 +63,13 @@ PCS_SCRIPTS = (
     "create-users",
     "ask-directory",
     "create-folders",
+    "set-up-containers",
+    "set-up-imex",
+    "read-topology",
+    "weigh-node",
     "admit-jobs",
+    "drain-unaccepted",
+    "keep-spares",
 )
 """Scripts of all steps that a PCS node may have."""
 
@@ -72,17 +84,22 @@ def login_node_steps(
     bootstrap: Sequence[Script] = (),
     region: str = "",
     users: UserSource | DirectorySource | None = None,
+    health: Health = NO_CHECKS,
+    containers: ContainerSource | None = None,
 ) -> tuple[Step, ...]:
     """Steps of login nodes, which mount file systems, Lustre over TCP, and create the folders of users.
 
     `queue_folders` is the mount point of the file system that gets a folder for each queue. `open_folders` are paths of
     folders in it, such as those of links, and mount points of other file systems, that users may write to as well.
-    `users` is where users come from. The scripts of `bootstrap` run last, and are told the `region`.
+    `users` is where users come from, `containers` where Enroot and Pyxis do: Slurm's commands on a login node take the
+    options of containers only with Pyxis. `health` names spare nodes. The scripts of `bootstrap` run last, and are told
+    the `region`.
     """
-    steps = [Step("hold-kernel"), *mount_steps(mounts, None)]
+    steps = [Step("hold-kernel"), Step("set-job-environment"), *mount_steps(mounts, None)]
     if queue_folders or open_folders:
         steps.append(Step("create-folders", (queue_folders or "none", *open_folders)))
     steps += user_steps(users)
+    steps += container_steps(containers, None)
     steps += telemetry_steps(
         telemetry,
         instance_type=instance_type,
@@ -91,6 +108,7 @@ def login_node_steps(
         efa=False,
         mounts=lustre_mounts(mounts),
     )
+    steps += login_steps(health)
     own = bootstrap_step(bootstrap, region=region, node_group=LOGIN)
     return (*steps, own) if own else tuple(steps)
 
@@ -103,18 +121,29 @@ def compute_node_steps(
     own_programs: tuple[str, str] = ("", ""),
     region: str = "",
     users: UserSource | DirectorySource | None = None,
+    health: Health = NO_CHECKS,
+    containers: ContainerSource | None = None,
 ) -> tuple[Step, ...]:
     """Steps of the nodes of a node group. The last one lets slurmd start, after the scripts of `group.bootstrap`.
 
-    `own_programs` are Prolog and Epilog of the user, which ours run. `region` is what the scripts are told.
+    `own_programs` are Prolog and Epilog of the user, which ours run. `region` is what the scripts are told. `health`
+    is when the nodes are checked. `containers` is where Enroot and Pyxis come from. PCS gives Slurm the topology of
+    UltraServers only, whose jobs need IMEX; other nodes with EFA record their place in the network for jobs, and get
+    weights that follow from it.
     """
     variables = tuple(f"{name}={value}" for name, value in type_environment(*group.types).items())
     own = own_programs if any(own_programs) else ()
     steps = [Step("hold-kernel"), Step("set-job-environment", variables), Step("write-job-programs", own)]
-    if group.local_storage == "raid0" and group.has_local_disks:
+    steps += check_steps(health, group, lustre_mounts(mounts))
+    if group.joins_disks:
         steps.append(Step("mount-scratch", (SCRATCH,), "every_boot"))
     steps += mount_steps(mounts, group.hardware, efa=group.lustre_over_efa)
     steps += user_steps(users)
+    steps += container_steps(containers, group)
+    if group.hardware.ultraserver_only:
+        steps.append(Step("set-up-imex"))
+    elif group.efa:
+        steps += [Step(name, stage="ready", required=False) for name in ("read-topology", "weigh-node")]
     steps += telemetry_steps(
         telemetry,
         instance_type=group.one_type or "auto",
@@ -125,17 +154,29 @@ def compute_node_steps(
     )
     if own_step := bootstrap_step(group.boot_scripts, region=region, node_group=group.name):
         steps.append(own_step)
-    return (*steps, Step("admit-jobs", frequency="every_boot"))
+    return (*steps, *admit_steps(health))
 
 
-def job_settings(settings: Mapping[str, str | int], groups: Iterable[NodeGroup]) -> dict[str, str | int]:
+def job_settings(
+    settings: Mapping[str, str | int], groups: Iterable[NodeGroup], slurm_version: str
+) -> dict[str, str | int]:
     """`slurm_settings` of a cluster, with our prolog and epilog, which run those of the user.
 
-    With TASK_PROLOG if a node group needs it and the user set no program.
+    With TASK_PROLOG if a node group needs it and the user set no program. A job whose prolog fails on a node is
+    requeued, and not held. With the flags of the prolog that IMEX needs, where there are UltraServers.
+
+    Source: AWS PCS User Guide, "Configure UltraServer instances" (2026).
     """
+    groups = tuple(groups)
     needed = any(type_environment(*group.types) for group in groups)
     programs: dict[str, str | int] = {"Prolog": PROLOG, "Epilog": EPILOG}
-    return {**({"TaskProlog": TASK_PROLOG} if needed else {}), **settings, **programs}
+    scheduler = with_words(
+        settings.get("SchedulerParameters", ""), *pcs.scheduler_parameters(slurm_version), "nohold_on_prolog_fail"
+    )
+    needs = {"TaskProlog": TASK_PROLOG} if needed else {}
+    if any(group.hardware.ultraserver_only for group in groups):
+        programs["PrologFlags"] = with_words(settings.get("PrologFlags", ""), "Alloc", "NoHold")
+    return {**needs, **settings, "SchedulerParameters": scheduler, **programs}
 
 
 def own_programs(settings: Mapping[str, str | int]) -> tuple[str, str]:
@@ -150,12 +191,10 @@ def metrics_settings(settings: Mapping[str, str | int], slurm_version: str) -> d
     """
     if not serves_metrics(settings, slurm_version):
         return dict(settings)
-    given = [each for each in str(settings.get("CommunicationParameters", "")).split(",") if each]
-    parameters = given if "enable_http" in given else [*given, "enable_http"]
     return {
         "MetricsType": "metrics/openmetrics",
         **settings,
-        "CommunicationParameters": ",".join(parameters),
+        "CommunicationParameters": with_words(settings.get("CommunicationParameters", ""), "enable_http"),
     }
 
 

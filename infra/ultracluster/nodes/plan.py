@@ -2,17 +2,20 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ultracluster.catalog.health import MINUTES, CheckLevel
 from ultracluster.catalog.nfs import EFS_OPTIONS, OPENZFS_OPTIONS
 from ultracluster.config.bootstrap import Script
 from ultracluster.config.environment import Environment
 from ultracluster.config.file_systems import HOME, MoreLustre
+from ultracluster.config.health import Health
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Login, Pcs
 from ultracluster.config.slurm_settings import serves_metrics
 from ultracluster.config.storage import Storage
 from ultracluster.nodes import bootstrap
+from ultracluster.nodes.containers import container_source
 from ultracluster.nodes.eks import group_steps
 from ultracluster.nodes.lustre import LustreMount
 from ultracluster.nodes.mounts import Mount, NfsMount
@@ -67,8 +70,10 @@ def boot_plans(environment: Environment) -> list[BootPlan]:
     if not isinstance(plane, Pcs):
         failure = "the node powers off before it joins, and is replaced"
         plans = ((group, [*group_steps(group, storage.client), *_own(group)]) for group in environment.launched_groups)
-        return [_plan(group.name, group, group.max_count, steps, failure) for group, steps in plans]
+        booted = ((group, _plan(group.name, group, group.max_count, steps, failure)) for group, steps in plans)
+        return [_accepted(plan, group, environment.health) for group, plan in booted]
     mounts, telemetry, users = _mounts(storage), _telemetry(environment, plane), _users(environment)
+    containers = container_source(plane)
     login = login_node_steps(
         mounts,
         queue_folders=storage.lustre.mount_path if storage.lustre else None,
@@ -78,12 +83,21 @@ def boot_plans(environment: Environment) -> list[BootPlan]:
         bootstrap=plane.login.boot_scripts,
         region=region,
         users=users,
+        health=environment.health,
+        containers=containers,
     )
     found = [_plan("login", plane.login, plane.login.count, login, "the node stays")]
     programs, failure = own_programs(plane.slurm_settings), "the node takes no jobs; PCS terminates it"
     for group in environment.launched_groups:
         steps = compute_node_steps(
-            group, mounts, telemetry=telemetry, own_programs=programs, region=region, users=users
+            group,
+            mounts,
+            telemetry=telemetry,
+            own_programs=programs,
+            region=region,
+            users=users,
+            health=environment.health,
+            containers=containers,
         )
         found.append(_plan(group.name, group, group.max_count, steps, failure))
     return found
@@ -117,7 +131,7 @@ def _mounts(storage: Storage) -> list[Mount]:
 def _telemetry(environment: Environment, plane: Pcs) -> Telemetry:
     section = environment.observability
     return Telemetry(
-        remote_write_url="WORKSPACE",
+        remote_write_url="WORKSPACE" if section.collects_metrics else None,
         log_group="LOG-GROUP",
         region=environment.region,
         cluster="CLUSTER",
@@ -140,12 +154,39 @@ def _plan(name: str, group: NodeGroup | Login, nodes: int, steps: Sequence[Step]
 def _planned(step: Step, scripts: Sequence[Script], failure: str) -> Iterator[PlannedStep]:
     when = "first boot" if step.frequency == "first_boot" else "every boot"
     if step.name != bootstrap.NAME:
-        yield PlannedStep(step.name, summary(step), when, failure if step.required else LOGGED)
+        if step.name == "admit-jobs" and step.arguments:
+            yield _admission(step, when, failure)
+        else:
+            yield PlannedStep(step.name, summary(step), when, failure if step.required else LOGGED)
         return
     for script in scripts:
         outcome = failure if script.on_failure == "stop" else LOGGED
         does = f"your script, version {script.version_id}" if script.s3 else "your script"
         yield PlannedStep(script.source, does, when, outcome, script.checksum, script.timeout_seconds)
+
+
+def _admission(step: Step, when: str, failure: str) -> PlannedStep:
+    """The step that checks a node before its first job, with the minutes that it takes."""
+    level, on_failure = step.arguments
+    does = f"{summary(step)}, after {level} checks of {minutes('full' if level == 'full' else 'fast')}"
+    return PlannedStep(step.name, does, when, failure if on_failure == "replace" else "the node joins and is drained")
+
+
+def minutes(level: CheckLevel) -> str:
+    """How long the checks of a level take, in words."""
+    least, most = MINUTES[level]
+    return f"{least} to {most} minutes" if least else f"at most {most} minute{'s' * (most > 1)}"
+
+
+def _accepted(plan: BootPlan, group: NodeGroup, health: Health) -> BootPlan:
+    """The plan of an EKS group with what happens once its nodes have joined."""
+    if health.accept == "none" or not group.hardware.gpu_count:
+        return plan
+    does = f"the startup taint is removed after {health.accept} checks of {minutes(health.accept)}"
+    kept = f"goes to quarantine, which takes {minutes('quarantine')}" if health.quarantine == "full" else "waits"
+    outcome = "powers off" if health.on_failure == "replace" else kept
+    step = PlannedStep("node-acceptance", does, "first boot", f"the node keeps a taint and {outcome}")
+    return replace(plan, steps=(*plan.steps, step))
 
 
 def summary(step: Step) -> str:

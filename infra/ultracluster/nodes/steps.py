@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from ultracluster.nodes import metrics_configuration
+from ultracluster.nodes import health_programs, metrics_configuration
 
 Frequency = Literal["first_boot", "every_boot"]
 Stage = Literal["bootstrapped", "ready"]
@@ -51,7 +51,10 @@ class Script:
     file: Path | None
 
 
-GENERATED = {metrics_configuration.NAME: metrics_configuration.script_text}
+GENERATED = {
+    metrics_configuration.NAME: metrics_configuration.script_text,
+    health_programs.NAME: health_programs.script_text,
+}
 """Functions that return the text of a script that is generated, by its name."""
 
 

@@ -5,7 +5,7 @@ Every one of them is optional: a node without metrics takes jobs. Agents are ins
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ultracluster.catalog.agents import IMAGES
 from ultracluster.catalog.software import mirrored_image
@@ -31,10 +31,10 @@ class Telemetry:
 
     `interval` is that of scrapes in seconds. Images come from `mirror`, an `oci://` prefix, or from their own
     registries. With `slurm` the controller serves metrics, which login nodes read. `drop` are groups of metrics that
-    are not sent.
+    are not sent. Without `remote_write_url` nodes collect no metrics and send logs only.
     """
 
-    remote_write_url: str
+    remote_write_url: str | None
     log_group: str
     region: str
     cluster: str
@@ -60,6 +60,9 @@ def telemetry_steps(
     """
     if telemetry is None:
         return []
+    logs = Step("ship-logs", (telemetry.region, telemetry.log_group), required=False)
+    if telemetry.remote_write_url is None:
+        return [logs]
     used = ("prometheus", "node_exporter", "dcgm_exporter") if gpus else ("prometheus", "node_exporter")
     images = (mirrored_image(IMAGES[name], telemetry.mirror) if telemetry.mirror else IMAGES[name] for name in used)
     labels = (telemetry.remote_write_url, telemetry.region, telemetry.cluster, telemetry.environment)
@@ -68,17 +71,19 @@ def telemetry_steps(
     drop = textwrap.wrap(" ".join(telemetry.drop), ARGUMENT_LENGTH, break_on_hyphens=False)
     kind = ("gpus" if gpus else "cpu",) if gpus or drop else ()
     configuration = (*labels, *intervals, instance_type, node_group, *kind, *drop)
+    collectors = collector_steps(
+        efa=efa,
+        lustre=bool(mounts),
+        seconds=min(COLLECTION_SECONDS, telemetry.interval),
+        mounts=[(mount.path, mount.mount_name) for mount in mounts],
+    )
+    # once the node has joined: PCS runs at most 20 scripts before
     steps = [
-        *collector_steps(
-            efa=efa,
-            lustre=bool(mounts),
-            seconds=min(COLLECTION_SECONDS, telemetry.interval),
-            mounts=[(mount.path, mount.mount_name) for mount in mounts],
-        ),
+        *(replace(step, stage="ready") for step in collectors),
         Step(metrics_configuration.NAME, configuration, required=False),
         Step("run-exporters", tuple(images), required=False),
         *([Step("serve-job-metrics", required=False)] if gpus else []),
-        Step("ship-logs", (telemetry.region, telemetry.log_group), required=False),
+        logs,
     ]
     if node_group == LOGIN and telemetry.slurm:
         steps.append(Step("find-slurm-controller", slurm_paths(), stage="ready", required=False))

@@ -18,25 +18,24 @@ from ultracluster.telemetry.rules import rule_files
 
 
 class AlertsStack(EnvironmentStack):
-    """The rule files of the environment in the Prometheus workspace, and CloudWatch alarms that notify `topics`."""
+    """The rule files of the environment in the Prometheus workspace, and CloudWatch alarms that notify `topics`.
+
+    Without `metrics` there are only the alarms on what CloudWatch knows by itself.
+    """
 
     def __init__(
         self,
         scope: Construct,
         environment: Environment,
         *,
-        metrics: PrometheusWorkspace,
+        metrics: PrometheusWorkspace | None,
         storage: StorageStack,
         topics: Sequence[str],
     ) -> None:
         super().__init__(scope, "alerts", environment, holds="Rules and alarms")
-        settings, lustre = environment.observability, environment.storage.lustre
-        # an existing workspace may have rules of other environments
-        files = {f"{environment.name}-{name}": text for name, text in rule_files(environment).items()}
-        RuleFiles(self, "Rules", metrics=metrics, files=files)
-        pagerduty = settings.alerts is not None and settings.alerts.pagerduty is not None
-        watches = workspace_watches(metrics.workspace_id, watchdog=settings.metrics is None, pagerduty=pagerduty)
-        Alarms(self, "Metrics", name=f"metrics of {environment.name}", watches=[*watches], topics=topics)
+        lustre = environment.storage.lustre
+        if metrics:
+            self._create_rules(environment, metrics, topics)
         if lustre and storage.file_system:
             found = file_system_watches(storage.file_system.file_system_id, links=bool(lustre.links))
             name = f"file system of {environment.name}"
@@ -44,10 +43,32 @@ class AlertsStack(EnvironmentStack):
         for label, found in _further_watches(environment, storage):
             name = f"file system {label} of {environment.name}"
             Alarms(self, f"FileSystem-{label}", name=name, watches=[*found], topics=topics)
-        bought = (group.purchase for group in environment.node_groups if group.purchase.type == "capacity_block")
-        if blocks := [reservation for purchase in bought for reservation in purchase.reservations]:
+        if blocks := _capacity_blocks(environment):
             ends = capacity_block_watch(self, name=environment.name, reservation_ids=blocks)
             Alarms(self, "CapacityBlocks", name=environment.name, watches=[ends], topics=topics)
+
+    def _create_rules(self, environment: Environment, metrics: PrometheusWorkspace, topics: Sequence[str]) -> None:
+        """The rules, and alarms on the workspace that evaluates them."""
+        settings = environment.observability
+        # an existing workspace may have rules of other environments
+        files = {f"{environment.name}-{name}": text for name, text in rule_files(environment).items()}
+        RuleFiles(self, "Rules", metrics=metrics, files=files)
+        pagerduty = settings.alerts is not None and settings.alerts.pagerduty is not None
+        watchdog = settings.existing_workspace is None
+        watches = workspace_watches(metrics.workspace_id, watchdog=watchdog, pagerduty=pagerduty)
+        Alarms(self, "Metrics", name=f"metrics of {environment.name}", watches=[*watches], topics=topics)
+
+
+def has_alarms(environment: Environment) -> bool:
+    """Whether CloudWatch alone has something to watch: a file system with a capacity, or a Capacity Block."""
+    storage = environment.storage
+    sized = (each for each in (storage.homes, *storage.more) if isinstance(each, OpenZfs) and each.capacity_gib)
+    return bool(storage.all_lustre) or any(sized) or bool(_capacity_blocks(environment))
+
+
+def _capacity_blocks(environment: Environment) -> list[str]:
+    bought = (group.purchase for group in environment.node_groups if group.purchase.type == "capacity_block")
+    return [reservation for purchase in bought for reservation in purchase.reservations]
 
 
 def _further_watches(environment: Environment, storage: StorageStack) -> Iterator[tuple[str, Iterator[Watch]]]:

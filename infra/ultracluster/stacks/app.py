@@ -12,7 +12,8 @@ from ultracluster.config.environment import Environment
 from ultracluster.config.findings import Finding
 from ultracluster.config.pcs import Pcs
 from ultracluster.constructs.metrics import MetricsWorkspace, PrometheusWorkspace
-from ultracluster.stacks.alerts import AlertsStack
+from ultracluster.nodes.users import DirectorySource, UserSource
+from ultracluster.stacks.alerts import AlertsStack, has_alarms
 from ultracluster.stacks.base import EnvironmentStack
 from ultracluster.stacks.links import LinksStack
 from ultracluster.stacks.network import NetworkStack
@@ -38,8 +39,10 @@ def build_app(environment: Environment, *, app: cdk.App | None = None, warnings:
     if environment.storage.lustre and environment.storage.lustre.links:
         LinksStack(app, environment, storage=storage)
     metrics = _metrics(app, environment, network)
-    AlertsStack(app, environment, metrics=metrics.workspace, storage=storage, topics=metrics.topics)
-    if environment.observability.grafana.wanted:
+    # CloudFormation refuses a stack without resources
+    if metrics.workspace or has_alarms(environment):
+        AlertsStack(app, environment, metrics=metrics.workspace, storage=storage, topics=metrics.topics)
+    if metrics.workspace and environment.observability.grafana.wanted:
         # imported here: most environments have no Grafana, and its module takes a while to load
         from ultracluster.stacks.grafana import GrafanaStack
 
@@ -64,17 +67,20 @@ def build_app(environment: Environment, *, app: cdk.App | None = None, warnings:
 
 
 class _Metrics(NamedTuple):
-    """The Prometheus workspace, the topics that alerts go to, and the roles of its scraper where they exist."""
+    """The Prometheus workspace, the topics that alerts go to, and the roles of its scraper, where they exist."""
 
-    workspace: PrometheusWorkspace
+    workspace: PrometheusWorkspace | None = None
     topics: tuple[str, ...] = ()
     scraper_roles: "ScraperRoles | None" = None
 
 
 def _metrics(app: cdk.App, environment: Environment, network: NetworkStack) -> _Metrics:
-    """An existing workspace takes no stack."""
-    if existing := environment.observability.metrics:
-        return _Metrics(MetricsWorkspace.from_workspace_id(network, "Metrics", existing.existing))
+    """An existing workspace takes no stack, nor does none."""
+    settings = environment.observability
+    if not settings.collects_metrics:
+        return _Metrics()
+    if existing := settings.existing_workspace:
+        return _Metrics(MetricsWorkspace.from_workspace_id(network, "Metrics", existing))
     observability = ObservabilityStack(app, environment)
     if observability.repair_topic_arn:
         from ultracluster.stacks.repair import RepairStack
@@ -99,11 +105,13 @@ def _slurm(
     from ultracluster.stacks.pcs_control_plane import PcsControlPlaneStack
 
     control_plane = PcsControlPlaneStack(app, environment, settings=settings, network=network.network)
-    access = None
+    access, directory = None, environment.access.directory
+    users: UserSource | DirectorySource | None = DirectorySource(directory, environment.region) if directory else None
     if environment.access.wanted and network.login_security_group_id:
         from ultracluster.stacks.access import SSH, AccessStack
 
         access = AccessStack(app, environment, network=network, entrance=network.login_security_group_id, port=SSH)
+        users = access.users
     compute = PcsComputeStack(
         app,
         environment,
@@ -113,7 +121,7 @@ def _slurm(
         control_plane=control_plane,
         metrics=metrics.workspace,
         topics=metrics.topics,
-        users=access.users if access else None,
+        users=users,
     )
     if access and access.users:
         # it imports nothing: nodes read parameters by their names
@@ -142,14 +150,15 @@ def _kubernetes(
         AccessStack(app, environment, network=network, entrance=entrance, port=KUBERNETES_API)
     if settings.cpu_nodes.count:
         EksCpuNodesStack(app, environment, settings=settings, network=network.network, control_plane=control_plane)
-    CollectionStack(
-        app,
-        environment,
-        network=network.network,
-        control_plane=control_plane,
-        metrics=metrics.workspace,
-        roles=metrics.scraper_roles,
-    )
+    if metrics.workspace:
+        CollectionStack(
+            app,
+            environment,
+            network=network.network,
+            control_plane=control_plane,
+            metrics=metrics.workspace,
+            roles=metrics.scraper_roles,
+        )
     PlatformStack(
         app, environment, settings=settings, network=network.network, storage=storage, control_plane=control_plane
     )

@@ -37,6 +37,7 @@ class EksNodeGroupStack(EnvironmentStack):
     ) -> None:
         super().__init__(scope, f"compute-{block.name}", environment, holds=f"Node group {block.name}", nodes=True)
         acts = environment.observability.auto_repair
+        accepted = environment.health.accept != "none" and group.hardware.gpu_count > 0
         nodes = control_plane.cluster.add_node_group(
             block,
             role=EksNodeRole(self, "Nodes", policies=block.policies) if block.policies else control_plane.node_role,
@@ -47,6 +48,7 @@ class EksNodeGroupStack(EnvironmentStack):
             labels=labels.node_labels(group.name, settings, gpus=group.hardware.gpu_count > 0),
             repair=settings.node_repair if acts else NodeRepair(enabled=False),
             release=settings.image_release,
+            startup_taint=labels.NOT_ACCEPTED if accepted else None,
             tags=node_tags(environment, block.name),
             scope=self,
         )

@@ -51,7 +51,7 @@ class EksControlPlaneStack(EnvironmentStack):
         # always exported: when <env>-access is removed from the file, it still imports it
         self.export_value(self.cluster.cluster_security_group_id)
         self.node_role = EksNodeRole(self, "Nodes")
-        for addon in cluster_addons(environment.storage):
+        for addon in cluster_addons(environment.storage, environment=environment.name):
             if addon.before_nodes:
                 self._add(addon)
         command = f"aws eks update-kubeconfig --region {self.region} --name {self.cluster.cluster_name}"

@@ -37,16 +37,18 @@ class NetworkStack(EnvironmentStack):
             control_plane=plane.type,
             karpenter=isinstance(plane, Eks) and bool(plane.karpenter),
             lustre=bool(storage.all_lustre),
+            metrics=environment.observability.collects_metrics,
         )
         self.login_security_group_id = (
             security_group(self, "LoginGroup", vpc_id=self.network.vpc_id, description="SSH to login nodes")
             if isinstance(plane, Pcs)
             else None
         )
-        # always exported: when <env>-access is removed from the file, it still imports them
+        # always exported: when <env>-access or the last group with EFA is removed, a stack still imports them
         endpoints = self.network.endpoints
         for value in (
             self.network.vpc_id,
+            self.network.efa_security_group_id,
             endpoints.security_group_id if endpoints else "",
             self.login_security_group_id,
         ):

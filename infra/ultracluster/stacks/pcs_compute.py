@@ -12,8 +12,11 @@ from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.metrics import PrometheusWorkspace
 from ultracluster.constructs.node_telemetry import NodeTelemetry
 from ultracluster.constructs.pcs_role import PcsNodeRole
+from ultracluster.constructs.slurm_accounts import SlurmAccounts
 from ultracluster.constructs.users import UserReader
+from ultracluster.nodes.containers import container_source
 from ultracluster.nodes.pcs import own_programs
+from ultracluster.nodes.slurm_policy import queue_settings
 from ultracluster.nodes.users import DirectorySource, UserSource
 from ultracluster.stacks.base import EnvironmentStack, node_tags
 from ultracluster.stacks.network import NetworkStack
@@ -22,7 +25,7 @@ from ultracluster.stacks.storage import StorageStack
 
 
 class PcsComputeStack(EnvironmentStack):
-    """Login nodes, the node groups, and the queues over them."""
+    """Login nodes, the node groups, and the queues over them. Without `metrics` nodes send logs only."""
 
     def __init__(
         self,
@@ -33,7 +36,7 @@ class PcsComputeStack(EnvironmentStack):
         network: NetworkStack,
         storage: StorageStack,
         control_plane: PcsControlPlaneStack,
-        metrics: PrometheusWorkspace,
+        metrics: PrometheusWorkspace | None,
         topics: Sequence[str],
         users: UserSource | DirectorySource | None = None,
     ) -> None:
@@ -54,6 +57,7 @@ class PcsComputeStack(EnvironmentStack):
         )
         buckets = list(storage.buckets.values())
         roles = _Roles(self, role, telemetry, buckets, environment.storage.read_only_buckets, users)
+        containers = container_source(settings)
         login_role, login_access = roles.of("login", settings.login.policies)
         login = cluster.add_login_nodes(
             settings.login,
@@ -65,6 +69,8 @@ class PcsComputeStack(EnvironmentStack):
             open_folders=environment.storage.open_folders,
             telemetry=telemetry,
             users=users,
+            health=environment.health,
+            containers=containers,
             tags=node_tags(environment, "login"),
             scope=self,
         )
@@ -82,7 +88,9 @@ class PcsComputeStack(EnvironmentStack):
                 more_file_systems=storage.more_file_systems,
                 telemetry=telemetry,
                 own_programs=own_programs(settings.slurm_settings),
+                health=environment.health,
                 users=users,
+                containers=containers,
                 tags=node_tags(environment, group.name),
                 scope=self,
             )
@@ -90,8 +98,14 @@ class PcsComputeStack(EnvironmentStack):
         for nodes in (login, *groups.values()):
             nodes.notify(topics)
         parts = {group.name: [groups[part.name] for part in group.blocks()] for group in environment.node_groups}
+        if settings.teams:
+            SlurmAccounts(self, "Accounts", teams=settings.teams, cluster=cluster, login=login, role=login_role)
+        named = {group.name: group for group in environment.node_groups}
         for queue in settings.queues:
+            over = [named[name] for name in queue.node_groups]
+            values = queue_settings(queue, over, settings.teams, settings.slurm_version)
             node_groups = [part for name in queue.node_groups for part in parts[name]]
+            queue = queue.model_copy(update={"slurm_settings": values})
             cluster.add_queue(queue, node_groups=node_groups, scope=self)
 
 

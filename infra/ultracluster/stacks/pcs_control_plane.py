@@ -10,7 +10,9 @@ from ultracluster.constructs.network import ClusterNetwork
 from ultracluster.constructs.pcs_cluster import PcsCluster
 from ultracluster.constructs.pcs_role import PcsNodeRole
 from ultracluster.constructs.saved_queries import SavedQueries
+from ultracluster.nodes.health import health_settings
 from ultracluster.nodes.pcs import job_settings, metrics_settings
+from ultracluster.nodes.slurm_policy import cgroup_settings, cluster_settings
 from ultracluster.stacks.base import EnvironmentStack
 from ultracluster.telemetry.log_queries import slurm_queries
 
@@ -24,14 +26,19 @@ class PcsControlPlaneStack(EnvironmentStack):
     def __init__(self, scope: Construct, environment: Environment, *, settings: Pcs, network: ClusterNetwork) -> None:
         super().__init__(scope, "control-plane", environment, stateful=True)
         key = DataKey(self, "Key", description=f"Scheduler logs of {environment.name}")
-        slurm_settings = job_settings(settings.slurm_settings, environment.node_groups)
-        slurm_settings = metrics_settings(slurm_settings, settings.slurm_version)
+        slurm_settings = cluster_settings(settings, environment.node_groups)
+        slurm_settings = job_settings(slurm_settings, environment.node_groups, settings.slurm_version)
+        if environment.observability.collects_metrics:
+            slurm_settings = metrics_settings(slurm_settings, settings.slurm_version)
+        slurm_settings = health_settings(slurm_settings, environment.health)
         scheduler_logs = log_group(self, "Logs", name="/aws/vendedlogs/pcs/cluster", key=key)
         self.cluster = PcsCluster(
             self,
             "Cluster",
             name=f"{environment.name}-cluster",
-            settings=settings.model_copy(update={"slurm_settings": slurm_settings}),
+            settings=settings.model_copy(
+                update={"slurm_settings": slurm_settings, "cgroup_settings": cgroup_settings(settings)}
+            ),
             nodes=settings.managed_nodes(environment.nodes),
             subnet=network.control_plane_subnet_ids[0],
             security_group=network.cluster_security_group_id,

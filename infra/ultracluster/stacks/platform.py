@@ -72,7 +72,7 @@ class PlatformStack(EnvironmentStack):
         )
         addons = {
             found.addon.name: self._addon(found)
-            for found in cluster_addons(environment.storage)
+            for found in cluster_addons(environment.storage, environment=environment.name)
             if not found.before_nodes
         }
         for addon in addons.values():

@@ -9,6 +9,7 @@ from ultracluster.telemetry.records import records
 
 Severity = Literal["critical", "warning", "info"]
 XidAction = Literal["none", "restart_job", "read_log", "reset_after_job", "reset", "replace"]
+Verdict = Literal["monitor", "reset", "reboot", "isolate", "replace"]
 XidKind = Literal["application", "ecc", "row_remap", "bus", "nvlink", "firmware", "hang", "power", "other"]
 
 
@@ -44,3 +45,17 @@ def xids(*, severity: Severity | None = None, action: XidAction | None = None) -
 def xid_pattern(selected: tuple[Xid, ...]) -> str:
     """A regular expression for the label `xid` of DCGM_EXP_XID_ERRORS_COUNT, for example 54|64|79."""
     return "|".join(str(each.code) for each in selected)
+
+
+def verdict(xid: Xid) -> Verdict:
+    """What a node needs after an XID before it may take a job: its GPUs reset, a reboot, a person, or to be replaced.
+
+    `monitor` is nothing: an application's error, or one for which nvidia-smi says by itself that a reset is due, such
+    as a row that waits to be remapped. The message of XID 154 names the action.
+    """
+    if xid.action in ("reset", "replace"):
+        return "reboot" if xid.nvidia_action == "RESTART_BM" and xid.action == "reset" else xid.action
+    return "isolate" if xid.action == "reset_after_job" and xid.nvidia_action not in _NO_ACTION else "monitor"
+
+
+_NO_ACTION = ("IGNORE", "RESTART_APP")

@@ -45,15 +45,17 @@ def activate() -> None:
 @contextlib.contextmanager
 def local_aws(account: str = accounts.DEFAULT) -> Iterator[None]:
     """An empty embedded AWS that answers boto3 in the `with` block. Stack operations end before their call returns."""
+    import boto3
     from moto import mock_aws
 
-    from localaws import faults
+    from localaws import faults, resources
 
     activate()
     faults.clear()
     # AWS's managed policies are attached to the bootstrap stack's roles.
     with mock_aws(config={"iam": {"load_aws_managed_policies": True}}):
         os.environ["AWS_ACCESS_KEY_ID"] = accounts.access_key(account)  # mock_aws restores it
+        boto3.setup_default_session(botocore_session=resources.new_session())  # mock_aws ends it
         yield
 
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -64,7 +64,7 @@ class Operation:
         self._before = stack.status
         self._clashes: dict[str, str] = {}
         self._phase = 0
-        self._found: set[tuple[str, str]] = set()
+        self._found: dict[tuple[str, str], Mapping[str, Any]] = {}
         self._done = StackOperation(stack.account, stack.region, stack.name)
         self._note_references()
         backend.operations.append(self._done)
@@ -126,7 +126,7 @@ class Operation:
         """
         stack = self._stack
         self._phase += 1
-        self._found = set()
+        self._found = {}
         region = RegionLookup(self._backend)
         try:
             scope = scope_of(stack, version, region)

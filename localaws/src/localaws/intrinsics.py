@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from localaws.resources import Resource
+from botocore.exceptions import ClientError
+
+from localaws.resources import HandlerError, Resource
 from localaws.schemas import text
 
 LANGUAGE_EXTENSIONS = "AWS::LanguageExtensions"
@@ -170,7 +172,11 @@ def _get_att(argument: Any, scope: Scope) -> Any:
         raise TemplateError(f"Template error: instance of Fn::GetAtt references undefined resource {name}")
     if not isinstance(resource, Resource):
         return PENDING
-    if attribute not in resource.attributes:
+    try:
+        known = attribute in resource.attributes
+    except (ClientError, HandlerError) as error:
+        raise TemplateError(f"Template error: {attribute} of resource {name} cannot be read: {error}") from error
+    if not known:
         raise TemplateError(
             f"Template error: resource {name} does not support attribute type {attribute} in Fn::GetAtt"
         )

@@ -72,7 +72,7 @@ def inventory(account: str, region: str, connection: Mapping[str, Any]) -> list[
     }
     contents = partial(kubernetes, connection["endpoint_url"], connection["aws_secret_access_key"])
     eks = partial(_eks, contents=contents)
-    machines = (_network, _placement, _launch_templates)
+    machines = (_network, _placement, _launch_templates, _instances)
     readers = (*machines, _buckets, _file_systems, _pcs, eks, _workspaces, _log_groups, _keys)
     return [InventoryRow(account, region, *row) for reader in readers for row in reader(clients)]
 
@@ -129,6 +129,15 @@ def _launch_templates(clients: Clients) -> Iterator[Row]:
         yield "Launch template", template["LaunchTemplateId"], what
 
 
+def _instances(clients: Clients) -> Iterator[Row]:
+    for reservation in clients["ec2"].describe_instances()["Reservations"]:
+        for instance in reservation["Instances"]:
+            name = next((tag["Value"] for tag in instance.get("Tags", ()) if tag["Key"] == "Name"), "no name")
+            state = instance["State"]["Name"]
+            if state != "terminated":
+                yield "Instance", instance["InstanceId"], f"{name}: {instance['InstanceType']}, {state}"
+
+
 def _buckets(clients: Clients) -> Iterator[Row]:
     s3 = clients["s3"]
     for bucket in s3.list_buckets()["Buckets"]:
@@ -136,7 +145,7 @@ def _buckets(clients: Clients) -> Iterator[Row]:
         region = s3.get_bucket_location(Bucket=name)["LocationConstraint"] or "us-east-1"
         if name.startswith("cdk-") or region != s3.meta.region_name:
             continue
-        versioning = s3.get_bucket_versioning(Bucket=name).get("Status", "not").lower()
+        versioning = s3.get_bucket_versioning(Bucket=name).get("Status", "not enabled").lower()
         policy = "a bucket policy" if _answer(s3.get_bucket_policy, Bucket=name) else "no bucket policy"
         encrypted = _answer(s3.get_bucket_encryption, Bucket=name)
         rules = encrypted["ServerSideEncryptionConfiguration"]["Rules"] if encrypted else [S3_DEFAULT]

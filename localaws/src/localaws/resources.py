@@ -4,12 +4,15 @@ import functools
 import secrets
 import string
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import boto3
+from botocore.auth import AUTH_TYPE_MAPS, BaseSigner
+from botocore.awsrequest import AWSRequest
 from botocore.config import Config
+from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import ClientError
 from botocore.loaders import JSONFileLoader, Loader
 from botocore.session import Session as BotocoreSession
@@ -40,8 +43,8 @@ class NotUpdatable(Untouched):
 class Context:
     """The account, Region and stack of a resource.
 
-    `found` holds kind and id of other resources that were looked up and exist. The resources of one deployment share
-    it: CloudFormation deletes nothing before all of them are created or updated.
+    `found` holds descriptions of other resources by kind and id. The resources of one deployment share it:
+    CloudFormation deletes nothing before all of them are created or updated.
     """
 
     account: str
@@ -51,7 +54,7 @@ class Context:
     logical_id: str
     type: str
     partition: str = "aws"
-    found: set[tuple[str, str]] = field(default_factory=set, compare=False)
+    found: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict, compare=False)
 
     @property
     def tags(self) -> dict[str, str]:
@@ -83,7 +86,23 @@ class Resource(NamedTuple):
     """A resource that a handler created or updated."""
 
     physical_id: str  # the value of Ref
-    attributes: dict[str, Any]  # the values of Fn::GetAtt; nested ones have dotted names ("Endpoint.Address")
+    attributes: Mapping[str, Any]  # the values of Fn::GetAtt; nested ones have dotted names ("Endpoint.Address")
+
+
+class Described(Mapping[str, Any]):
+    """Attributes that the service is asked for, once, when a function needs one; most are never needed."""
+
+    def __init__(self, describe: Callable[[], Mapping[str, Any]]) -> None:
+        self._all = functools.cache(describe)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
 
 
 class Handler:
@@ -168,9 +187,30 @@ _making_clients = threading.Lock()  # threads may share clients, but not the ses
 
 @functools.cache
 def _client(service: str, region: str, account: str) -> Any:
-    # No retries: waiting does not change a response of the embedded AWS.
-    config = Config(retries={"total_max_attempts": 1}, ignore_configured_endpoint_urls=True, user_agent="localaws")
+    config = Config(
+        retries={"total_max_attempts": 1},  # waiting does not change a response of the embedded AWS
+        ignore_configured_endpoint_urls=True,
+        user_agent="localaws",
+        signature_version=None if service == "s3" else _NamesAccount.VERSION,  # S3's says how the body is encoded
+    )
     return _session(account).client(service, region_name=region, config=config)
+
+
+class _NamesAccount(BaseSigner):  # type: ignore[misc]  # botocore has no types
+    """Names account and Region as a signature does, without one: in this process nothing would check it."""
+
+    VERSION = "localaws"
+    REQUIRES_REGION = True
+
+    def __init__(self, credentials: ReadOnlyCredentials, service_name: str, region_name: str) -> None:
+        self._scope = f"{credentials.access_key}/20260101/{region_name}/{service_name}/aws4_request"
+
+    def add_auth(self, request: AWSRequest) -> None:
+        """Set the header that moto reads."""
+        request.headers["Authorization"] = f"AWS4-HMAC-SHA256 Credential={self._scope}, SignedHeaders=, Signature="
+
+
+AUTH_TYPE_MAPS[_NamesAccount.VERSION] = _NamesAccount
 
 
 @functools.cache
@@ -183,16 +223,30 @@ def _session(account: str) -> boto3.Session:
 def new_session() -> BotocoreSession:
     """A session that shares parsed API models with the others of this process. Parsing one takes up to a second."""
     session = BotocoreSession()
-    session.register_component("data_loader", Loader(file_loader=_Models()))
+    session.register_component("data_loader", _Models(file_loader=ModelFiles()))
     return session
 
 
-class _Models(JSONFileLoader):  # type: ignore[misc]  # botocore has no types
+class _Models(Loader):  # type: ignore[misc]  # botocore has no types
+    """Botocore's models. The folders with the services are listed once a process."""
+
+    def list_available_services(self, type_name: str) -> list[str]:
+        """Services with a model of this type."""
+        return _services(type_name)
+
+
+class ModelFiles(JSONFileLoader):  # type: ignore[misc]
     """The files of botocore's models."""
 
     def load_file(self, file_path: str) -> Any:
         """The content of a file, read once. S3's clients change their model, so each has its own."""
         return super().load_file(file_path) if "/data/s3/" in file_path else _model(file_path)
+
+
+@functools.cache
+def _services(type_name: str) -> list[str]:
+    services: list[str] = Loader().list_available_services(type_name)
+    return services
 
 
 @functools.cache

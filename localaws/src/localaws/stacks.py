@@ -56,7 +56,7 @@ class Record:
     @property
     def resource(self) -> Resource:
         """The resource as Ref and Fn::GetAtt see it."""
-        return Resource(self.physical_id, dict(self.attributes))
+        return Resource(self.physical_id, self.attributes)
 
 
 @dataclass(frozen=True)

@@ -311,6 +311,21 @@ HOST = (
     _gauge("NodeFileSystemReadOnly", "node_filesystem_readonly", 0, 1, 15, f"/ of {_N1} is read-only", **_DISK),
     _gauge("NodeDiskFailed", "node_md_disks", 0, 1, 15, f"1 disks failed on {_N1}", state="failed", device="md0"),
     Case(
+        "NodeUnhealthy",
+        on_node("node_health_verdict", fault(0, 5), level="fast", check="xids"),
+        fires=25,
+        clears=120,
+        labels=({**NODE, "check": "xids"},),
+        summary=f"The health check xids fails on {_N1}",
+        look_alikes={
+            "healthy": on_node("node_health_verdict", steady(0, 120), level="fast", check="xids"),
+            "an error of an application": on_node("node_health_verdict", steady(1, 120), level="fast", check="xids"),
+            "diagnostics of a drained node": on_node(
+                "node_health_verdict", steady(4, 120), level="quarantine", check="dcgm"
+            ),
+        },
+    ),
+    Case(
         "NodeMemoryErrors",
         on_node("node_edac_uncorrectable_errors_total", then(steady(0, 30), steady(2, 170)), controller="0"),
         fires=35,

@@ -227,6 +227,10 @@ def _condition(name: str, values: str, status: str = "true") -> dict[str, str]:
     return {series("kube_node_status_condition", _NODE, condition=name, status=status): values}
 
 
+def _taint(key: str, value: str, values: str) -> dict[str, str]:
+    return {series("kube_node_spec_taint", _NODE, key=key, value=value, effect="NoSchedule"): values}
+
+
 def _devices(allocatable: str, capacity: float = 8) -> Series:
     gpu = {"resource": "nvidia_com_gpu", "unit": "integer"}
     return {
@@ -352,6 +356,18 @@ KUBERNETES = (
         labels=({**_NODE, "resource": "nvidia_com_gpu"},),
         summary="1 devices nvidia_com_gpu of i-0a cannot be allocated",
         look_alikes={"all of them": _devices(steady(8, 90))},
+    ),
+    Case(
+        "KubeNodeQuarantineFailed",
+        _taint("ultracluster/quarantine", "failed", then(steady(1, 60), gone(120))),
+        fires=20,
+        clears=90,
+        labels=({**_NODE, "key": "ultracluster/quarantine"},),
+        summary="i-0a fails its diagnostics and takes no pods",
+        look_alikes={
+            "diagnosed": _taint("ultracluster/quarantine", "true", steady(1, 90)),
+            "another taint": _taint("example.com/other", "failed", steady(1, 90)),
+        },
     ),
     Case(
         "KubeNodeWithoutTopology",

@@ -26,8 +26,8 @@ def ultracluster(*arguments):
 def test_the_job_is_yaml_for_kubectl():
     done = ultracluster(*JOB)
     assert (done.returncode, done.stderr) == (0, "")
-    service, job = yaml.safe_load_all(done.stdout)
-    assert (service["kind"], job["kind"]) == ("Service", "Job")
+    service, job, files = yaml.safe_load_all(done.stdout)
+    assert (service["kind"], job["kind"], files["kind"]) == ("Service", "Job", "ConfigMap")
     assert job["metadata"] == {
         "name": "first",
         "namespace": "research",
@@ -38,7 +38,7 @@ def test_the_job_is_yaml_for_kubectl():
 
 
 def test_each_job_gets_a_name_of_its_own():
-    names = {list(yaml.safe_load_all(ultracluster(*JOB[:-2]).stdout))[-1]["metadata"]["name"] for _ in range(2)}
+    names = {list(yaml.safe_load_all(ultracluster(*JOB[:-2]).stdout))[1]["metadata"]["name"] for _ in range(2)}
     assert len(names) == 2
     assert all(re.fullmatch(r"train-16-gpus-[b-z2-9]{5}", name) for name in names)
 
@@ -59,7 +59,7 @@ def test_a_default_image_without_patches_is_warned_of(monkeypatch):
 
 
 def test_node_group_and_image_can_be_set():
-    (_, job) = yaml.safe_load_all(ultracluster(*JOB, "--node-group", "train", "--image", "mine:1").stdout)
+    (_, job, _) = yaml.safe_load_all(ultracluster(*JOB, "--node-group", "train", "--image", "mine:1").stdout)
     pod = job["spec"]["template"]["spec"]
     assert pod["nodeSelector"] == {"ultracluster/node-group": "train"}
     assert pod["containers"][0]["image"] == "mine:1"
@@ -68,7 +68,21 @@ def test_node_group_and_image_can_be_set():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("minimal.yaml", "--team", "research", "--gpus", "8"), "submit jobs with sbatch"),
+        (("minimal-eks.yaml", "--gpus", "8"), "a job on EKS needs --team NAME; teams: research"),
+        (("minimal-eks.yaml", "--team", "research", "--gpus", "8", "--queue", "a"), "--queue is for Slurm"),
+        (("minimal-eks.yaml", "--team", "research", "--gpus", "8", "--venv", "a"), "--venv is for Slurm"),
+        (("minimal.yaml", "--gpus", "8", "--json"), "--json is for Kubernetes, and"),
+        (("minimal.yaml", "--gpus", "8", "--script", "none.py"), "--script none.py: No such file or directory"),
+        (("minimal.yaml",), "train needs --gpus N"),
+        (("minimal-eks.yaml", "--team", "research", "--kind", "nccl-pairs"), "nccl-pairs needs --gpus N"),
+        (("minimal.yaml", "--gpus", "8", "--cpus", "4"), "train takes --gpus, and not --cpus"),
+        (("minimal.yaml", "--kind", "prepare", "--gpus", "8", "--cpus", "4"), "prepare takes --cpus, and not --gpus"),
+        (("minimal.yaml", "--gpus", "8", "--name", ""), "--name is empty"),
+        (("minimal.yaml", "--gpus", "8", "--queue", " "), "--queue is empty"),
+        (("minimal.yaml", "--gpus", "8", "--image", ""), "--image is empty"),
+        (("minimal.yaml", "--gpus", "8", "--image", "a b"), "'a b' is not an image; write REGISTRY/NAME:TAG"),
+        (("minimal.yaml", "--kind", "nccl-pairs"), "nccl-pairs needs --gpus N"),
+        (("minimal.yaml", "--kind", "nccl-pair", "--gpus", "16"), "nccl-pairs"),
         (("minimal-eks.yaml", "--team", "reserch", "--gpus", "8"), "Did you mean research?"),
         (("minimal-eks.yaml", "--team", "research", "--gpus", "12"), "request 8 or 16"),
         (("minimal-eks.yaml", "--team", "research", "--gpus", "24"), "train has 16"),
@@ -107,15 +121,16 @@ def test_a_preparation_needs_cpus_and_gets_a_name():
     assert re.fullmatch(r"prepare-4-cpus-[b-z2-9]{5}", job["metadata"]["name"])
 
 
-def test_an_nccl_test_needs_the_mpi_operator():
-    done = ultracluster("job", "minimal-eks.yaml", "--team", "research", "--gpus", "16", "--kind", "nccl-test")
-    assert (done.returncode, done.stderr) == (2, "nccl-test is an MPIJob; add mpi to control_plane.jobs\n")
+@pytest.mark.parametrize("kind", ["nccl-test", "nccl-pairs"])
+def test_tests_of_nccl_need_the_mpi_operator(kind):
+    done = ultracluster("job", "minimal-eks.yaml", "--team", "research", "--gpus", "16", "--kind", kind)
+    assert (done.returncode, done.stderr) == (2, f"{kind} is an MPIJob; add mpi to control_plane.jobs\n")
 
 
 def test_the_command_is_what_torchrun_starts():
-    job = list(yaml.safe_load_all(ultracluster(*JOB, "--command", "/fsx/run.py --name 'a b' -m").stdout))[-1]
+    job = list(yaml.safe_load_all(ultracluster(*JOB, "--command", "/fsx/run.py --name 'a b' -m").stdout))[1]
     command = job["spec"]["template"]["spec"]["containers"][0]["command"]
-    assert command[0] == "torchrun"
+    assert command[command.index("--") + 1] == "torchrun"
     assert command[-4:] == ["/fsx/run.py", "--name", "a b", "-m"]
     assert not any("train.py" in word for word in command)
 
@@ -141,11 +156,37 @@ def test_a_test_of_nccl_takes_no_command():
     assert "remove --command" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["eval", "elastic-eval"])
-def test_a_pool_of_karpenter_is_answered_with_its_label(tmp_path, name):
+@pytest.mark.parametrize("option", ["--node-group", "--pool"])
+def test_a_pool_of_karpenter_takes_a_job(tmp_path, option):
     pools = "  karpenter: {pools: [{name: eval, families: [g6e], limits: {gpus: 16}}]}\n  admins:"
     (tmp_path / "env.yaml").write_text((FOLDER / JOB[1]).read_text().replace("  admins:", pools))
-    done = CliRunner().invoke(app, [JOB[0], str(tmp_path / "env.yaml"), *JOB[2:], "--node-group", name])
-    assert done.exit_code == 2
-    assert "kueue.x-k8s.io/queue-name: elastic" in done.stderr
-    assert "nodeSelector {ultracluster/node-group: elastic-eval}" in done.stderr
+    done = CliRunner().invoke(app, [JOB[0], str(tmp_path / "env.yaml"), *JOB[2:], option, "eval"])
+    assert done.exit_code == 0
+    *_, job, _ = yaml.safe_load_all(done.stdout)
+    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "elastic"
+
+
+def test_a_job_for_a_queue_is_a_script_for_sbatch():
+    done = ultracluster("job", "../../../examples/slurm-whole-fleet.yaml", "--gpus", "16")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("#!/bin/bash\n# Trains on 2 nodes of queue train")
+    assert "#SBATCH --job-name=train-16-gpus\n" in done.stdout
+
+
+def test_a_script_is_in_the_job_for_a_queue(tmp_path):
+    (tmp_path / "work.py").write_text("print('mine')")
+    arguments = ("--gpus", "8", "--script", tmp_path / "work.py", "--command", "--lr 2")
+    done = ultracluster("job", "../../../examples/slurm-whole-fleet.yaml", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\nprint('mine')\nEND\n" in done.stdout
+    assert '"$JOB_FOLDER/work.py" --lr 2\n' in done.stdout
+
+
+def test_a_script_is_in_a_config_map_of_the_job(tmp_path):
+    (tmp_path / "work.py").write_text("print('mine')\n")
+    done = ultracluster(*JOB, "--script", tmp_path / "work.py", "--command", "--lr 2")
+    assert (done.returncode, done.stderr) == (0, "")
+    _, job, files = yaml.safe_load_all(done.stdout)
+    assert files["data"]["work.py"] == "print('mine')\n"
+    assert "  work.py: |\n    print('mine')\n" in done.stdout
+    assert job["spec"]["template"]["spec"]["containers"][0]["command"][-3:] == ["/job/work.py", "--lr", "2"]

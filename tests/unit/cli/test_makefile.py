@@ -58,3 +58,23 @@ def test_an_environment_whose_file_is_gone_is_stopped_by_force(folder):
     assert done.returncode == 1
     assert "environments/exp.yaml does not exist" in done.stderr
     assert "ultracluster local down --force" in done.stderr
+
+
+def test_a_destruction_takes_the_account_of_its_own_file(folder):
+    """Not that of the last `make up`, which is in .localaws/env before."""
+    (folder / "environments" / "exp.yaml").touch()
+    (folder / ".localaws").mkdir()
+    (folder / ".localaws" / "env").write_text("export CDK_DEFAULT_ACCOUNT=of-another-file\n")
+    programs = {
+        ".venv/bin/ultracluster": 'echo "export CDK_DEFAULT_ACCOUNT=of-$3" > .localaws/env',
+        ".venv/bin/cdk": 'echo "$CDK_DEFAULT_ACCOUNT: cdk $1" >> calls',
+        ".venv/bin/python": 'echo "$CDK_DEFAULT_ACCOUNT: $1" >> calls',
+    }
+    for name, line in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{line}\n")
+        (folder / name).chmod(0o755)
+    path = f"{folder}/.venv/bin:/usr/bin:/bin"
+    subprocess.run(["scripts/destroy.sh", "exp"], cwd=folder, check=True, timeout=60, env={"PATH": path})
+    account = "of-environments/exp.yaml"
+    calls = [f"{account}: cdk synth", f"{account}: scripts/unprotect.py", f"{account}: cdk destroy"]
+    assert (folder / "calls").read_text().splitlines() == calls

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ultracluster.config.gres import gres_problems
+from ultracluster.config.gres import gres_problems, layout_problems
 
 EIGHT = {"Name": "gpu", "Type": "h100", "File": "/dev/nvidia[0-7]"}
 
@@ -60,3 +60,20 @@ def test_gres_that_pcs_refuses_with_the_records(records, gres):
 )
 def test_records_that_pcs_refuses(records, at):
     assert found(records) == [("slurm-gres", at)]
+
+
+@pytest.mark.parametrize(
+    ("records", "settings", "problems"),
+    [
+        ([EIGHT], {"Sockets": 2, "Parameters": "numa_node_as_socket"}, []),
+        ([{**EIGHT, "Count": 8}, {"Name": "mps", "Count": 400, "File": "/dev/nvidia0"}], {}, []),
+        ([{"AutoDetect": "nvml"}], {}, []),
+        ([{**EIGHT, "Count": 4}], {}, ["gres_settings[0].Count"]),
+        ([{**EIGHT, "File": "/dev/nvidia[0-8]"}], {}, ["gres_settings[0]"]),
+        ([], {"Sockets": 5}, ["slurm_settings.Sockets"]),
+        ([], {"Sockets": "0"}, ["slurm_settings.Sockets"]),
+        ([], {"Parameters": "l3cache_as_socket"}, ["slurm_settings.Parameters"]),
+    ],
+)
+def test_records_and_sockets_are_those_of_the_nodes(records, settings, problems):
+    assert [each.field for each in layout_problems(records, settings, gpus=8, cores=96)] == problems

@@ -19,6 +19,8 @@ def test_another_word_for_a_choice(written, meant):
 def test_a_synonym_is_only_meant_where_it_is_a_choice():
     assert meant_choice("cluster", ["pcs", "eks"]) is None
     assert meant_choice("cluster", ["auto", "none"]) == "auto"
+    assert meant_choice(False, ["none", "fast", "full"]) == "none"
+    assert meant_choice(False, ["drain", "replace"]) is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ import pytest
 from ultracluster.catalog import pcs
 from ultracluster.config.pcs import Queue
 from ultracluster.config.problems import InvalidSettings
-from ultracluster.config.slurm_settings import health_problems, setting_problems, truth
+from ultracluster.config.slurm_conflicts import cluster_conflicts, queue_conflicts
+from ultracluster.config.slurm_settings import health_problems, setting_problems, truth, with_words
 
 
 def codes(name, value, owner="queue"):
@@ -41,8 +42,76 @@ def test_numbers_may_be_hexadecimal_or_unlimited():
 
 
 def test_values_without_a_fixed_form_are_left_to_slurm():
-    assert codes("SchedulerParameters", "anything at all", "cluster") == []
+    assert codes("SchedulerParameters", "anything,at=all", "cluster") == []
     assert codes("PriorityWeightTRES", "CPU=1000,GRES/gpu=3000", "cluster") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("PreemptMode", "requeue", "banana"),
+        ("HealthCheckNodeState", "ANY, CYCLE", "ANY,CYCLES"),
+        ("SelectTypeParameters", "CR_Core_Memory,CR_LLN", "CR_GPU"),
+        ("PriorityDecayHalfLife", "7-0", "7 days"),
+        ("SchedulerParameters", "bf_continue, defer", "bf_continue defer"),
+        ("SchedulerParameters", '"bf_continue defer"', "bf_continue defer"),
+        ("Prolog", "/opt/site/prolog.d/*", "prolog.sh"),
+        ("RequeueExit", "75, 80-90", "75,x"),
+        ("SrunPortRange", "60001-63000", "60001"),
+    ],
+)
+def test_words_and_forms_of_a_cluster(name, good, bad):
+    assert codes(name, good, "cluster") == []
+    assert codes(name, bad, "cluster") == ["slurm-setting-value"]
+
+
+def test_files_beside_slurm_conf_have_forms_too():
+    assert codes("PurgeJobAfter", "12months", "slurmdbd.conf") == []
+    assert codes("PurgeJobAfter", "1year", "slurmdbd.conf") == ["slurm-setting-value"]
+    assert codes("ConstrainDevices", "maybe", "cgroup.conf") == ["slurm-setting-value"]
+    assert codes("Features", "a b", "node group") == ["slurm-setting-value"]
+    assert codes("Parameters", "numa", "node group") == ["slurm-setting-value"]
+    assert codes("RealMemory", "100GB", "node group") == ["slurm-setting-value"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({"PreemptMode": "REQUEUE"}, ["PreemptMode"]),
+        ({"PreemptMode": "REQUEUE", "PreemptType": "preempt/qos"}, []),
+        ({"PreemptType": "preempt/qos"}, ["PreemptType"]),
+        ({"PreemptType": "preempt/qos", "PreemptMode": "banana"}, []),
+        ({"PreemptMode": "SUSPEND", "PreemptType": "preempt/qos"}, ["PreemptMode"]),
+        ({"PrologFlags": "Alloc", "SlurmctldParameters": "enable_stepmgr"}, ["PrologFlags"]),
+        ({"PrologFlags": "Contain", "SlurmctldParameters": "enable_stepmgr"}, []),
+        ({"SlurmctldParameters": "enable_stepmgr"}, []),
+        ({"HealthCheckNodeState": "START_ONLY, CYCLE"}, ["HealthCheckNodeState"]),
+    ],
+)
+def test_settings_of_a_cluster_that_exclude_each_other(settings, found):
+    assert [problem.path[-1] for problem in cluster_conflicts(settings, preempts=False)] == found
+
+
+def test_with_teams_jobs_evict_others_without_a_setting():
+    assert list(cluster_conflicts({"PreemptMode": "CANCEL"}, preempts=True)) == []
+    assert list(cluster_conflicts({"PreemptType": "preempt/partition_prio"}, preempts=True)) == []
+    [problem] = cluster_conflicts({"PreemptType": "preempt/none", "PreemptMode": "CANCEL"}, preempts=True)
+    assert problem.code == "slurm-setting-value"
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({"DefaultTime": "2-0", "MaxTime": "1-0"}, ["DefaultTime"]),
+        ({"DefaultTime": "UNLIMITED", "MaxTime": "1-0"}, ["DefaultTime"]),
+        ({"DefaultTime": "1-0", "MaxTime": "UNLIMITED"}, []),
+        ({"AllowAccounts": "a", "DenyAccounts": "b"}, ["DenyAccounts"]),
+        ({"AllowQos": "high", "DenyQos": "low"}, ["DenyQos"]),
+        ({"QOS": "high,low"}, ["QOS"]),
+    ],
+)
+def test_settings_of_a_queue_that_exclude_each_other(settings, found):
+    assert [problem.path[-1] for problem in queue_conflicts(settings)] == found
 
 
 @pytest.mark.parametrize(("value", "default"), [("YES", True), ("up", True), (1, True), ("NO", False), (None, False)])
@@ -51,7 +120,10 @@ def test_what_slurm_reads_as_yes(value, default):
 
 
 def test_every_fixed_form_is_of_an_allowed_parameter():
-    assert pcs.FORMS.keys() <= pcs.CLUSTER_SETTINGS | pcs.QUEUE_SETTINGS
+    allowed = pcs.CLUSTER_SETTINGS | pcs.QUEUE_SETTINGS | pcs.NODE_GROUP_SETTINGS | pcs.GRES_SETTINGS
+    allowed |= pcs.CGROUP_SETTINGS | pcs.SLURMDBD_SETTINGS
+    assert pcs.FORMS.keys() <= allowed
+    assert pcs.VALUES.keys() <= allowed - pcs.FORMS.keys()
     assert pcs.MINIMUM.keys() <= pcs.FORMS.keys()
 
 
@@ -66,10 +138,21 @@ def test_a_queue_built_in_python_is_refused_too():
         ({"HealthCheckInterval": 61}, []),
         ({"HealthCheckInterval": 0}, []),
         ({"HealthCheckInterval": "60"}, ["slurm-health-check-interval"]),
-        ({"Prolog": "/opt/p.sh", "SchedulerParameters": "bf_continue,nohold_on_prolog_fail"}, []),
-        ({"Prolog": "/opt/p.sh", "SchedulerParameters": "bf_continue"}, ["slurm-prolog-holds-jobs"]),
-        ({"Epilog": "/opt/e.sh"}, []),
+        ({"Prolog": "/opt/p.sh"}, []),
     ],
 )
-def test_health_checks_have_time_and_a_failed_prolog_holds_no_job(settings, found):
+def test_health_checks_have_time(settings, found):
     assert [problem.code for problem in health_problems(settings)] == found
+
+
+@pytest.mark.parametrize(
+    ("value", "words", "found"),
+    [
+        ("", ("a", "b=5"), "a,b=5"),
+        ("bf_continue, b=9,", ("a", "b=5"), "bf_continue,b=9,a"),
+        ("A", ("a",), "A"),
+        (7, (), "7"),
+    ],
+)
+def test_words_of_the_user_win(value, words, found):
+    assert with_words(value, *words) == found

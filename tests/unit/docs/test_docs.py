@@ -150,7 +150,8 @@ def test_every_key_has_a_meaning_in_the_reference():
     for name, definition in {"Environment": schema, **schema["$defs"]}.items():
         section = page.split(f"\n## {environment_doc.SECTIONS[name]}\n")[1].split("\n## ")[0]
         for key in definition["properties"]:
-            meaning, allowed, default = re.findall(rf"^\| `{key}` \| (.+) \| (.+) \| (.+) \|$", section, re.M)[0]
+            cells = re.findall(rf"^\| `{key}` \| (.+) \| (.+) \| (.+) \| (.+) \|$", section, re.M)[0]
+            meaning, allowed, default, _change = cells
             assert meaning.endswith((".", "none.")), key
             assert (default == "required") is (key in {*definition.get("required", ()), *_without_extends(definition)})
             assert allowed, key

@@ -60,7 +60,7 @@ def scripts(text):
 
 
 def gpu_node(group, *, lustre=OVER_EFA, cluster=None):
-    return group_user_data(group, labels=LABELS, taint=TAINT, lustre=lustre, cluster=cluster)
+    return group_user_data(group, labels=LABELS, taints=[TAINT], lustre=lustre, cluster=cluster)
 
 
 EVERY_DOCUMENT = {

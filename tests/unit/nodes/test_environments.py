@@ -26,7 +26,9 @@ PCS = {name: found for name, found in ENVIRONMENTS.items() if name not in EKS}
 def eks_documents(environment):
     settings, lustre = environment.control_plane, environment.storage.lustre
     gpu_nodes = [
-        group_user_data(group, labels=node_labels(group.name, settings), taint=GPU_TAINT, lustre=lustre, cluster=None)
+        group_user_data(
+            group, labels=node_labels(group.name, settings), taints=[GPU_TAINT], lustre=lustre, cluster=None
+        )
         for group in environment.node_groups
     ]
     karpenter = [karpenter_node_user_data(group.hardware, lustre=lustre) for group in environment.node_groups]
@@ -74,8 +76,11 @@ DISTINCT = list(dict.fromkeys(steps for found in PCS.values() for steps in pcs_s
 @pytest.mark.parametrize("number", range(len(DISTINCT)))
 def test_first_boot_and_reboot_succeed_on_pcs(number, tmp_path):
     # scripts of users would change this machine: their paths are not inside the folder
-    steps = [step for step in DISTINCT[number] if step.own_text is None]
+    # and containers need more commands than this machine has: tests/engines runs their step
+    steps = [step for step in DISTINCT[number] if step.own_text is None and step.name != "set-up-containers"]
     machine = Machine(tmp_path, instance_store=8, dlami=True)
+    machine.write("etc/systemd/system/nvidia-imex.service", "[Service]\nExecStart=/bin/true\n")
+    machine.systemctl("daemon-reload")
     assert machine.boot(steps) == [step.name for step in steps]
     machine.reboot()
     again = [step.name for step in steps if step.frequency == "every_boot"]

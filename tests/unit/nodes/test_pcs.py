@@ -7,7 +7,10 @@ import pytest
 from tests.kubernetes.environments import eks_environment
 from tests.unit.nodes.machine import Machine
 from tests.unit.nodes.test_telemetry import TELEMETRY
+from ultracluster.config.containers import Containers
+from ultracluster.config.health import Health
 from ultracluster.config.slurm_settings import serves_metrics
+from ultracluster.nodes.containers import ContainerSource
 from ultracluster.nodes.lustre import LustreMount
 from ultracluster.nodes.mounts import NfsMount
 from ultracluster.nodes.pcs import (
@@ -57,6 +60,8 @@ def test_a_compute_node_admits_jobs_after_everything_else():
         "set-up-lustre-efa",
         "mount-lustre",
         "tune-lustre",
+        "read-topology",
+        "weigh-node",
         "admit-jobs",
     ]
 
@@ -64,7 +69,7 @@ def test_a_compute_node_admits_jobs_after_everything_else():
 def test_mounts_scratch_and_tuning_are_done_at_every_boot_and_the_rest_once():
     again = [step.name for step in COMPUTE if step.frequency == "every_boot"]
     assert again == ["mount-scratch", "mount-lustre", "tune-lustre", "admit-jobs"]
-    assert {step.stage for step in COMPUTE} == {"bootstrapped"}
+    assert [step.name for step in COMPUTE if step.stage == "ready"] == ["read-topology", "weigh-node"]
 
 
 def test_a_group_without_local_storage_mounts_no_scratch():
@@ -74,10 +79,11 @@ def test_a_group_without_local_storage_mounts_no_scratch():
 def test_a_login_node_mounts_over_tcp_and_nothing_keeps_users_out():
     assert names(login_node_steps([OVER_EFA], queue_folders="/fsx")) == [
         "hold-kernel",
+        "set-job-environment",
         "mount-lustre",
         "create-folders",
     ]
-    assert names(login_node_steps()) == ["hold-kernel"]
+    assert names(login_node_steps()) == ["hold-kernel", "set-job-environment"]
 
 
 def test_jobs_on_p5_4xlarge_get_the_variable_that_it_needs(machine):
@@ -91,16 +97,72 @@ def test_jobs_on_p5_4xlarge_get_the_variable_that_it_needs(machine):
 
 def test_slurm_runs_the_task_prolog_where_a_group_needs_it_and_the_user_has_none():
     small, large = group("p5.4xlarge"), group("p5.48xlarge")
-    programs = {"Prolog": PROLOG, "Epilog": EPILOG}
-    found = job_settings({"MinJobAge": 300}, [large, small])
+    programs = {"Prolog": PROLOG, "Epilog": EPILOG, "SchedulerParameters": "nohold_on_prolog_fail"}
+    found = job_settings({"MinJobAge": 300}, [large, small], "24.11")
     assert found == {"TaskProlog": TASK_PROLOG, "MinJobAge": 300, **programs}
-    assert job_settings({"TaskProlog": "/opt/own.sh"}, [small]) == {"TaskProlog": "/opt/own.sh", **programs}
-    assert job_settings({}, [large]) == programs
+    assert job_settings({"TaskProlog": "/opt/own.sh"}, [small], "24.11") == {"TaskProlog": "/opt/own.sh", **programs}
+    assert job_settings({}, [large], "24.11") == programs
+
+
+def test_ultraservers_have_imex_and_a_prolog_that_does_not_hold_beside_flags_of_the_user():
+    ultraserver = group("p6e-gb200.36xlarge")
+    assert "set-up-imex" in names(compute_node_steps(ultraserver))
+    assert not {"read-topology", "weigh-node"} & {*names(compute_node_steps(ultraserver))}
+    assert job_settings({}, [group(), ultraserver], "25.11")["PrologFlags"] == "Alloc,NoHold"
+    given = {"PrologFlags": "nohold,DeferBatch"}
+    assert job_settings(given, [ultraserver], "25.11")["PrologFlags"] == "nohold,DeferBatch,Alloc"
+    assert "PrologFlags" not in job_settings({}, [group()], "25.11")
+
+
+@pytest.mark.parametrize("instance_type", ["p6e-gb200.36xlarge", "p6-b200.48xlarge"])
+def test_pcs_takes_the_steps_of_a_node_that_has_all_of_them(instance_type):
+    """At most 20 scripts a stage (PCS API Reference, NodeLifecycleScript), of which one runs those of the user."""
+    steps = compute_node_steps(
+        group(instance_type),
+        [OVER_EFA, NfsMount("10.0.0.9:/", "/home", ("nfsvers=4.1",))],
+        telemetry=TELEMETRY,
+        users=UserSource("/ultracluster/test/users", "us-east-2"),
+        health=Health(accept="full", spares={"train": 1}),
+        containers=ContainerSource("25.11"),
+    )
+    for stage in ("bootstrapped", "ready"):
+        assert len([step for step in steps if step.stage == stage]) + (stage == "bootstrapped") <= 20
+
+
+def test_containers_are_unpacked_on_local_disks_and_on_the_root_volume_without_them():
+    files = Containers(files="s3://software/containers", sha256="0" * 64)
+    source = ContainerSource("25.11", files)
+
+    def arguments(*places):
+        [step] = [step for steps in places for step in steps if step.name == "set-up-containers"]
+        assert step.required
+        return step.arguments
+
+    pinned = (files.files, files.sha256)
+    assert arguments(compute_node_steps(group(), containers=source)) == (
+        *("25.11", "3.4.0", "/scratch/enroot", "gpus"),
+        *pinned,
+    )
+    without = group(local_storage="none")
+    assert arguments(compute_node_steps(without, containers=source))[2] == "/var/lib/enroot"
+    cpu = group().model_copy(update={"instance_type": "c7i.48xlarge"})
+    assert arguments(compute_node_steps(cpu, containers=source))[2:4] == ("/var/lib/enroot", "cpu")
+    assert arguments(login_node_steps(containers=source))[2:4] == ("none", "login")
+    assert arguments(compute_node_steps(group("p6e-gb200.36xlarge"), containers=ContainerSource("25.11"))) == (
+        *("25.11", "4.0.0", "/scratch/enroot", "gpus"),
+    )
+
+
+def test_jobs_whose_prolog_fails_are_not_held_and_words_that_pcs_sets_remain():
+    found = job_settings({"SchedulerParameters": "bf_continue,requeue_delay=30"}, [], "25.11")["SchedulerParameters"]
+    expected = "bf_continue,requeue_delay=30,requeue_on_resume_failure,enable_expedited_requeue,nohold_on_prolog_fail"
+    assert found == expected
 
 
 def test_slurm_runs_our_programs_and_these_run_those_of_the_user():
     own = {"Prolog": "/opt/own/*", "Epilog": "/opt/epilog.sh", "MinJobAge": 300}
-    assert job_settings(own, [group()]) == {"Prolog": PROLOG, "Epilog": EPILOG, "MinJobAge": 300}
+    found = job_settings(own, [group()], "25.11")
+    assert (found["Prolog"], found["Epilog"], found["MinJobAge"]) == (PROLOG, EPILOG, 300)
     [step] = (
         step
         for step in compute_node_steps(group(), (), own_programs=own_programs(own))
@@ -128,12 +190,23 @@ def test_every_compute_node_has_the_task_prolog(machine):
     assert machine.read("opt/ultracluster/task-prolog") == "#!/bin/bash\n"
 
 
+def test_locked_memory_has_no_limit_in_slurmd_and_in_sessions(machine):
+    for steps in (COMPUTE, login_node_steps()):
+        assert machine.run(next(step for step in steps if step.name == "set-job-environment")).returncode == 0
+        limits = machine.read("etc/security/limits.d/ultracluster.conf")
+        assert limits == "* soft memlock unlimited\n* hard memlock unlimited\n"
+        drop_in = machine.read("etc/systemd/system/slurmd.service.d/locked-memory.conf")
+        assert drop_in == "[Service]\nLimitMEMLOCK=infinity\n"
+
+
 def test_every_step_has_a_script_that_nodes_may_read():
-    compute = compute_node_steps(group("p5.4xlarge"), [OVER_EFA], telemetry=TELEMETRY)
+    health = Health(spares={"train": 1})
+    compute = compute_node_steps(group("p5.4xlarge"), [OVER_EFA], telemetry=TELEMETRY, health=health)
     nfs = NfsMount("10.0.0.9:/", "/home", ("nfsvers=4.1",))
     users = UserSource("/ultracluster/test/users", "us-east-2")
-    login = login_node_steps([OVER_EFA, nfs], queue_folders="/fsx", telemetry=TELEMETRY, users=users)
-    steps = [*COMPUTE, *compute, *login, Step("ask-directory")]
+    login = login_node_steps([OVER_EFA, nfs], queue_folders="/fsx", telemetry=TELEMETRY, users=users, health=health)
+    imex = compute_node_steps(group("p6e-gb200.36xlarge"), containers=ContainerSource("25.11"))
+    steps = [*COMPUTE, *compute, *login, *imex, Step("ask-directory")]
     assert set(names(steps)) == set(PCS_SCRIPTS)
 
 

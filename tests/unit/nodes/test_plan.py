@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.synthesis import FILES
+from ultracluster.config.health import Health
 from ultracluster.config.loader import load
 from ultracluster.nodes.plan import LOGGED, boot_plans, summary
 from ultracluster.nodes.steps import Step
@@ -29,9 +30,30 @@ def test_every_group_has_a_plan_and_every_step_says_what_it_does(name):
 def test_what_a_failure_does_depends_on_control_plane_step_and_script():
     login, train = PLANS["p5en.48xlarge"]
     assert {step.failure for step in login.steps} == {"the node stays", LOGGED}
-    assert {step.failure for step in train.steps} == {"the node takes no jobs; PCS terminates it", LOGGED}
+    drained = "the node joins and is drained"
+    assert {step.failure for step in train.steps} == {"the node takes no jobs; PCS terminates it", drained, LOGGED}
     [staging] = PLANS["staging"]
     assert "the node powers off before it joins, and is replaced" in {step.failure for step in staging.steps}
+
+
+def test_the_minutes_of_acceptance_are_told():
+    fast, full = [plans[1] for plans in (PLANS["p5en.48xlarge"], PLANS["prod"])]
+    [admits] = [step for step in fast.steps if step.name == "admit-jobs"]
+    assert admits.does == "The last step before jobs, after fast checks of at most 1 minute"
+    [admits] = [step for step in full.steps if step.name == "admit-jobs"]
+    assert admits.does.endswith("after full checks of 4 to 14 minutes")
+    [staging] = PLANS["staging"]
+    assert staging.steps[-1].name == "node-acceptance"
+    assert staging.steps[-1].does == "the startup taint is removed after full checks of 4 to 14 minutes"
+    quarantine = "the node keeps a taint and goes to quarantine, which takes 60 to 210 minutes"
+    assert staging.steps[-1].failure == quarantine
+    health = Health(quarantine="none")
+    [other] = boot_plans(load(FILES["staging"]).model_copy(update={"health": health}))
+    assert other.steps[-1].does.endswith("after fast checks of at most 1 minute")
+    assert other.steps[-1].failure == "the node keeps a taint and waits"
+    health = Health(accept="full", on_failure="replace")
+    [other] = boot_plans(load(FILES["staging"]).model_copy(update={"health": health}))
+    assert other.steps[-1].failure == "the node keeps a taint and powers off"
 
 
 def test_a_sentence_has_the_arguments_of_its_step():

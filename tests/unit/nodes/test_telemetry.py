@@ -392,3 +392,12 @@ def test_nodes_of_several_types_ask_the_metadata_service_for_theirs(machine):
     ran = machine.run(step, curl=answer)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert '"instance_type": "m7i.48xlarge"' in machine.read("etc/ultracluster/metrics/targets/node.json")
+
+
+@pytest.mark.parametrize("node", ["compute", "login"])
+def test_nodes_without_a_workspace_send_logs_and_run_no_agent_of_metrics(node):
+    both, logs = steps(node), steps(node, remote_write_url=None)
+    gone = {"configure-metrics", "run-exporters", "collect-lustre"}
+    gone |= {"serve-job-metrics", "collect-efa"} if node == "compute" else {"find-slurm-controller"}
+    assert both.keys() - logs.keys() == gone
+    assert logs["ship-logs"] == both["ship-logs"]

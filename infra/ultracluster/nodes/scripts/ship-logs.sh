@@ -70,6 +70,8 @@ while read -r name path several; do
 done <<'STREAMS'
 kernel /var/log/ultracluster/kernel.log
 jobs /var/log/ultracluster/jobs.log
+health /var/log/ultracluster/health.log
+job-programs /var/log/ultracluster/job-programs.log
 slurmd /var/log/slurmd.log
 slurmd-journal /var/log/ultracluster/slurmd.log
 cloud-init /var/log/cloud-init-output.log

@@ -1,9 +1,10 @@
 #!/bin/bash
 # Writes the programs that Slurm runs on a node before and after each job: they tell DCGM exporter which job uses which GPU
 # and, in the end, record the job and the last of its output for the log agent. Jobs fail on a node without the programs.
+# Other steps add parts of their own: executables in prolog.d and epilog.d, whose names begin with two digits.
 # $1 and $2 are the user's own prolog and epilog, or empty: programs or patterns, which ours run last.
 set -euo pipefail
-mkdir -p /opt/ultracluster /var/log/ultracluster
+mkdir -p /opt/ultracluster/prolog.d /opt/ultracluster/epilog.d /var/log/ultracluster
 # it holds what jobs print, which other users of the node may not read
 chmod 700 /var/log/ultracluster
 printf '%s\n' "${1:-}" > /opt/ultracluster/own-prolog
@@ -22,10 +23,40 @@ for program in "${programs[@]}"; do
 done
 exit "$status"
 SCRIPT
+cat > /opt/ultracluster/run-parts <<'SCRIPT'
+#!/bin/bash
+# Runs the executables of the folder $1 in the order of their names, each for at most 60 seconds, with the folder of
+# this node's Slurm on the PATH. Parts of a prolog end at the first that fails, those of an epilog all run; it fails if
+# one did. A part that fails, or does not end, is recorded with the last of its output.
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
+# the image has several versions of Slurm; commands are those of the slurmd that runs
+slurmd=$(readlink "/proc/$(pgrep --oldest --exact slurmd)/exe") && PATH=${slurmd%/sbin/*}/bin:$PATH
+log=/var/log/ultracluster/job-programs.log
+output=$(mktemp /run/ultracluster-part.XXXXXX) || exit
+trap 'rm -f "$output"' EXIT
+status=0
+for part in "$1"/*; do
+  [ -f "$part" ] && [ -x "$part" ] || continue
+  timeout --kill-after=5 60 "$part" > "$output" 2>&1 < /dev/null &
+  # timeout itself waits for a part that the kernel does not let go, such as one on a file system that does not answer
+  for ((i = 0; i < 680; i++)); do
+    kill -0 "$!" 2> /dev/null || break
+    sleep 0.1
+  done
+  failed=124
+  kill -0 "$!" 2> /dev/null || { wait "$!"; failed=$?; }
+  [ "$failed" -ne 0 ] || continue
+  status=$failed
+  printf '%s job %s: %s failed with %s: %s\n' "$(date --utc +%Y-%m-%dT%H:%M:%SZ)" "${SLURM_JOB_ID:-}" "$part" "$failed" \
+    "$(tail --bytes=500 "$output" | tr '\n' ' ')" >> "$log"
+  [ "${1##*/}" = epilog.d ] || break
+done
+exit "$status"
+SCRIPT
 cat > /opt/ultracluster/prolog <<'SCRIPT'
 #!/bin/bash
 # Slurm's prolog: writes "JOB;ACCOUNT" to a file for each GPU of the job, which DCGM exporter makes a label of. It fails,
-# which drains the node, only if the user's own prolog does. Slurm gives it no PATH.
+# which drains the node and requeues the job, only if a part or the user's own prolog does. Slurm gives it no PATH.
 folder=/run/ultracluster/gpu-jobs
 (
   PATH=/usr/local/bin:/usr/bin:/bin
@@ -38,13 +69,14 @@ folder=/run/ultracluster/gpu-jobs
     done
   done
 ) 2> /dev/null
+/opt/ultracluster/run-parts /opt/ultracluster/prolog.d || exit
 exec /opt/ultracluster/run-own /opt/ultracluster/own-prolog
 SCRIPT
 cat > /opt/ultracluster/epilog <<'SCRIPT'
 #!/bin/bash
 # Slurm's epilog: removes the job from the files of its GPUs, and its metrics. On the first node of the job it records the job and the last
 # 1 MB of its output, before a restart of the job overwrites the file. It waits at most ten seconds for a file system that
-# does not answer, and fails, which drains the node, only if the user's own epilog does.
+# does not answer, and fails, which drains the node, only if a part or the user's own epilog does; all of them run.
 folder=/run/ultracluster/gpu-jobs
 (
   PATH=/usr/local/bin:/usr/bin:/bin
@@ -71,7 +103,9 @@ if [ "$first" = "$SLURMD_NODENAME" ]; then
     /usr/bin/sleep 0.1
   done
 fi
-exec /opt/ultracluster/run-own /opt/ultracluster/own-epilog
+/opt/ultracluster/run-parts /opt/ultracluster/epilog.d
+status=$?
+/opt/ultracluster/run-own /opt/ultracluster/own-epilog && exit "$status"
 SCRIPT
 cat > /opt/ultracluster/job-record <<'SCRIPT'
 """Prints lines of JSON: one that describes the job that has ended, then one for each of the last lines of its output."""
@@ -126,4 +160,4 @@ for name in dict.fromkeys(names):
     for line in text.splitlines():
         print(json.dumps({**job, "event": "output", "file": files[0], "text": line}))
 SCRIPT
-chmod 755 /opt/ultracluster/prolog /opt/ultracluster/epilog /opt/ultracluster/run-own
+chmod 755 /opt/ultracluster/prolog /opt/ultracluster/epilog /opt/ultracluster/run-own /opt/ultracluster/run-parts

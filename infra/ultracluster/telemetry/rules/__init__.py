@@ -34,7 +34,7 @@ def rule_files(environment: Environment) -> dict[str, str]:
     """
     receivers = environment.observability.alerts
     runbooks = receivers.runbooks_url if receivers and receivers.runbooks_url else RUNBOOKS
-    own = _own_series(environment.name) if environment.observability.metrics else str
+    own = _own_series(environment.name) if environment.observability.existing_workspace else str
     style = Style(runbooks, {"environment": environment.name}, own)
     return {group.name: rule_file([group], style) for group in groups(environment)}
 

@@ -88,6 +88,20 @@ def _nodes() -> Iterator[Alert]:
         "it.",
         action="Look for XIDs on the node, and at the log of its device plugin.",
     )
+    checks = "ultracluster/(not-accepted|quarantine)"
+    yield Alert(
+        name="KubeNodeQuarantineFailed",
+        expr=f'max by ({_NODE}, key) (kube_node_spec_taint{{key=~"{checks}", value="failed"}})',
+        severity="warning",
+        component=_KUBERNETES,
+        scope="node",
+        sustained="10m",
+        keep="5m",
+        summary="{{ $labels.node }} fails its diagnostics and takes no pods",
+        description="Diagnostics of the idle GPUs found a fault. The node keeps its taint until it reboots or a person "
+        "acts, and costs as much as a working one.",
+        action="Read the verdict with `kubectl get events`, and do what it says.",
+    )
     types = "|".join(each.name.replace(".", "\\\\.") for each in catalog.values() if each.topology_depth)
     unlabelled = f'label_node_kubernetes_io_instance_type=~"{types}", label_topology_k8s_aws_network_node_layer_1=""'
     yield Alert(

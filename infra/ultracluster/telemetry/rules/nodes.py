@@ -212,6 +212,19 @@ def _host(site: Site) -> Iterator[Alert]:
         action="Drain the node and replace its instance.",
     )
     yield Alert(
+        name="NodeUnhealthy",
+        expr=f'max by ({NODE}, check) (node_health_verdict{{level="fast"}})\n>= 2',
+        severity="warning",
+        component="node",
+        scope="node",
+        sustained="10m",
+        keep="5m",
+        summary=f"The health check {{{{ $labels.check }}}} fails on {_WHERE}",
+        description="The node takes no further job: on Slurm it is drained with the reason, on EKS it keeps its "
+        "startup taint. Its jobs run to their end.",
+        action="Read the verdict: `sinfo -R`, or on EKS `kubectl get events`, and do what it says.",
+    )
+    yield Alert(
         name="NodeMemoryErrors",
         expr=f"sum by ({NODE}) (increase(node_edac_uncorrectable_errors_total[{site.window(15)}]))\n> 0",
         severity="critical",

@@ -21,7 +21,6 @@ register(
     Row(
         type="AWS::APS::Workspace",
         service="amp",
-        read="DescribeWorkspace",
         ref="{arn}",
         ident={"workspaceId": "{ref/}"},
         settings=(
@@ -64,7 +63,6 @@ register(
     Row(
         type="AWS::APS::RuleGroupsNamespace",
         service="amp",
-        read="DescribeRuleGroupsNamespace",
         update="PutRuleGroupsNamespace",
         ref="{arn}",
         ident={"workspaceId": "{Workspace/}", "name": "{Name}"},
@@ -72,8 +70,6 @@ register(
     Row(
         type="AWS::APS::Scraper",
         service="amp",
-        read="DescribeScraper",
-        update="UpdateScraper",
         whole=True,
         ref="{arn}",
         ident={"scraperId": "{ref/}"},

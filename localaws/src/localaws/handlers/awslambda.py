@@ -6,7 +6,7 @@ import zipfile
 from botocore.exceptions import ClientError
 
 from localaws.resources import Context, HandlerError, Properties
-from localaws.rows.existing import existing
+from localaws.rows.existing import known
 from localaws.rows.handler import register
 from localaws.rows.row import Row, Setting
 from localaws.services.references import References
@@ -40,7 +40,7 @@ def _check_function(context: Context, _: Properties, new: Properties) -> None:
         raise HandlerError("SubnetIds and SecurityGroupIds must coexist or be both empty list.")
     if subnet_ids:
         kinds = {"subnet": subnet_ids, "security group": group_ids}
-        if len({existing(context, kind, each)["VpcId"] for kind, ids in kinds.items() for each in ids}) > 1:
+        if len({known(context, kind, each)["VpcId"] for kind, ids in kinds.items() for each in ids}) > 1:
             raise HandlerError(f"{', '.join([*subnet_ids, *group_ids])} are not in one VPC.")
     if "ZipFile" not in new["Code"]:
         _require_object(context, new["Code"])
@@ -66,7 +66,7 @@ register(
         type="AWS::Lambda::Function",
         service="lambda",
         ignored="CapacityProviderConfig CodeSigningConfigArn DeadLetterConfig DurableConfig FileSystemConfigs "
-        "ImageConfig PackageType PublishToLatestPublished SnapStart TenancyConfig "
+        "ImageConfig PackageType SnapStart TenancyConfig "
         "Code.ImageUri Code.SourceKMSKeyArn VpcConfig.Ipv6AllowedForDualStack",
         name=("FunctionName", 64),
         read="GetFunctionConfiguration",

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from localaws.handlers.common import function_failed
 from localaws.resources import Context, Handler, Properties, Resource, handler
-from localaws.rows.existing import existing
+from localaws.rows.existing import known
 
 AUTO_DELETE = {"Key": "aws-cdk:auto-delete-objects", "Value": "true"}
 
@@ -22,7 +22,7 @@ class _Provider(Handler):
 
     def create(self, context: Context, properties: Properties) -> Resource:
         """Act on Create."""
-        existing(context, "function", properties["ServiceToken"])
+        known(context, "function", properties["ServiceToken"])
         self._apply(context, {}, properties)
         return Resource(self._id(context, properties), {})
 

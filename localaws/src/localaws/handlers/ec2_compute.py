@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from localaws.handlers.ec2_network import ec2
 from localaws.resources import Context, HandlerError, Properties, pick
-from localaws.rows.existing import existing
+from localaws.rows.existing import existing, known
 from localaws.rows.handler import register
 
 _REFERENCES = {
@@ -48,7 +48,7 @@ def _check_capacity(context: Context, data: Properties) -> None:
     if block and data.get("Placement", {}).keys() & {"GroupName", "GroupId"}:
         raise HandlerError("a Capacity Block takes no placement group")
     if group := target.get("CapacityReservationResourceGroupArn"):
-        found = existing(context, "resource group", group)["GroupArn"]
+        found = known(context, "resource group", group)["GroupArn"]
         if found != group:
             raise HandlerError(f"resource group {group} does not exist; the group of that name is {found}")
     if reservation := target.get("CapacityReservationId"):
@@ -63,7 +63,7 @@ def _mismatches(context: Context, data: Properties, reservation_id: str, *, bloc
     if data.get("InstanceType") != reservation["InstanceType"]:
         yield f"is for {reservation['InstanceType']}, not {data.get('InstanceType')}"
     subnets = {interface["SubnetId"] for interface in data.get("NetworkInterfaces", ()) if "SubnetId" in interface}
-    zones = {existing(context, "subnet", subnet)["AvailabilityZone"] for subnet in subnets}
+    zones = {known(context, "subnet", subnet)["AvailabilityZone"] for subnet in subnets}
     zones |= {*pick(data.get("Placement", {}), "AvailabilityZone").values()}
     if zones - {reservation["AvailabilityZone"]}:
         yield f"is in {reservation['AvailabilityZone']}, not {', '.join(sorted(zones))}"
@@ -72,9 +72,7 @@ def _mismatches(context: Context, data: Properties, reservation_id: str, *, bloc
 register(
     ec2(
         type="AWS::EC2::LaunchTemplate",
-        properties="LaunchTemplateData LaunchTemplateName TagSpecifications VersionDescription",
         name=("LaunchTemplateName", 128),
-        read="DescribeLaunchTemplates",
         update="CreateLaunchTemplateVersion",  # the first version stays the default
         whole=True,
         ref="{LaunchTemplateId}",
@@ -89,7 +87,6 @@ register(
         type="AWS::EC2::PlacementGroup",
         ignored="ParentGroupId",
         name=("GroupName", 255),
-        read="DescribePlacementGroups",
         system_tags=True,
     ),
 )

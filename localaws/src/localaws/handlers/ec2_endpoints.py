@@ -4,7 +4,7 @@ from typing import Any
 
 from localaws.handlers.ec2_network import ec2
 from localaws.resources import Context, HandlerError, Properties
-from localaws.rows.existing import existing
+from localaws.rows.existing import known
 from localaws.rows.handler import register
 
 _RESOURCES = {"Subnet": "subnet", "VPC": "VPC"}
@@ -23,7 +23,7 @@ def _dns_entries(_: Context, endpoint: Properties) -> dict[str, Any]:
 def _check_endpoint(context: Context, _: Properties, new: Properties) -> None:
     vpc = new["VpcId"]
     for kind, ids in (("subnet", new.get("SubnetIds")), ("security group", new.get("SecurityGroupIds"))):
-        if outside := [each for each in ids or () if existing(context, kind, each)["VpcId"] != vpc]:
+        if outside := [each for each in ids or () if known(context, kind, each)["VpcId"] != vpc]:
             raise HandlerError(f"{outside[0]} is not in VPC {vpc}")
     for name in ("EnableDnsSupport", "EnableDnsHostnames") if new.get("PrivateDnsEnabled") else ():
         attribute = f"e{name[1:]}"
@@ -35,12 +35,12 @@ def _check_flow_log(context: Context, _: Properties, new: Properties) -> None:
     resource, destination = new["ResourceType"], new.get("LogDestinationType", "cloud-watch-logs")
     if resource not in _RESOURCES:
         raise HandlerError(f"the embedded AWS does not support flow logs of a {resource}")
-    existing(context, _RESOURCES[resource], new["ResourceId"])
+    known(context, _RESOURCES[resource], new["ResourceId"])
     if destination not in ("cloud-watch-logs", "s3"):
         raise HandlerError(f"the embedded AWS does not deliver flow logs to {destination}")
     kind = "bucket" if destination == "s3" else "log group"
     name = new.get("LogGroupName") if kind == "log group" else None
-    existing(context, kind, name or new.get("LogDestination", ""))
+    known(context, kind, name or new.get("LogDestination", ""))
     if kind == "log group" and "DeliverLogsPermissionArn" not in new:
         raise HandlerError("DeliverLogsPermissionArn is needed for CloudWatch Logs")
 
@@ -50,7 +50,6 @@ register(
         type="AWS::EC2::VPCEndpoint",
         properties="PolicyDocument PrivateDnsEnabled RouteTableIds SecurityGroupIds ServiceName SubnetIds Tags "
         "VpcEndpointType VpcId",
-        read="DescribeVpcEndpoints",
         update="ModifyVpcEndpoint",
         delete="DeleteVpcEndpoints",
         ref="{VpcEndpointId}",

@@ -58,7 +58,6 @@ register(
         "NetworkInterfaces.EnaSrdSpecification NetworkInterfaces.Ipv6AddressCount NetworkInterfaces.Ipv6Addresses "
         "NetworkInterfaces.PrivateIpAddresses NetworkInterfaces.SecondaryPrivateIpAddressCount",
         create="RunInstances",
-        read="DescribeInstances",
         delete="TerminateInstances",
         ref="{Instances.0.InstanceId}",
         ident={"InstanceId": "{ref}", "InstanceIds": "{ref}", "MinCount": "1", "MaxCount": "1", "Resources": "{ref}"},
@@ -110,7 +109,6 @@ register(
         },
         tag="CreateTags",
         untag="DeleteTags",
-        tag_kind="instance",
         must_exist={
             "IamInstanceProfile": "instance profile",
             "InstanceType": "instance type",

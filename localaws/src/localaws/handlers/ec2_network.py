@@ -4,7 +4,7 @@ import functools
 from typing import Any
 
 from localaws.resources import Context, HandlerError, Properties, pick
-from localaws.rows.existing import existing
+from localaws.rows.existing import existing, known
 from localaws.rows.handler import register
 from localaws.rows.row import Row, Setting
 
@@ -40,7 +40,7 @@ def _check_route(context: Context, _: Properties, new: Properties) -> None:
         if len(pick(new, *names)) != 1:
             raise HandlerError(f"a route needs exactly one of {' and '.join(names)}")
     if gateway := new.get("GatewayId"):
-        table = existing(context, "route table", new["RouteTableId"])
+        table = known(context, "route table", new["RouteTableId"])
         attached = existing(context, "internet gateway", gateway)["Attachments"]
         if table["VpcId"] not in [attachment["VpcId"] for attachment in attached]:
             raise HandlerError(
@@ -68,7 +68,6 @@ register(
     ec2(
         type="AWS::EC2::VPC",
         properties="CidrBlock EnableDnsHostnames EnableDnsSupport InstanceTenancy Tags",
-        read="DescribeVpcs",
         settings=(
             _attribute("EnableDnsSupport", "ModifyVpcAttribute", default=True),
             _attribute("EnableDnsHostnames", "ModifyVpcAttribute", default=False),
@@ -81,7 +80,6 @@ register(
     ec2(
         type="AWS::EC2::Subnet",
         properties="AvailabilityZone AvailabilityZoneId CidrBlock MapPublicIpOnLaunch Tags VpcId",
-        read="DescribeSubnets",
         settings=(_attribute("MapPublicIpOnLaunch", "ModifySubnetAttribute", default=False),),
         attributes={name: name for name in ("AvailabilityZone", "AvailabilityZoneId", "CidrBlock", "VpcId")},
         describe=_acl_of_subnet,
@@ -132,7 +130,6 @@ register(
     ec2(
         type="AWS::EC2::NatGateway",
         properties="AllocationId ConnectivityType SubnetId Tags",
-        read="DescribeNatGateways",
         attributes={"EniId": "NatGatewayAddresses.0.NetworkInterfaceId"},
         must_exist={"SubnetId": "subnet", "AllocationId": "Elastic IP address"},
         check=_check_nat,

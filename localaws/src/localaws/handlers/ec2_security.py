@@ -92,9 +92,7 @@ def _rule(direction: str, more: str = "") -> Row:
 register(
     ec2(
         type="AWS::EC2::SecurityGroup",
-        properties="GroupDescription GroupName SecurityGroupEgress SecurityGroupIngress Tags VpcId",
         name=("GroupName", 255),
-        read="DescribeSecurityGroups",
         ref="{GroupId}",
         ident={"GroupId": "{ref}", "GroupIds": "{ref}"},
         renames={"GroupDescription": "Description"},

@@ -7,9 +7,6 @@ register(
     Row(
         type="AWS::EFS::FileSystem",
         service="efs",
-        ignored="BypassPolicyLockoutSafetyCheck ReplicationConfiguration",
-        read="DescribeFileSystems",
-        update="UpdateFileSystem",
         ident={"ResourceId": "{ref}"},
         resets={"ThroughputMode": "bursting", "ProvisionedThroughputInMibps": None},
         settings=(
@@ -30,7 +27,6 @@ register(
         type="AWS::EFS::MountTarget",
         service="efs",
         ignored="IpAddressType Ipv6Address",
-        read="DescribeMountTargets",
         settings=(Setting("SecurityGroups", put="ModifyMountTargetSecurityGroups", at_creation=False),),
         # an attribute in CloudFormation's reference, though the registry schema does not list it as read-only
         attributes={"IpAddress": "IpAddress"},
@@ -40,7 +36,6 @@ register(
     Row(
         type="AWS::EFS::AccessPoint",
         service="efs",
-        read="DescribeAccessPoints",
         ident={"ResourceId": "{ref}"},
         tags="AccessPointTags",
     ),

@@ -97,7 +97,6 @@ register(
         service="eks",
         ignored="OutpostConfig RemoteNetworkConfig",
         name=("Name", 100),
-        read="DescribeCluster",
         ready="ACTIVE",
         settings=(
             Setting("Version", put="UpdateClusterVersion", also="Force", kept=True, at_creation=False),
@@ -133,7 +132,6 @@ register(
         service="eks",
         ignored="RemoteAccess",
         name=("NodegroupName", 63),
-        read="DescribeNodegroup",
         update="UpdateNodegroupConfig",
         ready="ACTIVE",
         ref="{ClusterName}/{NodegroupName}",

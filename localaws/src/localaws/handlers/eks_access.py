@@ -7,8 +7,6 @@ register(
     Row(
         type="AWS::EKS::Addon",
         service="eks",
-        read="DescribeAddon",
-        update="UpdateAddon",
         ref="{ClusterName}|{AddonName}",
         ident={"clusterName": "{ClusterName}", "addonName": "{AddonName}"},
         renames={"PreserveOnDelete": "preserve"},
@@ -25,8 +23,6 @@ register(
     Row(
         type="AWS::EKS::PodIdentityAssociation",
         service="eks",
-        read="DescribePodIdentityAssociation",
-        update="UpdatePodIdentityAssociation",
         ref="{associationArn}",
         ident={"clusterName": "{ClusterName}", "associationId": "{ref/}"},
         resets={"DisableSessionTags": False, "Policy": "", "TargetRoleArn": ""},
@@ -36,8 +32,6 @@ register(
     Row(
         type="AWS::EKS::Capability",
         service="eks",
-        read="DescribeCapability",
-        update="UpdateCapability",
         ref="{arn}",
         ident={"clusterName": "{ClusterName}", "capabilityName": "{CapabilityName}"},
         arn="{ref}",
@@ -46,8 +40,6 @@ register(
     Row(
         type="AWS::EKS::AccessEntry",
         service="eks",
-        read="DescribeAccessEntry",
-        update="UpdateAccessEntry",
         ref="{PrincipalArn}|{ClusterName}",
         ident={"clusterName": "{ClusterName}", "principalArn": "{PrincipalArn}"},
         resets={"KubernetesGroups": []},

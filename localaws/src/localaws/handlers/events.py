@@ -32,7 +32,6 @@ register(
         ignored="EventBusName RoleArn",
         name=("Name", 64),
         create="PutRule",
-        read="DescribeRule",
         update="PutRule",
         resets={"State": "ENABLED"},
         attributes={"RuleName": "{ref}"},

@@ -35,8 +35,6 @@ register(
         type="AWS::FSx::FileSystem",
         service="fsx",
         ignored="NetworkType OntapConfiguration WindowsConfiguration",
-        read="DescribeFileSystems",
-        update="UpdateFileSystem",
         by_member="LustreConfiguration OpenZFSConfiguration",
         resets={
             "LustreConfiguration.AutoImportPolicy": "NONE",
@@ -67,8 +65,6 @@ register(
     Row(
         type="AWS::FSx::DataRepositoryAssociation",
         service="fsx",
-        read="DescribeDataRepositoryAssociations",
-        update="UpdateDataRepositoryAssociation",
         ready="AVAILABLE",
         by_member="S3",
         resets={
@@ -81,9 +77,7 @@ register(
     Row(
         type="AWS::FSx::Volume",
         service="fsx",
-        ignored="BackupId OntapConfiguration OpenZFSConfiguration.Options OpenZFSConfiguration.OriginSnapshot",
-        read="DescribeVolumes",
-        update="UpdateVolume",
+        ignored="OntapConfiguration OpenZFSConfiguration.Options OpenZFSConfiguration.OriginSnapshot",
         by_member="OpenZFSConfiguration",
         resets=_VOLUME,
         attributes={"UUID": "OntapConfiguration.UUID|"},

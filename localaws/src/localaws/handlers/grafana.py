@@ -20,7 +20,6 @@ register(
         type="AWS::Grafana::Workspace",
         service="grafana",
         read="DescribeWorkspace DescribeWorkspaceAuthentication",
-        update="UpdateWorkspace",
         ref="{id}",
         renames={
             "DataSources": "workspaceDataSources",

@@ -36,8 +36,6 @@ register(
     _iam(
         type="AWS::IAM::Role",
         name=("RoleName", 64),
-        read="GetRole",
-        update="UpdateRole",
         whole=True,
         resets={"Description": "", "MaxSessionDuration": 3600},
         settings=(
@@ -62,6 +60,7 @@ register(
     ),
     _iam(
         type="AWS::IAM::Policy",
+        read=None,
         properties="PolicyDocument PolicyName Roles",
         name=("Id", 128),
         create=None,
@@ -88,7 +87,6 @@ register(
     _iam(
         type="AWS::IAM::InstanceProfile",
         name=("InstanceProfileName", 128),
-        read="GetInstanceProfile",
         entries=(
             Entries("Roles", add="AddRoleToInstanceProfile", remove="RemoveRoleFromInstanceProfile", member="RoleName"),
         ),

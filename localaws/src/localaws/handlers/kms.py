@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from localaws.resources import Context, HandlerError, Properties, pick
-from localaws.rows.existing import existing
+from localaws.rows.existing import known
 from localaws.rows.handler import register
 from localaws.rows.row import Row, Setting
 
@@ -15,7 +15,7 @@ def _check_key(context: Context, old: Properties, new: Properties) -> None:
         raise HandlerError("KeyPolicy cannot be removed from a key")
     for principal in _principals(new.get("KeyPolicy")):
         if f":iam::{context.account}:role/" in principal and "/aws-service-role/" not in principal:
-            existing(context, "role", principal)
+            known(context, "role", principal)
 
 
 def _set_state(context: Context, _: Properties, new: Properties) -> None:
@@ -44,7 +44,6 @@ register(
         type="AWS::KMS::Key",
         service="kms",
         ignored="Origin",
-        read="DescribeKey",
         update="UpdateKeyDescription",
         delete="ScheduleKeyDeletion",
         renames={"KeyPolicy": "Policy"},
@@ -58,7 +57,6 @@ register(
     Row(
         type="AWS::KMS::Alias",
         service="kms",
-        update="UpdateAlias",
         tags=None,
         must_exist={"TargetKeyId": "KMS key"},
     ),

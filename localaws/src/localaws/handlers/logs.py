@@ -1,7 +1,7 @@
 """CloudWatch Logs: groups, resource policies, deliveries of a service's logs, metric filters and saved queries."""
 
 from localaws.resources import Context, HandlerError, Properties
-from localaws.rows.existing import existing
+from localaws.rows.existing import known
 from localaws.rows.handler import register
 from localaws.rows.row import Row, Setting
 
@@ -10,15 +10,15 @@ def _check_source(context: Context, _: Properties, new: Properties) -> None:
     if missing := {"ResourceArn", "LogType"} - new.keys():
         raise HandlerError(f"{', '.join(sorted(missing))} is missing")
     if ":pcs:" in (arn := new["ResourceArn"]):
-        existing(context, "PCS cluster", arn)
+        known(context, "PCS cluster", arn)
 
 
 def _check_destination(context: Context, _: Properties, new: Properties) -> None:
     arn = new.get("DestinationResourceArn", "")
     if ":log-group:" in arn:
-        existing(context, "log group", arn)
+        known(context, "log group", arn)
     elif arn.startswith("arn:aws:s3:::"):
-        existing(context, "bucket", arn)
+        known(context, "bucket", arn)
     else:
         raise HandlerError(f"the embedded AWS does not deliver logs to {arn or 'an empty destination'}")
 
@@ -37,7 +37,6 @@ register(
         type="AWS::Logs::LogGroup",
         service="logs",
         name=("LogGroupName", 512),
-        read="DescribeLogGroups",
         ref="{LogGroupName}",
         ident={"logGroupName": "{ref}", "logGroupNamePrefix": "{ref}", "logGroupIdentifier": "{ref}"},
         arn="{logGroupArn}",
@@ -66,7 +65,6 @@ register(
         service="logs",
         ignored="DeliverySourceConfiguration",
         create="PutDeliverySource",
-        read="GetDeliverySource",
         ref="{Name}",
         check=_check_source,
     ),
@@ -75,7 +73,6 @@ register(
         service="logs",
         ignored="DeliveryDestinationType",
         create="PutDeliveryDestination",
-        read="GetDeliveryDestination",
         ref="{Name}",
         renames={"DestinationResourceArn": "deliveryDestinationConfiguration.destinationResourceArn"},
         check=_check_destination,
@@ -83,7 +80,6 @@ register(
     Row(
         type="AWS::Logs::Delivery",
         service="logs",
-        read="GetDelivery",
         update="UpdateDeliveryConfiguration",
         renames={
             "S3SuffixPath": "s3DeliveryConfiguration.suffixPath",
@@ -93,6 +89,7 @@ register(
     Row(
         type="AWS::Logs::MetricFilter",
         service="logs",
+        read=None,
         ignored="ApplyOnTransformedLogs EmitSystemFieldDimensions FieldSelectionCriteria",
         name=("FilterName", 512),
         create="PutMetricFilter",

@@ -4,7 +4,7 @@ from botocore.exceptions import ClientError
 
 from localaws.handlers.s3_lifecycle import RENAMES, lifecycle_rule
 from localaws.resources import Context, HandlerError, Properties, pick
-from localaws.rows.existing import existing
+from localaws.rows.existing import known
 from localaws.rows.handler import register
 from localaws.rows.row import Row, Setting
 
@@ -34,7 +34,7 @@ def _check_bucket(context: Context, old: Properties, new: Properties) -> Propert
     if acl not in (None, "Private"):
         raise HandlerError(f"the embedded AWS does not support AccessControl {acl}")
     if logging and (target := logging["LoggingEnabled"]["TargetBucket"]) not in (new.get("ref"), new.get("BucketName")):
-        existing(context, "bucket", target)
+        known(context, "bucket", target)
     if old:
         return None
     if _exists(context, new["BucketName"]):
@@ -67,8 +67,7 @@ register(
         service="s3",
         name=("BucketName", 63),
         lower_name=True,
-        ignored="BucketNamePrefix BucketNamespace ObjectLockConfiguration ObjectLockEnabled "
-        "LifecycleConfiguration.TransitionDefaultMinimumObjectSize",
+        ignored="BucketNamespace LifecycleConfiguration.TransitionDefaultMinimumObjectSize",
         ref="{BucketName}",
         renames={
             **RENAMES,
@@ -109,6 +108,7 @@ register(
     Row(
         type="AWS::S3::BucketPolicy",
         service="s3",
+        read=None,
         create="PutBucketPolicy",
         update="PutBucketPolicy",
         renames={"PolicyDocument": "Policy"},

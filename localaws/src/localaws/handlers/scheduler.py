@@ -78,8 +78,6 @@ register(
         service="scheduler",
         ignored="GroupName",
         name=("Name", 64),
-        read="GetSchedule",
-        update="UpdateSchedule",
         whole=True,
         resets={"State": "ENABLED"},
         tags=None,

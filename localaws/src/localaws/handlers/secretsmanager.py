@@ -27,8 +27,6 @@ register(
         service="secretsmanager",
         ignored="Type",
         name=("Name", 512),
-        read="DescribeSecret",
-        update="UpdateSecret",
         ref="{ARN}",
         ident={"SecretId": "{ref}", "ForceDeleteWithoutRecovery": "true"},
         resets={"Description": "", "KmsKeyId": "alias/aws/secretsmanager"},

@@ -7,7 +7,7 @@ from typing import Any
 
 from localaws.handlers.common import json_text
 from localaws.resources import Context, HandlerError, Properties, pick
-from localaws.rows.existing import existing
+from localaws.rows.existing import known
 from localaws.rows.handler import register
 from localaws.rows.row import Row, Setting
 
@@ -52,7 +52,7 @@ def require_topic(context: Context, arn: str) -> None:
     if region != context.region:
         raise HandlerError(f"Invalid region {region} specified. Only {context.region} is supported.")
     if account == context.account:
-        existing(context, "topic", arn)
+        known(context, "topic", arn)
 
 
 def _put_policy(context: Context, old: Properties, new: Properties) -> None:

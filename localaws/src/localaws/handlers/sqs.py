@@ -39,7 +39,6 @@ register(
     Row(
         type="AWS::SQS::Queue",
         service="sqs",
-        ignored="RedriveAllowPolicy",
         name=("QueueName", 80),
         read="GetQueueAttributes",
         update="SetQueueAttributes",

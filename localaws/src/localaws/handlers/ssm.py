@@ -1,4 +1,4 @@
-"""Systems Manager: parameters and documents. Ref gives the name."""
+"""Systems Manager: parameters, documents and associations. Ref gives the name."""
 
 import json
 import re
@@ -49,13 +49,21 @@ def _new_version(context: Context, old: Properties, new: Properties) -> None:
         ssm.update_document_default_version(Name=new["ref"], DocumentVersion=version)
 
 
+def _wait_for_success(context: Context, new: Properties) -> Properties:
+    """With WaitForSuccessTimeoutSeconds, an association that does not succeed fails the deployment."""
+    if seconds := new.get("WaitForSuccessTimeoutSeconds"):
+        found = context.client("ssm").describe_association(AssociationId=new["ref"])["AssociationDescription"]
+        if (status := found["Overview"]["Status"]) != "Success":
+            raise HandlerError(f"Association {new['ref']} did not succeed within {seconds} seconds: it is {status}")
+    return {}
+
+
 register(
     Row(
         type="AWS::SSM::Parameter",
         service="ssm",
         ignored="Policies",
         create="PutParameter",
-        read="GetParameter",
         update="PutParameter",
         update_with={"Overwrite": True},
         ident={"Name": "{ref}", "ResourceType": "Parameter", "ResourceId": "{ref}"},
@@ -68,6 +76,8 @@ register(
     Row(
         type="AWS::SSM::Document",
         service="ssm",
+        read=None,
+        update=None,
         ignored="Attachments Requires VersionName",
         name=("Name", 128),
         ident={"Name": "{ref}", "ResourceType": "Document", "ResourceId": "{ref}"},
@@ -77,5 +87,19 @@ register(
         prepare=_document,
         check=_check_document,
         hook=_new_version,
+    ),
+    Row(
+        type="AWS::SSM::Association",
+        service="ssm",
+        properties="AssociationName DocumentVersion MaxConcurrency MaxErrors Name Parameters Tags Targets "
+        "WaitForSuccessTimeoutSeconds",
+        ref="{AssociationId}",
+        whole=True,
+        ident={"AssociationId": "{ref}", "ResourceType": "Association", "ResourceId": "{ref}"},
+        tag="AddTagsToResource",
+        untag="RemoveTagsFromResource",
+        by_hand="WaitForSuccessTimeoutSeconds",
+        describe=_wait_for_success,
+        described_at_once=True,
     ),
 )

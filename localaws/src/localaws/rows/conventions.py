@@ -7,14 +7,18 @@ from localaws.rows.row import Row
 
 
 def completed(row: Row) -> Row:
-    """The row with `create`, `delete`, `ref`, `ident` and `tag_kind` by convention where it leaves them out.
+    """The row with calls, `ref`, `ident` and `tag_kind` by convention where it leaves them out.
 
-    A Subnet has CreateSubnet and DeleteSubnet. DeleteSubnet needs only SubnetId, which is Ref therefore, and which
-    calls have as SubnetId or SubnetIds. EC2 calls the Subnet subnet in TagSpecifications.
+    A Subnet has CreateSubnet, DescribeSubnets and DeleteSubnet, and no UpdateSubnet. DeleteSubnet needs only SubnetId,
+    which is Ref therefore, and which calls have as SubnetId or SubnetIds. EC2 calls the Subnet subnet in
+    TagSpecifications.
     """
     kind = row.type.rsplit("::", 1)[-1]
-    create = shapes.action(row.service, f"Create{kind}") if row.create == "" else row.create
-    delete = shapes.action(row.service, f"Delete{kind}") if row.delete == "" else row.delete
+
+    def call(given: str | None, *names: str) -> str | None:
+        return shapes.action(row.service, *names) if given == "" else given
+
+    create, delete = call(row.create, f"Create{kind}"), call(row.delete, f"Delete{kind}")
     needed = getattr(shapes.input_of(row.service, delete), "required_members", [])
     own = {each: "{ref}" for name in needed for each in (name, f"{name}s")} if len(needed) == 1 else {}
     specifications = shapes.members(shapes.input_of(row.service, create)).get("TagSpecifications")
@@ -22,6 +26,8 @@ def completed(row: Row) -> Row:
     return replace(
         row,
         create=create,
+        read=call(row.read, f"Get{kind}", f"Describe{kind}", f"Describe{kind}s"),
+        update=call(row.update, f"Update{kind}"),
         delete=delete,
         ref=row.ref or "".join(f"{{{name}}}" for name in needed[:1]),
         ident={**own, **row.ident},

@@ -78,6 +78,13 @@ def existing(context: Context, kind: str, value: str) -> Mapping[str, Any]:
         raise HandlerError(f"{shown} does not exist") from error
 
 
+def known(context: Context, kind: str, value: str) -> Mapping[str, Any]:
+    """`existing`, looked up once a deployment: for what does not change, such as a subnet's VPC."""
+    if (kind, value) not in context.found:
+        context.found[kind, value] = existing(context, kind, value)
+    return context.found[kind, value]
+
+
 TARGETS = {"lambda": "function", "sns": "topic", "sqs": "queue"}
 
 
@@ -87,7 +94,7 @@ def existing_target(context: Context, arn: str, *services: str) -> None:
     if service not in services:
         *others, last = (f"{TARGETS[each]}s" for each in services)
         raise HandlerError(f"the embedded AWS supports only {', '.join(others)} and {last} as targets, not {arn}")
-    existing(context, TARGETS[service], arn)
+    known(context, TARGETS[service], arn)
 
 
 def check_references(context: Context, must_exist: Mapping[str, str], old: Properties, new: Properties) -> None:
@@ -95,6 +102,5 @@ def check_references(context: Context, must_exist: Mapping[str, str], old: Prope
     for path, kind in must_exist.items():
         before, after = (answers.every(properties, path) for properties in (old, new))
         for value in dict.fromkeys(after):
-            if value not in before and (kind, value) not in context.found:
-                existing(context, kind, value)
-                context.found.add((kind, value))
+            if value not in before:
+                known(context, kind, value)

@@ -13,6 +13,7 @@ from localaws.handlers.common import suppress_gone, tag_changes, undo_on_failure
 from localaws.resources import (
     HANDLERS,
     Context,
+    Described,
     Handler,
     HandlerError,
     NotUpdatable,
@@ -92,10 +93,8 @@ class RowHandler(Handler):
             if row.hook:
                 row.hook(context, {}, {**properties, "ref": physical_id})
             values = {**properties, **answers.flat(answer), "ref": physical_id}
-            found = self._found(context, values)
-            if row.tags_later:
-                self._tag(context, {**values, **answers.flat(found)}, self._tags_of(context, properties), [])
-            return self._resource(context, values, found)
+            tags = self._tags_of(context, properties) if row.tags_later else {}
+            return self._described(context, values, tags, [])
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
         """Send what changed, with the values that removed properties return to."""
@@ -111,9 +110,7 @@ class RowHandler(Handler):
         self._set_entries(context, old, new)
         if self.row.hook and pick(old, *self._by_hand) != pick(new, *self._by_hand):
             self.row.hook(context, old, new)
-        found = self._found(context, new)
-        self._tag(context, {**new, **answers.flat(found)}, *tag_changes(old, new, self.row.tags or ""))
-        return self._resource(context, new, found)
+        return self._described(context, new, *tag_changes(old, new, self.row.tags or ""))
 
     def delete(self, context: Context, physical_id: str, properties: Properties) -> None:
         """Delete the resource."""
@@ -239,8 +236,18 @@ class RowHandler(Handler):
                 raise HandlerError(f"{self.type} {properties['ref']} is {status}: {answers.reason(found)}")
             time.sleep(0.05)
 
-    def _resource(self, context: Context, values: Properties, found: Mapping[str, Any]) -> Resource:
-        """Ref, the schema's read-only properties in what the service describes, and the row's attributes."""
+    def _described(self, context: Context, values: Properties, added: dict[str, str], removed: list[str]) -> Resource:
+        """The resource, tagged and ready. It is described when that needs it, or when an attribute is asked for."""
+        if not (self.row.ready or self.row.described_at_once or added or removed):
+            return Resource(
+                values["ref"], Described(lambda: self._attributes(context, values, self._found(context, values)))
+            )
+        found = self._found(context, values)
+        self._tag(context, {**values, **answers.flat(found)}, added, removed)
+        return Resource(values["ref"], self._attributes(context, values, found))
+
+    def _attributes(self, context: Context, values: Properties, found: Mapping[str, Any]) -> dict[str, Any]:
+        """The schema's read-only properties in what the service describes, and the row's attributes."""
         schema = schemas.schema(self.type, context.region)
         read_only = schema.get("readOnlyProperties", ())
         attributes: dict[str, Any] = {}
@@ -260,7 +267,7 @@ class RowHandler(Handler):
                 attributes[name] = []
         if self.row.describe:
             attributes |= self.row.describe(context, known)
-        return Resource(values["ref"], attributes)
+        return attributes
 
     def _tag(self, context: Context, values: Mapping[str, Any], added: dict[str, str], removed: list[str]) -> None:
         row = self.row

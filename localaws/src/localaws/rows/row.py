@@ -82,7 +82,7 @@ class Entries:
 class Row:
     """How CloudFormation handles a resource type by the calls of its service.
 
-    `rows.conventions` says what `create`, `delete`, `ref`, `ident` and `tag_kind` are where a row leaves them out.
+    `rows.conventions` says what calls, `ref`, `ident` and `tag_kind` are where a row leaves them out. None: no call.
 
     Values in `ident`, `attributes`, `arn` and `ref` are templates: `{ref}` is the physical id, other names in braces
     are properties, members of the service's answer, `a.b` a member of a member, or `region`, `account` and `partition`.
@@ -105,7 +105,8 @@ class Row:
     * `resets`: what a removed property, or member of a structure in `by_member`, returns to, None to leave it out of
       the call. `removals`: the members of the update that take a property away.
     * `attributes`: read-only properties whose members have other names: templates, or paths `a.b` into the answer
-      with, after `|`, a default. `describe` returns those that need other calls, by what is known of the resource.
+      with, after `|`, a default. `describe` returns those that need other calls, by what is known of the resource;
+      with `described_at_once` also where nobody asks for an attribute, since it may refuse the resource.
       `ready`: the status to wait for. With `read_to_delete`, the deletion takes members of the answer of `read`.
     * `tags`: the property, None if the type has none. `tags_later`: moto drops the tags of the creation.
       `system_tags`: whether CloudFormation adds its own, where the schema says nothing. `tag_kind`: the resource's
@@ -124,8 +125,8 @@ class Row:
     ident: Mapping[str, Any] = field(default_factory=dict)
     properties: str | None = None
     ignored: str = ""
-    read: str | None = None
-    update: str | None = None
+    read: str | None = ""
+    update: str | None = ""
     whole: bool = False
     update_with: Mapping[str, Any] = field(default_factory=dict)
     by_member: str = ""
@@ -141,6 +142,7 @@ class Row:
     entries: tuple[Entries, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
     describe: Callable[[Context, Properties], Mapping[str, Any]] | None = None
+    described_at_once: bool = False
     read_to_delete: bool = False
     tags: str | None = "Tags"
     arn: str = "{Arn}"

@@ -19,9 +19,10 @@ def operation(service: str, name: str) -> OperationModel:
     return _model(service).operation_model(name)
 
 
-def action(service: str, name: str) -> str | None:
-    """The action of this name, whose case may differ: AWS::EC2::VPC has CreateVpc. None without one."""
-    return next((each for each in _model(service).operation_names if each.lower() == name.lower()), None)
+def action(service: str, *names: str) -> str | None:
+    """The first action of these names, whose case may differ: AWS::EC2::VPC has CreateVpc. None without one."""
+    known = {each.lower(): each for each in _model(service).operation_names}
+    return next((known[name.lower()] for name in names if name.lower() in known), None)
 
 
 def input_of(service: str, name: str | None) -> StructureShape | None:

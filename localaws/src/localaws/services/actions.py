@@ -6,6 +6,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, cast
+from urllib.parse import urlsplit
 
 from moto import backend_index
 from moto.core.base_backend import BackendDict
@@ -138,6 +139,12 @@ class Actions(BaseResponse):  # type: ignore[misc]  # moto is untyped
         """Let moto parse the request by the model. The action is looked up first: it defines the URI parameters."""
         self.automated_parameter_parsing = True
         super().setup_class(*args, **kwargs)
+
+    def get_region_from_url(self, request: Any, full_url: str) -> str:
+        """The Region of the host. A path may hold the name of a service: that of a service-linked role does."""
+        url = urlsplit(full_url)
+        region: str = super().get_region_from_url(request, f"{url.scheme}://{url.netloc}")
+        return region
 
     def call_action(self) -> Any:
         """Run the action, or return AWS's validation error."""

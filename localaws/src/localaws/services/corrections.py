@@ -12,7 +12,6 @@ from moto.awslambda.models import LambdaFunction
 from moto.cloudtrail.responses import CloudTrailResponse
 from moto.cloudwatch.models import CloudWatchBackend
 from moto.cloudwatch.responses import CloudWatchResponse
-from moto.core import responses
 from moto.core.config import default_user_config
 from moto.core.responses import ActionResult
 from moto.core.utils import utcnow
@@ -37,8 +36,7 @@ from localaws.services.references import References
 
 
 def activate() -> None:
-    """Set what is no method; moto inspects the methods of each class once, in place of at every request."""
-    responses.method_names_from_class = functools.cache(responses.method_names_from_class)
+    """Set what is no method."""
     CloudWatchResponse.put_composite_alarm = CloudWatchResponse.put_metric_alarm
     LambdaFunction.vpc_config = property(_vpc_config)
     default_user_config["iam"]["load_aws_managed_policies"] = True

@@ -11,6 +11,7 @@ from moto.efs.models import EFSBackend, FileSystem
 from moto.efs.responses import EFSResponse
 from moto.efs.urls import url_paths
 
+from localaws.services.backup import record
 from localaws.services.given import instead_of
 from localaws.services.patching import add, patch
 from localaws.services.references import References
@@ -101,6 +102,8 @@ def _update_file_system(self: Any) -> Any:
 def _put_backup_policy(self: Any) -> Any:
     found = _file_system(self)
     found._backup_policy = self._get_param("BackupPolicy")
+    if found._backup_policy["Status"] == "ENABLED":
+        record(found)
     return json.dumps({"BackupPolicy": found.backup_policy}), _JSON
 
 

@@ -29,7 +29,7 @@ def _make_controller(call: Call) -> None:
     interface = call.references.network_interface(subnet, groups, f"AWS PCS controller of {cluster.id}")
     key = base64.b64encode(secrets.token_bytes(48)).decode()
     secret = call.references.new_secret(f"pcs!slurm-secret-{cluster.id}", key)
-    cluster.owned = {"interface": interface, "secret": secret["ARN"]}
+    cluster.owned = {"interface": interface, "secret": secret["ARN"], rules.QOS: {"normal"}}
     auth_key = {"secretArn": secret["ARN"], "secretVersion": secret["VersionId"]}
     cluster["slurmConfiguration"]["authKey"] = auth_key
     _describe_controller(call)

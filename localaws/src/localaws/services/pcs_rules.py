@@ -11,6 +11,7 @@ from typing import Any
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from localaws.records import records
+from localaws.services import pcs_conflicts
 from localaws.services.hardware import unlike, unsupported
 from localaws.services.launch_templates import is_mime_multipart, refused_tag_key
 from localaws.services.references import References
@@ -40,6 +41,9 @@ MARKETS: dict[str, tuple[str | None, ...]] = {
     "INTERRUPTIBLE_CAPACITY_RESERVATION": ("interruptible-capacity-reservation",),
 }
 """Market types of a launch template that match a purchase option; None is a template without one."""
+QOS = "qos"
+"""What a cluster owns under this name: the QOS of its accounting."""
+_QOS_SETTINGS = ("QOS", "AllowQos", "DenyQos")
 _CUSTOM, _GRES = "slurmConfiguration.slurmCustomSettings", "slurmConfiguration.gresCustomSettings"
 
 
@@ -101,6 +105,7 @@ def cluster_settings(call: Call) -> None:
     for level, name in (("cluster", "slurm"), ("slurmdbd", "slurmdbd"), ("cgroup", "cgroup")):
         name = f"{name}CustomSettings"
         _check_settings(level, f"slurmConfiguration.{name}", settings.get(name), version)
+    pcs_conflicts.check_cluster(_CUSTOM, settings.get("slurmCustomSettings"))
 
 
 def cluster_network(call: Call) -> None:
@@ -144,6 +149,7 @@ def group_settings(call: Call) -> None:
         raise invalid("slurmConfiguration.scaleDownIdleTimeInSeconds", f"needs Slurm 25.11 or later, not {version}.")
     custom, found = settings.get("slurmCustomSettings"), settings.get("gresCustomSettings") or []
     _check_settings("compute node group", _CUSTOM, custom, version)
+    pcs_conflicts.check_group(_CUSTOM, custom)
     for record in found:
         for key in record:
             _check_name("gres", _GRES, key, version)
@@ -229,6 +235,18 @@ def queue_groups(call: Call) -> None:
     _check_settings("queue", _CUSTOM, _settings(call).get("slurmCustomSettings"), _version(call))
 
 
+def queue_qos(call: Call) -> None:
+    """Slurm's controller does not take a queue with a QOS that its accounting does not have."""
+    custom = {
+        each["parameterName"]: each["parameterValue"] for each in _settings(call).get("slurmCustomSettings") or ()
+    }
+    named = {word.strip().lower() for name in _QOS_SETTINGS for word in custom.get(name, "").split(",")}
+    known = call.within.owned[QOS] if call.within["slurmConfiguration"]["accounting"]["mode"] == "STANDARD" else set()
+    if unknown := sorted(named - {"", "all", *known}):
+        message = f"{call.operation} failed. The Slurm custom settings of the cluster might be incompatible. "
+        raise invalid(_CUSTOM, f"{message}Check the settings and try again: no QOS {', '.join(unknown)}.")
+
+
 _GROUPS = "CreateComputeNodeGroup UpdateComputeNodeGroup"
 RULES = (
     Rule("CreateCluster", one_creation_at_a_time, "User Guide, service quotas"),
@@ -249,6 +267,7 @@ RULES = (
     Rule(_GROUPS, group_launch, "User Guide, launch templates and Capacity Blocks"),
     Rule("DeleteComputeNodeGroup", not_in_queues, "API Reference, DeleteComputeNodeGroup"),
     Rule("CreateQueue UpdateQueue", queue_groups, "API Reference, CreateQueue; User Guide, custom Slurm settings"),
+    Rule("CreateQueue UpdateQueue", queue_qos, "User Guide, custom Slurm settings of queues, and troubleshooting them"),
 )
 
 

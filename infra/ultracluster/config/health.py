@@ -1,0 +1,255 @@
+"""Health of nodes: when they are checked, what happens to one with a fault, and spare nodes."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ultracluster.catalog import InstanceType, instance_types
+from ultracluster.catalog.health import floors
+from ultracluster.config import cluster_effects
+from ultracluster.config.codes import Code
+from ultracluster.config.effect_rules import JOBS_FIRST
+from ultracluster.config.effects import ByValue, Change, Effect, Effects, On
+from ultracluster.config.eks import Eks
+from ultracluster.config.fleet import Fleet
+from ultracluster.config.node_groups import NodeGroup, unknown_group
+from ultracluster.config.pcs import Pcs
+from ultracluster.config.problems import Path, Problem
+from ultracluster.config.settings import Settings
+
+HEALTH_PROGRAM = "HealthCheckProgram"
+
+ON_NODES = Effects(On(pcs=Effect("nodes", "groups"), eks=Effect("none")))
+
+
+def _accept_on_eks(change: Change) -> Effect:
+    if "none" in (change.old, change.new):
+        return Effect("group", "gpus", note="the startup taint", first=JOBS_FIRST)
+    return Effect("content", note="the agent of nodes, which checks later ones otherwise")
+
+
+ACCEPT = Effects(
+    On(
+        pcs=Effect("nodes", "groups"),
+        eks=ByValue("a new group to or from none; otherwise content", _accept_on_eks),
+    )
+)
+ON_FAILURE = Effects(On(pcs=Effect("nodes", "groups"), eks=Effect("content")))
+
+
+def _periodic_on_pcs(change: Change) -> Effect:
+    # compute nodes have the programs of the checks for any of them
+    only = change.before.health.checks_nodes != change.after.health.checks_nodes
+    return Effect("nodes", "fleet" if only else "login", jobs=cluster_effects.CONTROLLER_PAUSE)
+
+
+def _quarantine_on_pcs(change: Change) -> Effect:
+    checked = change.before.health.checks_nodes or change.after.health.checks_nodes
+    return Effect("nodes", "groups") if checked else Effect("none")
+
+
+PERIODIC = Effects(
+    On(
+        pcs=ByValue("replaces login nodes; the only check replaces compute nodes too", _periodic_on_pcs),
+        eks=Effect("none"),
+    )
+)
+QUARANTINE = Effects(
+    On(pcs=ByValue("replaces nodes of all groups, where nodes are checked", _quarantine_on_pcs), eks=Effect("content"))
+)
+
+
+def _spare_nodes(change: Change) -> Effect:
+    gone = ", ".join(f"spares-{group}" for group in change.old if group not in change.new)
+    note = f"nothing ends the reservations of Slurm {gone} then: scontrol delete reservationname=..." if gone else ""
+    return Effect("nodes", "login", note=note)
+
+
+SPARES = Effects(
+    On(
+        pcs=ByValue("replaces login nodes; reservations of groups that have no spares any more stay", _spare_nodes),
+        eks=Effect("content"),
+    ),
+    whole=True,
+)
+
+MIG_PROFILE = re.compile(r"\b\d+g\.\d+gb\b")
+"""Part of a GPU in Gres, such as gpu:1g.10gb:7 (NVIDIA, "MIG User Guide")."""
+
+
+class Health(Settings):
+    """Checks of nodes, and spare nodes.
+
+    `fast` reads nvidia-smi, the kernel's log, and the state of NVLink, EFA and Lustre, in seconds and beside a job.
+    `full` runs DCGM's diagnostics, memory bandwidth and NCCL on idle GPUs, for minutes; the quarantine runs the levels
+    of DCGM that take hours too. A node with a fault is drained: its jobs run to their end.
+
+    On EKS, new nodes with GPUs have a startup taint until they are accepted, and AWS's node monitoring agent checks
+    nodes all the time: those whose GPUs it reports go to quarantine. There is no prolog.
+    """
+
+    accept: Annotated[Literal["none", "fast", "full"], ACCEPT] = "fast"
+    """Checks of a new node before its first job, alone: `ultracluster job --kind nccl-pairs` tests pairs of nodes."""
+    prolog: Annotated[Literal["none", "fast"], ON_NODES] = "fast"
+    """Checks of a node before each job. A node that fails is drained, and the job is requeued. PCS only."""
+    periodic: Annotated[Literal["none", "fast"], PERIODIC] = "fast"
+    """Checks every five minutes, beside jobs. On EKS, AWS's node monitoring agent does them."""
+    quarantine: Annotated[Literal["none", "full"], QUARANTINE] = "full"
+    """Diagnostics of a node with a fault, once its jobs have ended; hours on its GPUs. On EKS, a node that passes takes
+    jobs again."""
+    on_failure: Annotated[Literal["drain", "replace"], ON_FAILURE] = "drain"
+    """What happens to a new node that is not accepted, and on EKS to one that fails the quarantine: it is kept for a
+    person to look at, or terminated."""
+    spares: Annotated[Mapping[str, Annotated[int, Field(ge=1)]], SPARES] = Field(default_factory=dict)
+    """Nodes of each node group that jobs use only in place of nodes that have failed."""
+
+    @property
+    def checks_nodes(self) -> bool:
+        """Whether a PCS node needs the programs of the checks."""
+        return (self.accept, self.prolog, self.periodic) != ("none", "none", "none")
+
+    def given(self, name: str) -> bool:
+        """Whether the file sets a key."""
+        return name in self.model_fields_set
+
+
+NO_CHECKS = Health(accept="none", prolog="none", periodic="none", quarantine="none")
+"""No checks of ours, and no spares."""
+
+
+def health_problems(health: Health, fleet: Fleet, plane: Pcs | Eks) -> Iterator[Problem]:
+    """Problems between the section and the fleet, at paths of the section."""
+    yield from _without_gpus(health, fleet)
+    yield from _on_failure(health, plane)
+    yield from _spares(health, fleet, plane)
+    yield from _on_eks(health) if isinstance(plane, Eks) else _on_pcs(health, plane)
+    yield from _full(health, fleet)
+
+
+def _without_gpus(health: Health, fleet: Fleet) -> Iterator[Problem]:
+    if fleet.gpu_groups or not fleet.known_groups:
+        return
+    if health.accept == "full":
+        message = "full checks test GPUs, and no node group has any"
+        yield Problem("health-full-without-gpus", "accept", message, "set accept: fast")
+    used = [key for key in ("accept", "prolog", "periodic") if health.given(key) and getattr(health, key) == "fast"]
+    if used:
+        message = "no node group has GPUs, so the checks see to EFA devices and Lustre alone"
+        yield Problem("health-without-gpus", used[0], message, f"remove {used[0]}: it is the default", "warning")
+
+
+def _on_failure(health: Health, plane: Pcs | Eks) -> Iterator[Problem]:
+    judged_later = isinstance(plane, Eks) and health.quarantine == "full"
+    if health.on_failure == "replace" and health.accept == "none" and not judged_later:
+        message = "no node is checked before its first job, so on_failure would be ignored"
+        yield Problem("health-setting-ignored", "on_failure", message, "remove on_failure, or set accept: fast")
+
+
+def _on_eks(health: Health) -> Iterator[Problem]:
+    if health.prolog == "none":
+        message = "prologs are Slurm's: Kubernetes runs no program before a pod, so prolog would be ignored"
+        yield Problem("health-setting-ignored", "prolog", message, "remove prolog")
+    if health.periodic == "none":
+        message = "AWS's node monitoring agent checks nodes of EKS all the time, whatever periodic says"
+        hint = "remove periodic; control_plane.node_repair: {enabled: false} only keeps EKS from acting"
+        yield Problem("health-setting-ignored", "periodic", message, hint)
+
+
+def _on_pcs(health: Health, plane: Pcs) -> Iterator[Problem]:
+    own = _instead_of_periodic(plane.slurm_settings)
+    if health.given("periodic") and health.periodic == "fast" and own:
+        message = f"{own} of slurm_settings decides whether and when Slurm checks nodes, so periodic is ignored"
+        hint = f"remove periodic, or remove {own}"
+        yield Problem("health-setting-ignored", "periodic", message, hint, "warning")
+    if health.given("quarantine") and health.quarantine == "full" and (own or health.periodic == "none"):
+        message = "the periodic check starts the quarantine, and there is none"
+        hint = "remove quarantine, or set periodic: fast"
+        yield Problem("health-setting-ignored", "quarantine", message, hint, "warning")
+
+
+def _instead_of_periodic(settings: Mapping[str, str | int]) -> str:
+    """The setting of Slurm with which our check does not run again and again; empty if there is none."""
+    if HEALTH_PROGRAM in settings:
+        return HEALTH_PROGRAM
+    if str(settings.get("HealthCheckInterval", "")).strip() == "0":
+        return "HealthCheckInterval"
+    states = str(settings.get("HealthCheckNodeState", "")).upper()
+    return "HealthCheckNodeState" if states.strip() in ("START_ONLY", "REBOOT_ONLY") else ""
+
+
+def _full(health: Health, fleet: Fleet) -> Iterator[Problem]:
+    """NVIDIA DCGM documentation, "DCGM Diagnostics" (2026): they do not run with MIG."""
+    if health.accept != "full":
+        return
+    for _, group in fleet.gpu_groups:
+        if divides_gpus(group):
+            message = f"{group.name} divides its GPUs (MIG), on which DCGM's diagnostics do not run"
+            yield Problem("health-full-with-mig", "accept", message, "set accept: fast")
+        elif missing := _unknown(group.hardware):
+            message = f"no {missing} is known for {group.type_names}, so full checks measure it and do not judge it"
+            hint = "compare the measurements of nodes with each other"
+            yield Problem("health-floor-unknown", "accept", message, hint, "warning")
+
+
+def divides_gpus(group: NodeGroup) -> bool:
+    """Whether jobs get parts of GPUs (MIG), by the settings of the group for Slurm."""
+    records = [value for record in group.gres_settings for value in record.values()]
+    return any(MIG_PROFILE.search(str(value)) for value in (*group.slurm_settings.values(), *records))
+
+
+def _unknown(hardware: InstanceType) -> str:
+    """The floors that nobody has published for a type, in words."""
+    known = floors(instance_types[hardware.name])
+    memory = [] if known.memory_mb_per_s else ["memory bandwidth"]
+    nccl = [] if known.nccl_gb_per_s or hardware.gpu_count == 1 else ["bandwidth of NCCL"]
+    return " and no ".join([*memory, *nccl])
+
+
+def _spares(health: Health, fleet: Fleet, plane: Pcs | Eks) -> Iterator[Problem]:
+    groups = {group.name: group for group in fleet.node_groups}
+    for name, spares in health.spares.items():
+        at: Path = ("spares", name)
+        if name not in groups:
+            yield from unknown_group("health-unknown-group", at, name, list(groups))
+            continue
+        group = groups[name]
+        if spares >= group.max_count:
+            message = f"{name} has {group.max_count} nodes, so {spares} spares leave none for jobs"
+            hint = f"lower it to less than {group.max_count}, or raise count of {name}"
+            yield Problem("spares-beyond-fleet", at, message, hint)
+        elif group.known:
+            yield from _spares_of(group, spares, at, plane)
+
+
+def _spares_of(group: NodeGroup, spares: int, at: Path, plane: Pcs | Eks) -> Iterator[Problem]:
+    code: Code | None = None
+    if not group.hardware.gpu_count:
+        code, message = "spares-without-gpus", f"{group.name} has no GPUs; spares are for jobs over whole GPU nodes"
+    elif group.hardware.ultraserver_only:
+        code, message = "spares-of-ultraservers", f"{group.name} is of UltraServers, whose blocks jobs take whole"
+    elif isinstance(plane, Pcs) and group.min_count < group.max_count:
+        code = "spares-of-dynamic-group"
+        message = f"PCS launches nodes of {group.name} when jobs need them, so none waits as a spare"
+    if code:
+        hint = f"set count: {group.max_count}" if code == "spares-of-dynamic-group" else f"remove {group.name}"
+        yield Problem(code, at, message, hint)
+    elif isinstance(plane, Eks):
+        yield from _spares_in_quotas(group, spares, at, plane)
+
+
+def _spares_in_quotas(group: NodeGroup, spares: int, at: Path, plane: Eks) -> Iterator[Problem]:
+    """Spares are what no quota holds. Only Kueue's quotas end where its own do."""
+    if plane.queues_with != "kueue":
+        message = f"{plane.queues_with} lets teams use GPUs beyond their quotas, so it keeps no node as a spare"
+        yield Problem("spares-without-kueue", at, message, "remove spares, or use Kueue for the queues")
+        return
+    gpus, each = group.max_count * group.hardware.gpu_count, group.hardware.gpu_count
+    claimed = sum(team.quotas.get(group.name, 0) for team in plane.teams)
+    if claimed > gpus - spares * each:
+        free = (gpus - claimed) // each
+        message = f"teams claim {claimed} of {gpus} GPUs of {group.name}, which leaves {free} nodes as spares"
+        instead = f"lower it to {free}" if free > 0 else f"remove {group.name}"
+        hint = f"lower quotas by {claimed + spares * each - gpus} GPUs, or {instead}"
+        yield Problem("spares-in-quotas", at, message, hint)

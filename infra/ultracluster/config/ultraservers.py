@@ -1,0 +1,74 @@
+"""Rules of PCS about UltraServers: their queues, their capacity blocks, and the flags of the prolog that IMEX needs.
+
+Counts in one queue need ratios of powers of two, which 9 and 18, the sizes of the UltraServers that are sold, have.
+
+Source: AWS PCS User Guide, "Configure UltraServer instances" (2026).
+"""
+
+from collections.abc import Iterator
+
+from ultracluster.config.fleet import Fleet
+from ultracluster.config.pcs import Pcs
+from ultracluster.config.problems import Path, Problem
+from ultracluster.config.slurm_conflicts import lower_words
+
+
+def ultraserver_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
+    """Validation problems of UltraServers on PCS, at paths of the file."""
+    yield from _dedicated_queues(fleet, settings)
+    yield from _blocks_of_one_group(fleet)
+    ultraservers = {group.name for _, group in fleet.known_groups if group.hardware.ultraserver_only}
+    if ultraservers:
+        yield from _flags_of_imex(settings)
+        yield from _exclusive_jobs(settings, ultraservers)
+
+
+def _flags_of_imex(settings: Pcs) -> Iterator[Problem]:
+    """The prolog that starts IMEX needs Alloc and NoHold, which we add to the user's flags."""
+    flags = lower_words(settings.slurm_settings, "PrologFlags")
+    at: Path = ("control_plane", "slurm_settings", "PrologFlags")
+    for other in ("contain", "x11"):
+        if other in flags and "nohold" not in flags:
+            message = f"UltraServers need NoHold, with which slurmctld does not start together with {flags[other]}"
+            yield Problem("slurm-prolog-flags", at, message, f"remove {flags[other]}")
+            return
+    if not flags and "enable_stepmgr" in lower_words(settings.slurm_settings, "SlurmctldParameters"):
+        message = "enable_stepmgr needs Contain in PrologFlags, which UltraServers exclude: they need NoHold"
+        at = ("control_plane", "slurm_settings", "SlurmctldParameters")
+        yield Problem("slurm-prolog-flags", at, message, "remove enable_stepmgr")
+
+
+def _exclusive_jobs(settings: Pcs, ultraservers: set[str]) -> Iterator[Problem]:
+    """Partitions that share nodes whatever a job asks for (slurm.conf man page, OverSubscribe and Exclusive)."""
+    for i, queue in enumerate(settings.queues):
+        for name, shared in (("OverSubscribe", "force"), ("Exclusive", "user"), ("ExclusiveUser", "yes")):
+            value = str(queue.slurm_settings.get(name, ""))
+            if ultraservers & {*queue.node_groups} and value.lower().startswith(shared):
+                message = f"with {name} {value} no job has its nodes alone, and IMEX, of NVLink between instances, "
+                message += "starts for such jobs only"
+                at: Path = ("control_plane", "queues", i, "slurm_settings", name)
+                yield Problem("slurm-setting-value", at, message, f"remove {name}")
+
+
+def _dedicated_queues(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
+    ultraserver = {group.name: group.purchase.ultraserver for group in fleet.node_groups}
+    for i, queue in enumerate(settings.queues):
+        kinds = {bool(ultraserver.get(name)) for name in queue.node_groups}
+        if len(kinds) > 1:
+            message = "the queue mixes UltraServers with other nodes, which PCS does not allow"
+            at = ("control_plane", "queues", i, "node_groups")
+            yield Problem("queue-mixes-ultraservers", at, message, "add a separate queue for the UltraServers")
+
+
+def _blocks_of_one_group(fleet: Fleet) -> Iterator[Problem]:
+    """A group takes every instance of its blocks, so a second group with one of them launches nothing."""
+    used: dict[str, str] = {}
+    for i, group in enumerate(fleet.node_groups):
+        if not group.purchase.ultraserver:
+            continue
+        for j, reservation in enumerate(group.purchase.reservation_ids):
+            first = used.setdefault(reservation, group.name)
+            if first != group.name:
+                message = f"{reservation} is already a block of {first}, which launches all of its instances"
+                at = ("node_groups", i, "purchase", "reservation_ids", j)
+                yield Problem("ultraserver-block-twice", at, message, "set the reservation id of the other UltraServer")

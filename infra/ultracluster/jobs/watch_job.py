@@ -1,0 +1,290 @@
+"""Runs the command of a training job, and ends it when it hangs. Says which ranks stopped, and on which nodes.
+
+Ranks that write the number of their step to $JOB_FOLDER/heartbeats/RANK are watched: when one writes nothing for
+--stalled seconds, the job hangs. When the command fails, the traces of PyTorch's flight recorder in $JOB_FOLDER/traces
+tell which ranks the others waited for. Files from before the start of this program are of an earlier run and not read.
+
+Under Slurm it runs in place of the batch script, on the first node. It requeues the job, without the nodes of these
+ranks as long as the queue has others, and also before the job's time ends: Slurm then sends SIGUSR1, and the file
+$JOB_FOLDER/stop asks the ranks to save a checkpoint and end. Under Kubernetes it runs in each pod and ends with exit
+code 75, which restarts the job; where the pods share the folder, the first one looks at all ranks. A command that fails
+with 2, 126 or 127 cannot start, so it is not restarted.
+
+It needs Python 3.10 and nothing else. Source of the traces: PyTorch, FlightRecorder.hpp (2.4 to 2.14).
+"""
+
+import argparse
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+RESTART = 75
+CANNOT_START = (2, 126, 127)
+LONG_RUN = 3600  # seconds; failures before a run that was as long count no more
+SHOWN = 16  # ranks that are named
+TIME_TO_STOP = 240  # seconds; Slurm sends the signal 300 s before the end
+
+
+class Beat(NamedTuple):
+    """The last heartbeat of a rank: seconds since the epoch, and its step, None if it wrote no number."""
+
+    at: float
+    step: int | None
+
+
+def heartbeats(folder: Path, since: float) -> dict[int, Beat]:
+    """Last heartbeat of each rank."""
+    found = {}
+    for file in folder.glob("[0-9]*"):
+        try:
+            at, text = file.stat().st_mtime, file.read_bytes()[:100].decode("ascii", "replace").strip()
+        except OSError:  # the rank is about to replace it
+            continue
+        if file.name.isascii() and file.name.isdigit() and at >= since:
+            found[int(file.name)] = Beat(at, int(text) if text.isdecimal() else None)
+    return found
+
+
+def hangs(beats: dict[int, Beat], ranks: int, now: float, stalled: float) -> bool:
+    """Whether a rank is silent. A job without any heartbeat is not watched; with one, all `ranks` are."""
+    if not beats:
+        return False
+    if len(beats) < ranks:  # a rank that never wrote is late since the others started to
+        return now - min(beat.at for beat in beats.values()) > stalled
+    return any(now - beat.at > stalled for beat in beats.values())
+
+
+def behind(beats: dict[int, Beat], ranks: int, stalled: float) -> list[int]:
+    """Ranks that stopped before the others: without a heartbeat, at the lowest step, or silent for much longer."""
+    missing = [rank for rank in range(ranks) if rank not in beats]
+    if missing and 2 * len(missing) < ranks:
+        return missing
+    steps = {rank: beat.step for rank, beat in beats.items() if beat.step is not None}
+    if steps and len(set(steps.values())) > 1:
+        return sorted(rank for rank, step in steps.items() if step == min(steps.values()))
+    newest = max(beat.at for beat in beats.values())
+    return sorted(rank for rank, beat in beats.items() if newest - beat.at > stalled / 2)
+
+
+class PlainUnpickler(pickle.Unpickler):
+    """Reads numbers, texts, lists and dictionaries only."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """PyTorch marks a list of one type by a function, which is a list here."""
+        if module == "torch.jit._pickle":
+            return list
+        raise pickle.UnpicklingError(f"a trace holds {module}.{name}")
+
+
+ENQUEUED, COMPLETED = COUNTS = ("last_enqueued_collective", "last_completed_collective")
+Groups = Mapping[str, Mapping[str, int]]
+"""Numbers of the last collectives of a rank, by process group. Group 0 has all ranks."""
+
+
+def traces(folder: Path, since: float) -> dict[int, Groups]:
+    """Last collectives of each rank that wrote a trace."""
+    found: dict[int, Groups] = {}
+    for file in folder.glob("rank-*"):
+        try:
+            if file.stat().st_mtime >= since:
+                with file.open("rb") as opened:
+                    status = PlainUnpickler(opened).load()["pg_status"]
+                groups = {str(group): {key: int(each[key]) for key in COUNTS} for group, each in status.items()}
+                found[int(file.name[5:])] = groups
+        except (OSError, ValueError, EOFError, LookupError, TypeError, AttributeError, pickle.UnpicklingError):
+            continue  # half written, or of a version that writes others
+    return found
+
+
+def waits(groups: Groups) -> bool:
+    """Whether a rank is in a collective that has not ended."""
+    return any(each[ENQUEUED] > each[COMPLETED] for each in groups.values())
+
+
+def awaited(states: Mapping[int, Groups], ranks: int) -> list[int]:
+    """Ranks for which the others wait in a collective; empty if the traces do not tell.
+
+    These are ranks without a trace, since a process that is gone or stopped writes none; otherwise ranks that wait in
+    no collective while others do; otherwise those that have enqueued the fewest collectives of all ranks.
+    """
+    missing = [rank for rank in range(ranks) if rank not in states]
+    if missing:
+        return missing if 2 * len(missing) < ranks else []
+    waiting = {rank for rank, groups in states.items() if waits(groups)}
+    if waiting and len(waiting) < len(states):
+        return sorted(set(states) - waiting)
+    counts = {rank: groups["0"][ENQUEUED] for rank, groups in states.items() if "0" in groups}
+    if len(set(counts.values())) > 1:
+        return sorted(rank for rank, count in counts.items() if count == min(counts.values()))
+    return []
+
+
+class Job:
+    """The command with its folder. Keeps the failures and the excluded nodes of earlier runs in the folder."""
+
+    def __init__(self, folder: Path, options: argparse.Namespace) -> None:
+        self.folder, self.options = folder, options
+        self.started = time.time()
+        self.stop_by: float | None = None
+        self.looks = options.node_rank in ("", "0") or not options.ranks
+        for name in ("heartbeats", "traces", "nodes"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / "stop").unlink(missing_ok=True)
+
+    def say(self, text: str) -> None:
+        """Writes to the output of the job."""
+        print(f"watch_job: {text}", file=sys.stderr, flush=True)
+
+    def ask_to_stop(self, *_: object) -> None:
+        """The time of the job ends soon."""
+        self.say("the time of the job ends; save a checkpoint and end")
+        (self.folder / "stop").touch()
+        self.stop_by = time.time() + TIME_TO_STOP
+
+    def run(self) -> int:
+        """Runs the command. Returns 0 when it has finished, RESTART, or the code of a command that cannot start."""
+        try:
+            process = subprocess.Popen(self.options.command)
+        except OSError as error:
+            self.say(str(error))
+            return 127
+        signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+        while process.poll() is None:
+            try:
+                process.wait(self.options.poll)
+            except subprocess.TimeoutExpired:
+                if self.stop_by and time.time() > self.stop_by:
+                    self.say("the command did not end in time")
+                    return self.end(process)
+                if self.looks and hangs(self.beats(), self.options.ranks, time.time(), self.options.stalled):
+                    self.report(behind(self.beats(), self.options.ranks, self.options.stalled))
+                    return self.end(process)
+        if self.stop_by:
+            return RESTART
+        if process.returncode == 0 or process.returncode in CANNOT_START:
+            return process.returncode
+        if self.options.under_slurm and not self.runs():
+            return process.returncode  # Slurm ended the job, and knows whether to start it again
+        self.say(f"the command ended with exit code {process.returncode}")
+        if self.looks:
+            self.report([])
+        return RESTART
+
+    def beats(self) -> dict[int, Beat]:
+        """Heartbeats of this run."""
+        return heartbeats(self.folder / "heartbeats", self.started)
+
+    def report(self, ranks: list[int]) -> None:
+        """Counts a failure, names the ranks, and excludes their nodes. Traces tell where heartbeats are alike."""
+        ranks = ranks or awaited(traces(self.folder / "traces", self.started), self.options.ranks)
+        beats = self.beats()
+        for rank in ranks[:SHOWN]:
+            step = f" at step {beats[rank].step}" if rank in beats and beats[rank].step is not None else ""
+            self.say(f"rank {rank} on {self.node_of(rank) or 'an unknown node'} stopped{step}")
+        nodes = sorted({self.node_of(rank) for rank in ranks} - {""})
+        if not ranks:
+            self.say("no rank stopped before the others")
+        failures = self.failures() if time.time() - self.started < LONG_RUN else 0
+        (self.folder / "failures").write_text(str(failures + 1))
+        if nodes and len(nodes) <= self.options.spares:
+            kept = [name for name in self.excluded() if name not in nodes]
+            (self.folder / "excluded").write_text("\n".join([*kept, *nodes]))
+        elif nodes and self.options.under_slurm:
+            self.say("the queue has no other nodes, so the next run may get them again")
+
+    def node_of(self, rank: int) -> str:
+        """Node of a rank; empty if it is not known."""
+        try:
+            return (self.folder / "nodes" / str(rank // self.options.ranks_per_node)).read_text().strip()
+        except OSError:
+            return ""
+
+    def failures(self) -> int:
+        """Failures so far."""
+        try:
+            return int((self.folder / "failures").read_text())
+        except (OSError, ValueError):
+            return 0
+
+    def excluded(self) -> list[str]:
+        """Nodes that the job avoids, the last ones that fit."""
+        try:
+            names = (self.folder / "excluded").read_text().split()
+        except OSError:
+            names = []
+        return names[-self.options.spares :] if self.options.spares else []
+
+    def end(self, process: "subprocess.Popen[bytes]") -> int:
+        """Ends the command: with SIGTERM, and after 30 s with SIGKILL. A process that hangs in the kernel stays."""
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        return RESTART
+
+    def runs(self) -> bool:
+        """Whether the job runs for Slurm: it was not cancelled or preempted, and its nodes have not failed."""
+        words = ["squeue", "-h", "-j", os.environ["SLURM_JOB_ID"], "-o", "%T"]
+        return subprocess.run(words, stdout=subprocess.PIPE, check=False).stdout.decode().strip() == "RUNNING"
+
+    def requeue(self) -> None:
+        """Lets Slurm start the job again, unless Slurm has ended it: a cancelled job must not come back."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        number = os.environ["SLURM_JOB_ID"]
+        if not self.runs():
+            return
+        self.say("requeue")
+        nodes = ",".join(self.excluded())
+        # only a job that does not run takes a change of its nodes
+        if (
+            self.scontrol("requeue", number)
+            and nodes
+            and self.scontrol("update", f"JobId={number}", f"ExcNodeList={nodes}")
+        ):
+            self.say(f"the next run avoids {nodes}")
+
+    def scontrol(self, *words: str) -> bool:
+        """Whether Slurm did it; otherwise the output of the job has the reason."""
+        ran = subprocess.run(["scontrol", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        if ran.returncode:
+            self.say(f"scontrol {words[0]} failed: {ran.stdout.decode(errors='replace').strip()}")
+        return ran.returncode == 0
+
+
+def main() -> int:
+    """Exit code of the program."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ranks", type=int, default=0, help="of the job; 0 where each node has a folder of its own")
+    parser.add_argument("--ranks-per-node", type=int, default=1)
+    parser.add_argument("--stalled", type=float, default=1800, help="seconds without a heartbeat: the job hangs")
+    parser.add_argument("--restarts", type=int, default=3, help="restarts after failures one after the other")
+    parser.add_argument("--spares", type=int, default=0, help="nodes of the queue that the job does not need")
+    parser.add_argument("--node", default="", help="name of this node, under Kubernetes")
+    parser.add_argument("--node-rank", default="", help="number of this node, under Kubernetes")
+    parser.add_argument("--poll", type=float, default=30, help="seconds between looks")
+    parser.add_argument("command", nargs="+")
+    options = parser.parse_args()
+    options.under_slurm = "SLURM_JOB_ID" in os.environ
+    job = Job(Path(os.environ["JOB_FOLDER"]), options)
+    if options.node:
+        (job.folder / "nodes" / options.node_rank).write_text(options.node)
+    signal.signal(signal.SIGUSR1, job.ask_to_stop)
+    status = job.run()
+    if status == RESTART and options.under_slurm:
+        if job.stop_by or job.failures() <= job.options.restarts:
+            job.requeue()
+        else:
+            job.say(f"the job failed {job.failures()} times, so it ends here")
+        return 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Acceptance and quarantine of nodes with GPUs: an agent on each of them runs the checks of `nodes/programs`.
+
+A startup taint that the node removes itself would not do: the API server lets no kubelet remove a taint of its own
+node. AWS's node monitoring agent checks nodes all the time, but nothing keeps pods off a new node until it has, nor off
+one that it reports.
+
+The agent is a shell of the image that the kubelet mounts folders with; it runs the programs with the Python of the
+node, whose driver and devices they read. Device plugins and exporters start once the node is accepted. The tools that
+the node's image lacks come in a pod of `diagnostics`, which a label brings, so that the agent may create no pods.
+
+Source: Karpenter 1.14, "NodePools", startupTaints; Kubernetes, "Admission control", NodeRestriction, and "Managing
+service accounts", node information in tokens (2026).
+"""
+
+import hashlib
+import json
+
+from ultracluster.catalog import efa_devices, instance_types
+from ultracluster.catalog.software import images
+from ultracluster.kubernetes.admission import admission_policy
+from ultracluster.kubernetes.diagnostics import FOLDER, NAMESPACE, TOOLS, diagnostics_objects
+from ultracluster.kubernetes.environment import EksEnvironment
+from ultracluster.kubernetes.karpenter import pool_groups
+from ultracluster.kubernetes.labels import DEVICE_STACK
+from ultracluster.kubernetes.parts import Object, Objects
+from ultracluster.nodes.health_programs import program, tables
+
+NAME = "node-acceptance"
+TOOL = """#!/bin/sh
+# Runs a tool of the pod node-diagnostics with the arguments, and ends as it does.
+cd "${0%/*}/../tools/${0##*/}" || exit
+echo "$*" > request
+read -r status < answer
+cat output
+exit "$status"
+"""
+"""Program of the node in place of each of `diagnostics.TOOLS`."""
+RBAC = "rbac.authorization.k8s.io"
+TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
+
+
+def acceptance_objects(environment: EksEnvironment) -> tuple[Objects, ...]:
+    """The agent, and the tools that it needs; none if nodes are neither accepted nor put into quarantine."""
+    if not (environment.accepts_nodes or environment.quarantines_nodes):
+        return ()
+    files = {
+        "check_node.py": program("check_node"),
+        "accept_node.py": program("accept_node"),
+        "run-tool": TOOL,
+        "tables.json": tables(),
+        "facts.json": json.dumps(facts(environment), separators=(",", ":")),
+    }
+    account = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
+    rules = [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch", "patch"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+    ]
+    if environment.diagnoses_nodes or environment.health.on_failure == "replace":
+        # whether jobs run on the node
+        rules.append({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})
+    role = {"apiGroup": RBAC, "kind": "ClusterRole", "name": NAME}
+    items = (
+        *_own_node(),
+        _object("v1", "ServiceAccount"),
+        _object("v1", "ConfigMap", data=files),
+        _object(f"{RBAC}/v1", "ClusterRole", namespaced=False, rules=rules),
+        _object(f"{RBAC}/v1", "ClusterRoleBinding", namespaced=False, roleRef=role, subjects=[account]),
+        _object("apps/v1", "DaemonSet", spec=_daemon_set(environment, json.dumps(files))),
+    )
+    return (Objects(NAME, items), *diagnostics_objects(environment))
+
+
+def _own_node() -> tuple[Object, Object]:
+    """Each agent changes the node that it runs on alone, which no role can say. Tokens name their node from 1.32 on."""
+    node = "request.userInfo.extra[?'authentication.kubernetes.io/node-name'][0].orValue('')"
+    agents = f"request.userInfo.username == 'system:serviceaccount:{NAMESPACE}:{NAME}'"
+    message = "an agent changes no other node than its own"
+    return admission_policy(NAME, "UPDATE", "nodes", f"{node} == object.metadata.name", message, condition=agents)
+
+
+def facts(environment: EksEnvironment) -> Object:
+    """GPUs and NVLink by instance type, EFA devices of a node by node group, and how many of a group may be diagnosed.
+
+    The share is that above which EKS stops repairs too; of Karpenter's pools, whose size varies, it is one node.
+    """
+    types = {name: [each.gpu_count, int(each.has_nvlink)] for name, each in instance_types.items() if each.gpu_count}
+    static = {group.name: efa_devices(group.layout("eks")) for group in environment.gpu_groups}
+    percent = environment.settings.node_repair.max_unhealthy_percent
+    most = {group.name: max(1, group.max_count * percent // 100) for group in environment.gpu_groups}
+    return {"types": types, "efa": {**static, **pool_groups(environment)}, "quarantine": most}
+
+
+def _daemon_set(environment: EksEnvironment, files: str) -> Object:
+    start = [
+        f"mkdir -p /node{FOLDER}/bin /node{FOLDER}/tools",
+        f"cp -L /programs/* /node{FOLDER}/",
+        *(f"install -m 755 /programs/run-tool /node{FOLDER}/bin/{tool}" for tool in TOOLS),
+        # the token is outside the node's root, so the agent has its folder open
+        f"exec 9< {TOKEN}",
+        f"exec chroot /node /usr/bin/python3 -IS {FOLDER}/accept_node.py",
+    ]
+    name = {"valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+    health = environment.health
+    variables = {
+        "FOLDER": FOLDER,
+        "CHECK_NODE_FOLDER": FOLDER,
+        "ACCEPT": health.accept,
+        "QUARANTINE": health.quarantine,
+        "ON_FAILURE": health.on_failure,
+    }
+    path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    container = {
+        "name": "agent",
+        "image": environment.image(images["shell"]),
+        "command": ["sh", "-ec", "\n".join(start)],
+        "env": [{"name": "NODE", **name}, *({"name": k, "value": v} for k, v in {**variables, "PATH": path}.items())],
+        # it reads the kernel's log and every device
+        "securityContext": {"privileged": True},
+        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "512Mi"}},
+        "volumeMounts": [
+            {"name": "node", "mountPath": "/node", "mountPropagation": "HostToContainer"},
+            {"name": "programs", "mountPath": "/programs", "readOnly": True},
+        ],
+    }
+    labels = {"app.kubernetes.io/name": NAME}
+    exists = {"key": DEVICE_STACK, "operator": "Exists"}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [exists]}]}
+    pod = {
+        "serviceAccountName": NAME,
+        "priorityClassName": "system-node-critical",
+        # neither the network of pods nor their names are up on every new node
+        "hostNetwork": True,
+        "hostPID": True,
+        "tolerations": [{"operator": "Exists"}],
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+        "containers": [container],
+        "volumes": [
+            {"name": "node", "hostPath": {"path": "/"}},
+            {"name": "programs", "configMap": {"name": NAME}},
+        ],
+    }
+    # the annotation replaces the pods when a program changes
+    digest = hashlib.sha256(files.encode()).hexdigest()[:16]
+    return {
+        "selector": {"matchLabels": labels},
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
+        "template": {"metadata": {"labels": labels, "annotations": {"ultracluster/programs": digest}}, "spec": pod},
+    }
+
+
+def _object(api_version: str, kind: str, *, namespaced: bool = True, **fields: object) -> Object:
+    metadata = {"name": NAME, **({"namespace": NAMESPACE} if namespaced else {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}

@@ -1,0 +1,43 @@
+"""Admission policies: what the API server refuses beyond roles and schemas.
+
+Source: Kubernetes, "Validating Admission Policy" (2026), generally available since 1.30.
+"""
+
+from typing import Any
+
+from ultracluster.kubernetes.parts import Object
+
+_API = "admissionregistration.k8s.io/v1"
+
+
+def admission_policy(
+    name: str,
+    operation: str,
+    resource: str,
+    expression: str,
+    message: str,
+    *,
+    condition: str = "",
+    namespaces: dict[str, Any] | None = None,
+) -> tuple[Object, Object]:
+    """A policy and its binding: `operation` on a `resource` of the core group is refused unless `expression` holds.
+
+    `condition` is an expression for the requests that it is about, `namespaces` a selector.
+    """
+    conditions = [{"name": "concerned", "expression": condition}] if condition else []
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": [operation], "resources": [resource]}
+    policy = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [rule]},
+        **({"matchConditions": conditions} if conditions else {}),
+        "validations": [{"expression": expression, "message": message}],
+    }
+    binding = {
+        "policyName": name,
+        "validationActions": ["Deny"],
+        **({"matchResources": {"namespaceSelector": namespaces}} if namespaces else {}),
+    }
+    return (
+        {"apiVersion": _API, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": policy},
+        {"apiVersion": _API, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": binding},
+    )

@@ -1,0 +1,1 @@
+"""Jobs for Slurm: sbatch scripts from an environment and the catalogue. No CDK in here."""

@@ -1,0 +1,1 @@
+"""Pairs of environment files, and what CloudFormation would do between their templates."""

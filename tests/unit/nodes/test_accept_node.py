@@ -1,0 +1,542 @@
+"""The agent that accepts Kubernetes nodes and puts them into quarantine, against an API server of one node."""
+
+import ast
+import json
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.kubernetes.environments import P5, eks_environment
+from tests.unit.nodes.test_check_node import NCCL, Node
+from tests.unit.nodes.test_check_node import diagnostics as report
+from ultracluster.config.health import Health
+from ultracluster.kubernetes.acceptance import TOOL, acceptance_objects, facts
+from ultracluster.kubernetes.diagnostics import NAME, TOOLS
+from ultracluster.kubernetes.labels import DIAGNOSTICS, EFA, GPU, GPU_TAINT, NODE_GROUP, NOT_ACCEPTED
+from ultracluster.nodes.health_programs import program, tables
+
+QUARANTINE = {"key": "ultracluster/quarantine", "value": "true", "effect": "NoSchedule"}
+FAILED = {**QUARANTINE, "value": "failed"}
+REPORTED = {
+    "type": "AcceleratedHardwareReady",
+    "status": "False",
+    "reason": "NvidiaXID94Error",
+    "message": "XID 94",
+    "lastTransitionTime": "2026-11-22T10:00:00Z",
+}
+
+CHECK = """
+import os, shutil, subprocess, sys, time
+folder, level = os.environ["FOLDER"], sys.argv[1]
+facts = open(os.environ["CHECK_NODE_FACTS"]).read().split()
+assert facts == ["type=p5.48xlarge", "gpus=8", "nvlink=1", "efa=32"], facts
+with open(folder + "/levels", "a") as file:
+    file.write(level + "\\n")
+if level != "fast":
+    subprocess.run(["dcgmi", "diag", "-r", "1"], stdout=sys.stderr, check=True)
+while os.path.exists(folder + "/slow"):
+    time.sleep(0.1)
+for name in ("fault", "fault-" + level):
+    if os.path.exists(folder + "/" + name):
+        print("health: replace: xids: XID 79")
+        sys.exit(1)
+sys.exit(os.path.exists(folder + "/crash"))
+"""
+
+
+def pod(name="job-1", *, limits=None, claims=(), node="node-1", labels=None, of="DaemonSet"):
+    owners = {"ownerReferences": [{"kind": of}]} if of else {}
+    return {
+        "metadata": {"name": name, "labels": labels or {}, **owners},
+        "spec": {
+            "nodeName": node,
+            "containers": [{"resources": {"limits": limits or {}}}, {}],
+            **({"resourceClaims": list(claims)} if claims else {}),
+        },
+    }
+
+
+class Api(ThreadingHTTPServer):
+    """Serves one node: to read, to patch with the right version, and to watch; lists pods; and takes events."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        labels = {NODE_GROUP: "train", "node.kubernetes.io/instance-type": "p5.48xlarge"}
+        metadata = {"name": "node-1", "labels": labels, "annotations": {}, "resourceVersion": "1"}
+        self.node = {"metadata": metadata, "spec": {}, "status": {"conditions": []}}
+        self.events: list[tuple[str, str, str]] = []
+        self.pods: list[dict] = []
+        self.others: list[dict] = []
+        self.changed = threading.Condition()
+        self.on_label = lambda wanted: None
+
+    def change(self, taints):
+        self.patch({"spec": {"taints": taints or None}})
+
+    def report(self, *conditions):
+        self.node["status"]["conditions"] = list(conditions)
+        self.patch({})
+
+    def patch(self, body):
+        with self.changed:
+            metadata = self.node["metadata"]
+            if "taints" in body.get("spec", {}):
+                self.node["spec"] = {"taints": body["spec"]["taints"]} if body["spec"]["taints"] else {}
+            for kind in ("labels", "annotations"):
+                for key, value in body.get("metadata", {}).get(kind, {}).items():
+                    metadata[kind].pop(key, None)
+                    metadata[kind].update({key: value} if value is not None else {})
+                    if key == DIAGNOSTICS:
+                        self.on_label(value)
+            metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
+            self.changed.notify_all()
+
+    @property
+    def taints(self):
+        return {taint["key"]: taint["value"] for taint in self.node["spec"].get("taints", [])}
+
+    @property
+    def keys(self):
+        return list(self.taints)
+
+    @property
+    def reasons(self):
+        return [reason for _, reason, _ in self.events]
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        assert self.headers["Authorization"] == "Bearer secret"
+        place = urlsplit(self.path)
+        if place.path == "/api/v1/pods":
+            fields = parse_qs(place.query)["fieldSelector"][0].split(",")
+            assert fields == ["spec.nodeName=node-1", "status.phase!=Succeeded", "status.phase!=Failed"]
+            self.answer({"items": self.server.pods})
+            return
+        if "labelSelector" in place.query:
+            wanted = parse_qs(place.query)["labelSelector"]
+            assert wanted == ["ultracluster/quarantine,ultracluster/node-group=train"]
+            self.answer({"items": self.server.others})
+            return
+        if "watch=1" not in self.path:
+            self.answer(self.server.node)
+            return
+        with self.server.changed:
+            self.server.changed.wait(20)
+        self.answer({"type": "MODIFIED", "object": self.server.node})
+
+    def do_PATCH(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if body["metadata"]["resourceVersion"] != self.server.node["metadata"]["resourceVersion"]:
+            self.answer({}, 409)
+            return
+        self.server.patch(body)
+        self.answer(self.server.node)
+
+    def do_POST(self):
+        event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.events.append((event["type"], event["reason"], event["message"]))
+        self.answer(event, 201)
+
+    def answer(self, what, status=200):
+        body = json.dumps(what).encode() + b"\n"
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Says nothing."""
+
+
+def until(holds):
+    for _ in range(150):
+        if holds():
+            return
+        time.sleep(0.1)
+    raise AssertionError("never")
+
+
+@pytest.fixture
+def server():
+    api = Api()
+    thread = threading.Thread(target=api.serve_forever, daemon=True)
+    thread.start()
+    yield api
+    api.shutdown()
+    api.server_close()
+
+
+@pytest.fixture
+def agent(server, tmp_path):
+    """Starts the agent with short waits; the folder holds its programs."""
+    token = tmp_path / "token"
+    token.mkdir()
+    (token / "token").write_text("secret\n")
+    seconds = "RETRY_SECONDS, GIVE_UP_SECONDS, WATCH_SECONDS, START_SECONDS"
+    text = program("accept_node").replace(f"{seconds} = 30, 600, 3000, 1800", f"{seconds} = 0.1, 1, 10, 3")
+    assert f"{seconds} = 0.1" in text
+    text = text.replace("CHANGE_SECONDS = 5", "CHANGE_SECONDS = 0.1")
+    (tmp_path / "accept_node.py").write_text(text.replace("/usr/bin/python3", sys.executable))
+    (tmp_path / "check_node.py").write_text(CHECK)
+    (tmp_path / "facts.json").write_text(json.dumps(facts(eks_environment(P5))))
+    (tmp_path / "systemctl").write_text(f"#!/bin/sh\necho $* >> {tmp_path}/called\n")
+    (tmp_path / "systemctl").chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    for tool in TOOLS:
+        (tmp_path / "bin" / tool).write_text(TOOL)
+        (tmp_path / "bin" / tool).chmod(0o755)
+    started = []
+
+    def start(on_failure="drain", *, accept="fast", quarantine="none", root=""):
+        variables = {
+            "NODE": "node-1",
+            "ACCEPT": accept,
+            "QUARANTINE": quarantine,
+            "ON_FAILURE": on_failure,
+            "FOLDER": str(tmp_path),
+            "SCHEME": "http",
+            "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+            "KUBERNETES_SERVICE_PORT": str(server.server_port),
+            "PATH": f"{tmp_path}:{root}/bin:/usr/bin:/bin",
+            **({"CHECK_NODE_ROOT": str(root), "CHECK_NODE_FOLDER": str(tmp_path)} if root else {}),
+        }
+        command = f"exec 9< {token}; exec {sys.executable} -IS {tmp_path}/accept_node.py"
+        started.append(subprocess.Popen(["bash", "-c", command], env=variables))
+        return tmp_path
+
+    start.processes = started
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def diagnostics(server, tmp_path):
+    """The pod node-diagnostics, whose containers run while the node has the label; its tools record their arguments."""
+    (tmp_path / "containers").mkdir()
+    (tmp_path / "containers" / "nv-hostengine").write_text("#!/bin/sh\n")
+    for name in ("dcgmi", "mpirun"):
+        (tmp_path / "containers" / name).write_text(f'#!/bin/sh\necho "{name} $*" | tee -a {tmp_path}/ran\n')
+    for file in (tmp_path / "containers").iterdir():
+        file.chmod(0o755)
+    running = []
+
+    def label(wanted):
+        if not wanted:
+            for process in running:
+                process.kill()
+                process.wait()
+            running.clear()
+            server.pods = [
+                each for each in server.pods if each["metadata"]["labels"].get("app.kubernetes.io/name") != NAME
+            ]
+            return
+        server.pods = [*server.pods, pod("node-diagnostics-x", labels={"app.kubernetes.io/name": NAME})]
+        for name, tool in TOOLS.items():
+            shell, options, script = tool["command"]
+            variables = {"TOOL": name, **tool["env"], "PATH": f"{tmp_path}/containers:/usr/bin:/bin"}
+            command = [shell, options, script.replace("/tools", str(tmp_path / "tools"))]
+            running.append(subprocess.Popen(command, env=variables))
+
+    server.on_label = label
+    yield tmp_path
+    label(None)
+
+
+def test_a_healthy_node_loses_the_startup_taint_alone_and_again_when_it_gets_it_back(server, agent):
+    server.change([GPU_TAINT, NOT_ACCEPTED])
+    agent()
+    until(lambda: server.keys == ["nvidia.com/gpu"])
+    until(lambda: server.events == [("Normal", "NodeAccepted", "the fast checks passed")])
+    time.sleep(0.5)
+    server.change([NOT_ACCEPTED])
+    until(lambda: server.keys == [])
+
+
+def test_a_node_with_a_fault_keeps_the_taint_and_says_why_once_until_the_fault_is_gone(server, agent):
+    server.change([GPU_TAINT, NOT_ACCEPTED])
+    (folder := agent()).joinpath("fault").touch()
+    until(lambda: server.events)
+    time.sleep(1)
+    assert server.keys == ["nvidia.com/gpu", "ultracluster/not-accepted"]
+    assert server.events == [("Warning", "NodeNotAccepted", "health: replace: xids: XID 79")]
+    (folder / "fault").unlink()
+    until(lambda: server.keys == ["nvidia.com/gpu"])
+    assert not (folder / "called").exists()
+
+
+def test_a_node_that_is_to_be_replaced_powers_off(server, agent, tmp_path):
+    (tmp_path / "fault").touch()
+    server.change([NOT_ACCEPTED])
+    folder = agent("replace")
+    until((folder / "called").exists)
+    assert (folder / "called").read_text().startswith("poweroff")
+    assert ("Warning", "NodePowersOff", "health: replace: xids: XID 79") in server.events
+
+
+def test_a_node_with_jobs_that_a_person_has_checked_again_powers_off_after_them(server, agent, tmp_path):
+    server.pods = [pod(limits={GPU: "8"})]
+    (tmp_path / "fault").touch()
+    server.change([NOT_ACCEPTED])
+    folder = agent("replace")
+    until(lambda: server.reasons == ["NodeNotAccepted"])
+    time.sleep(2)
+    assert not (folder / "called").exists()
+    server.pods = []
+    until((folder / "called").exists)
+
+
+def test_the_taint_and_labels_of_the_program_are_those_of_the_nodes():
+    text = program("accept_node")
+    assert f'NOT_ACCEPTED, QUARANTINE = "{NOT_ACCEPTED["key"]}", "{QUARANTINE["key"]}"' in text
+    assert f'DIAGNOSTICS, JUDGED = "{DIAGNOSTICS}"' in text
+    assert f'GROUP = "node.kubernetes.io/instance-type", "{NODE_GROUP}"' in text
+    assert f"TOOLS = {tuple(sorted(TOOLS))}".replace("'", '"') in text
+    assert f'DEVICES = ("{GPU.removesuffix("gpu")}", "{EFA}")' in text
+
+
+def test_the_python_of_amazon_linux_2023_parses_the_program():
+    ast.parse(program("accept_node"), feature_version=(3, 9))
+    assert "\nfrom __future__ import annotations\n" in program("accept_node")
+
+
+def test_without_acceptance_there_is_no_agent():
+    view = eks_environment(P5)
+    assert [part.name for part in acceptance_objects(view)] == ["node-acceptance", "node-diagnostics"]
+    without = type(view)(**{**vars(view), "health": Health(accept="none", quarantine="none")})
+    assert acceptance_objects(without) == ()
+
+
+def levels(folder):
+    return (folder / "levels").read_text().split()
+
+
+def test_checks_that_crash_accept_no_node(server, agent, tmp_path):
+    (tmp_path / "crash").touch()
+    server.change([NOT_ACCEPTED])
+    agent()
+    until(lambda: server.events)
+    assert server.keys == ["ultracluster/not-accepted"]
+    assert server.events == [("Warning", "NodeNotAccepted", "health: isolate: limit: the checks end with 1")]
+
+
+def test_full_checks_accept_a_node_with_the_tools_of_the_pod_which_then_leaves(server, agent, diagnostics):
+    server.change([GPU_TAINT, NOT_ACCEPTED])
+    folder = agent(accept="full")
+    until(lambda: server.keys == ["nvidia.com/gpu"])
+    assert levels(folder) == ["fast", "full"]
+    assert (folder / "ran").read_text() == "dcgmi diag -r 1\n"
+    until(lambda: server.events == [("Normal", "NodeAccepted", "the full checks passed")])
+    assert DIAGNOSTICS not in server.node["metadata"]["labels"]
+    assert server.pods == []
+
+
+@pytest.mark.parametrize(
+    ("bus", "severity", "fault"),
+    [
+        ("450.5", None, ""),
+        ("371.2", None, "health: isolate: nccl: all-reduce 371.2 GB/s is below the floor of 380.0 GB/s"),
+        ("450.5", 2, "health: isolate: dcgm: memory on GPU 1: test failed"),
+    ],
+)
+def test_the_checks_of_pcs_judge_what_the_tools_of_the_pod_measure(server, agent, diagnostics, bus, severity, fault):
+    node = Node(diagnostics / "root")
+    (diagnostics / "check_node.py").write_text(program("check_node"))
+    (diagnostics / "tables.json").write_text(tables())
+    (diagnostics / "facts.json").write_text(
+        json.dumps({"types": {"p5.48xlarge": [2, 1]}, "efa": {"train": 2}, "quarantine": {}})
+    )
+    (diagnostics / "report").write_text(report("Fail", severity) if severity else report())
+    (diagnostics / "all-reduce").write_text(NCCL.format(bus=bus))
+    for name, file in (("dcgmi", "report"), ("mpirun", "all-reduce")):
+        text = f'#!/bin/sh\necho "{name} $*" >> {diagnostics}/ran\ncat {diagnostics}/{file}\n'
+        (diagnostics / "containers" / name).write_text(text)
+    server.change([NOT_ACCEPTED])
+    agent(accept="full", root=node.root)
+    until(lambda: server.events)
+    assert server.events[0] == (
+        ("Warning", "NodeNotAccepted", fault) if fault else ("Normal", "NodeAccepted", "the full checks passed")
+    )
+    ran = (diagnostics / "ran").read_text().splitlines()
+    assert ran[0] == "dcgmi diag -r 1 -j"
+    assert [call.split()[3] for call in ran if call.startswith("dcgmi")] == (
+        ["1"] if severity else ["1", "2", "memory_bandwidth"]
+    )
+    if not severity:
+        assert ran[2].endswith("-p memory_bandwidth.minimum_bandwidth=2680000")
+        assert ran[3].endswith(" -n 1 /opt/nccl-tests/build/all_reduce_perf -b 8G -e 8G -g 2 -n 20 -w 5")
+    assert node.metric("dcgm", "full") == (4 if severity else 0)
+
+
+def test_full_checks_begin_once_no_pod_of_a_job_runs_and_none_holds_devices(server, agent, diagnostics):
+    claims = pod("claims", claims=[{"name": "gpus"}])
+    held = [claims, pod("device", limits={GPU: "8"}), pod("fabric", limits={EFA: "32"}), pod(of="Job"), pod(of="")]
+    server.pods = [pod("exporter", limits={"cpu": "1"})]
+    for each in held:
+        server.pods = [*server.pods, each]
+    server.change([NOT_ACCEPTED])
+    folder = agent(accept="full")
+    for each in held:
+        time.sleep(0.5)
+        assert "full" not in levels(folder)
+        server.pods = [other for other in server.pods if other is not each]
+    until(lambda: server.keys == [])
+    assert "full" in levels(folder)
+
+
+def test_dcgm_exporter_leaves_before_the_diagnostics_start(server, agent, diagnostics):
+    exporter = pod("exporter", labels={"app.kubernetes.io/name": "dcgm-exporter"})
+    server.pods = [exporter]
+    server.change([NOT_ACCEPTED])
+    folder = agent(accept="full")
+    until(lambda: DIAGNOSTICS in server.node["metadata"]["labels"])
+    time.sleep(1)
+    assert "full" not in levels(folder)
+    server.pods = [each for each in server.pods if each is not exporter]
+    until(lambda: server.keys == [])
+
+
+def test_without_the_tools_no_node_is_judged_and_an_event_says_where_to_look(server, agent):
+    server.change([NOT_ACCEPTED])
+    folder = agent(accept="full")
+    until(lambda: "DiagnosticsDoNotStart" in server.reasons)
+    assert levels(folder)[0] == "fast"
+    assert "full" not in levels(folder)
+    assert server.keys == ["ultracluster/not-accepted"]
+
+
+def test_a_new_node_that_fails_full_checks_waits_for_a_person_or_a_reboot(server, agent, diagnostics):
+    (diagnostics / "fault-full").touch()
+    server.change([NOT_ACCEPTED])
+    folder = agent(accept="full")
+    until(lambda: server.taints == {"ultracluster/not-accepted": "failed"})
+    time.sleep(1)
+    assert levels(folder) == ["fast", "full"]
+    (folder / "fault-full").unlink()
+    (folder / "failed").unlink()  # the folder is empty after a reboot
+    agent.processes[0].kill()
+    agent(accept="full")
+    until(lambda: server.keys == [])
+
+
+def test_a_new_node_that_fails_goes_to_quarantine_and_back_when_it_passes(server, agent, diagnostics):
+    (diagnostics / "fault-full").touch()
+    server.change([GPU_TAINT, NOT_ACCEPTED])
+    folder = agent(accept="full", quarantine="full")
+    until(lambda: server.keys == ["nvidia.com/gpu"])
+    assert levels(folder) == ["fast", "full", "quarantine", "fast"]
+    until(lambda: server.reasons == ["NodeNotAccepted", "NodeQuarantined", "NodeReturned"])
+
+
+def test_a_new_node_that_fails_full_checks_is_replaced_at_once(server, agent, diagnostics):
+    (diagnostics / "fault-full").touch()
+    server.change([NOT_ACCEPTED])
+    folder = agent("replace", accept="full", quarantine="full")
+    until((folder / "called").exists)
+    assert server.keys == ["ultracluster/not-accepted"]
+
+
+def test_a_node_that_awss_agent_reports_takes_no_pod_and_is_diagnosed_once_it_is_idle(server, agent, diagnostics):
+    job = pod(limits={GPU: "8"})
+    server.pods = [job]
+    folder = agent(quarantine="full")
+    server.report(REPORTED)
+    until(lambda: server.taints == {"ultracluster/quarantine": "true"})
+    told = ("Warning", "NodeQuarantined", "AcceleratedHardwareReady: NvidiaXID94Error: XID 94")
+    until(lambda: server.events == [told])
+    time.sleep(1)
+    assert not (folder / "levels").exists()
+    assert server.pods == [job]
+    server.pods = []
+    until(lambda: server.taints == {})
+    assert levels(folder) == ["quarantine", "fast"]
+    until(lambda: server.reasons == ["NodeQuarantined", "NodeReturned"])
+    # the condition of before brings no second quarantine, a new one does
+    time.sleep(1)
+    server.report(REPORTED)
+    time.sleep(1)
+    assert server.taints == {}
+    (folder / "fault").touch()
+    server.report({**REPORTED, "lastTransitionTime": "2026-11-22T12:00:00Z"})
+    until(lambda: server.taints == {"ultracluster/quarantine": "failed"})
+    until(lambda: server.events[-1] == ("Warning", "QuarantineFailed", "health: replace: xids: XID 79"))
+
+
+def test_a_node_that_a_person_returns_while_it_is_reported_stays_in_service(server, agent, diagnostics):
+    (diagnostics / "slow").touch()
+    server.report(REPORTED)
+    agent(quarantine="full")
+    until((diagnostics / "levels").exists)
+    assert server.node["metadata"]["labels"]["ultracluster/quarantine"] == "true"
+    server.change([])
+    until(lambda: "ultracluster/quarantine" not in server.node["metadata"]["labels"])
+    time.sleep(0.5)
+    assert server.taints == {}
+
+
+def test_a_report_of_too_many_nodes_takes_no_further_one_out(server, agent, diagnostics):
+    server.others = [{}]
+    server.report(REPORTED)
+    agent(quarantine="full")
+    until(lambda: server.reasons == ["QuarantineFull"])
+    assert server.taints == {}
+    server.others = []
+    until(lambda: "NodeReturned" in server.reasons)
+
+
+def test_a_share_of_each_group_may_be_in_quarantine():
+    view = eks_environment({"train": "p5.48xlarge"}, node_repair={"max_unhealthy_percent": 50}, karpenter=True)
+    assert facts(view)["quarantine"] == {"train": 1}
+    [train] = view.node_groups
+    large = replace(view, node_groups=(train.model_copy(update={"count": 40}),))
+    assert facts(large)["quarantine"] == {"train": 20}
+
+
+def test_a_node_that_fails_the_quarantine_is_kept_or_powers_off(server, agent, diagnostics):
+    (diagnostics / "fault").touch()
+    server.change([QUARANTINE])
+    folder = agent("replace", quarantine="full")
+    until((folder / "called").exists)
+    assert server.taints == {"ultracluster/quarantine": "failed"}
+    assert server.reasons == ["QuarantineFailed", "NodePowersOff"]
+
+
+def test_a_person_has_a_failed_node_diagnosed_again_or_returns_it_during_the_diagnostics(server, agent, diagnostics):
+    (diagnostics / "failed").touch()
+    server.change([FAILED])
+    folder = agent(quarantine="full")
+    time.sleep(1)
+    assert not (folder / "levels").exists()
+    (folder / "slow").touch()
+    server.change([QUARANTINE])
+    until((folder / "levels").exists)
+    server.change([])
+    until(lambda: DIAGNOSTICS not in server.node["metadata"]["labels"])
+    assert server.taints == {}
+
+
+def test_without_a_quarantine_reports_change_nothing(server, agent):
+    server.report(REPORTED)
+    agent()
+    time.sleep(1)
+    assert server.taints == {}
+    assert server.events == []
+
+
+def test_an_agent_that_starts_again_removes_the_label_of_the_one_before(server, agent, diagnostics):
+    server.patch({"metadata": {"labels": {DIAGNOSTICS: "wanted"}}})
+    agent(quarantine="full")
+    until(lambda: DIAGNOSTICS not in server.node["metadata"]["labels"])
+    server.patch({"metadata": {"labels": {DIAGNOSTICS: "wanted"}}})
+    server.change([QUARANTINE])
+    until(lambda: server.taints == {})
