@@ -300,8 +300,9 @@ def parsed(text: str) -> Facts:
 
 
 def stop(*_: object) -> None:
-    """Ends the program, which starts again what was stopped for diagnostics: timeout sends its signal twice."""
-    signal.signal(signal.SIGTERM, lambda *_: None)
+    """Ends the program, which starts again what was stopped for diagnostics."""
+    # timeout signals twice, then its whole group, where a command is until it has its own: commands inherit this
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(1)
 
 
