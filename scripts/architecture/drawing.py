@@ -111,7 +111,7 @@ def style(parts: Sequence[str]) -> str:
 .head1 {{ font-size: 26px; font-weight: 700; }}
 .name {{ font-size: 16px; font-weight: 600; }}
 .title {{ font-size: 14px; font-weight: 600; }}
-.legend {{ font-size: 13px; font-weight: 600; }}
+.legend {{ font-size: 12px; font-weight: 600; }}
 .line {{ font-size: 14px; }}
 .small {{ font-size: 13px; }}
 .box, .frame {{ stroke-width: 1.5; }}

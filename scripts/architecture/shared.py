@@ -69,7 +69,7 @@ def header(source: Source) -> Iterator[str]:
     yield label(40, 52, f"One environment file becomes {COUNTS[len(stacks)]} stacks", "head1")
     where = f"environments/{source.name}.yaml in {source.region}; stack names: {source.name}-network and so on"
     yield label(40, 80, where, "line")
-    widths = [22 + max(8 * len(part), 72) for part in source.parts]
+    widths = [22 + max(8 * len(part), 78) for part in source.parts]
     gap = (WIDTH - 80 - sum(widths)) / len(widths)
     for number, part in enumerate(source.parts):
         x, count = 40 + round(sum(widths[:number]) + number * gap), len(stacks[part]["Resources"])
