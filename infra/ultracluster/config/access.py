@@ -64,7 +64,7 @@ class Access(Settings):
     @rule
     def _one_source_of_users(self) -> Iterator[Problem]:
         if self.users and self.directory:
-            message = "users and directory are both set: their names and ids would be mixed"
+            message = "users and directory are both set, and their names and ids could collide"
             yield Problem("users-and-directory", "directory", message, "remove users or directory")
 
     @rule
@@ -118,7 +118,7 @@ def _directory_is_reached(access: Access, network: Network) -> Iterator[Problem]
     """Machines install SSSD from the distribution, and read the secret from Secrets Manager."""
     create = network.create
     if access.directory and create and not create.nat_gateways:
-        message = "without NAT gateways machines can neither install SSSD nor read the secret"
+        message = "without NAT gateways instances can neither install SSSD nor read the secret"
         yield Problem("directory-without-internet", "directory", message, "set network.create.nat_gateways: 1")
 
 
@@ -148,7 +148,10 @@ def _not_private(cidr: str) -> Iterator[tuple[str, str]]:
         return
     if not any(network.subnet_of(private) for private in PRIVATE):
         allowed = ", ".join(map(str, PRIVATE))
-        yield f"is not inside a private network; private networks: {allowed}", "list the private networks of people"
+        yield (
+            f"is not inside a private network; private networks: {allowed}",
+            "set the private networks that people connect from",
+        )
     elif str(network) != cidr:
         address = cidr.split("/")[0]
         yield "is not the first address of its network", f"set {network}, or {address}/32 for one address"

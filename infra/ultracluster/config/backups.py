@@ -68,7 +68,9 @@ def backup_problems(
             )
             return
     if "efs" in others and (backups.retention_days != EFS_BACKUP_DAYS or backups.window):
-        message = f"AWS Backup backs EFS up each day and keeps that for {EFS_BACKUP_DAYS} days, whatever these keys say"
+        message = (
+            f"AWS Backup backs EFS up daily and retains backups for {EFS_BACKUP_DAYS} days, regardless of these keys"
+        )
         hint = "change the plan aws/efs/automatic-backup-plan in AWS Backup if you need other times"
         yield Problem("backups-of-efs", "backups", message, hint, "warning")
 

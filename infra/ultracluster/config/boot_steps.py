@@ -24,8 +24,8 @@ def boot_step_problems(nodes: Nodes, network: Network, *, on_pcs: bool) -> Itera
         if on_pcs:
             yield from _too_long(group.boot_scripts, (*path, "bootstrap"))
         if network.create and group.security_groups:
-            message = "network.create makes a new VPC, and a security group of another VPC is refused"
-            hint = "name groups of this VPC only, once it is deployed, or use network.existing"
+            message = "network.create makes a new VPC, and EC2 rejects security groups of other VPCs"
+            hint = "deploy without security_groups and add groups of the new VPC afterwards, or use network.existing"
             yield Problem("security-groups-in-new-vpc", (*path, "security_groups"), message, hint, "warning")
 
 
@@ -33,7 +33,7 @@ def _too_long(scripts: tuple[Script, ...], at: Path) -> Iterator[Problem]:
     seconds = sum(script.timeout_seconds for script in scripts)
     if seconds > JOIN_SECONDS:
         message = (
-            f"the scripts may take {seconds} s, and PCS replaces a node that has not joined Slurm in about 30 minutes"
+            f"the scripts may run for {seconds} s; PCS replaces a node that has not joined Slurm after about 30 minutes"
         )
-        hint = f"lower timeout_seconds to {JOIN_SECONDS} in all, and put long installations into an image"
+        hint = f"lower timeout_seconds to a total of {JOIN_SECONDS}, and bake long installations into an AMI"
         yield Problem("bootstrap-too-long", at, message, hint, "warning")

@@ -111,7 +111,7 @@ class Script(Settings):
         missing = [key for key in ("version_id", "sha256") if getattr(self, key) is None]
         if self.s3 and not self.file and missing:
             keys = " and ".join(missing)
-            message = f"without {keys} the content of {self.s3} could change between two nodes"
+            message = f"without {keys} nodes could run different contents of {self.s3}"
             yield Problem("bootstrap-not-pinned", "s3", message, f"set {keys}, of the object in S3")
 
     @rule
@@ -163,7 +163,7 @@ def boot_problems(
 def file_problems(file: NamedFile, at: str | Path) -> Iterator[Problem]:
     """The first problem of a script in a file."""
     if re.match(r"s3://", file):
-        message = f"{file} names no version and no checksum, so its content could change between two nodes"
+        message = f"{file} has neither version_id nor sha256, so nodes could run different contents"
         yield Problem("bootstrap-not-pinned", at, message, f"write {{s3: {file}, version_id: ..., sha256: ...}}")
     elif re.match(r"[a-z]+://", file):
         message = f"{file} is not a path: nodes download scripts from S3 only"
@@ -196,7 +196,7 @@ def _content_problems(file: NamedFile, at: str | Path) -> Iterator[Problem]:
     elif not words.strip():
         yield Problem("bootstrap-not-a-script", at, f"{file} is empty", "write the script, or remove the entry")
     elif "\r\n" in words:
-        message = f"{file} has line ends of Windows, which no shell of Linux reads"
+        message = f"{file} has Windows line endings (CRLF), with which Linux does not run a script"
         yield Problem("bootstrap-not-a-script", at, message, f"convert it: sed -i 's/\\r$//' {file}")
     elif not words.startswith("#!/"):
         message = f"{file} does not begin with #! and the path of a program"
@@ -212,8 +212,8 @@ def _secrets(file: NamedFile, words: str, at: str | Path) -> Iterator[Problem]:
     if found:
         start, kind = min(found)
         line = words.count("\n", 0, start) + 1
-        message = f"line {line} of {file} holds {kind}, which everybody could read who may read the script"
-        hint = "remove it, and let the script read AWS Secrets Manager, with a policy in policies"
+        message = f"line {line} of {file} contains {kind}, which everyone who can read the script could use"
+        hint = "remove it, read the secret from AWS Secrets Manager in the script, and allow that in policies"
         yield Problem("bootstrap-secret", at, message, hint)
 
 
@@ -225,10 +225,9 @@ def _reboots(file: NamedFile, words: str, at: str | Path) -> Iterator[Problem]:
     if found := stops_node(words):
         line, command = found
         message = (
-            f"line {line} of {file} runs {command}, and a boot step must not restart or stop its node: it would not"
+            f"line {line} of {file} runs {command}; a node that a boot step restarts or stops does not join the cluster"
         )
-        message += " take jobs"
-        hint = "remove it, and put what needs a reboot into an image"
+        hint = "remove it, and bake what needs a reboot into an AMI"
         yield Problem("bootstrap-reboot", at, message, hint, "warning")
 
 

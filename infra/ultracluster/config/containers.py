@@ -56,9 +56,9 @@ def _in_images(fleet: Fleet, login_image: str) -> Iterator[Problem]:
     users = ["the login nodes"] if login_image == "auto" else []
     users += [group.name for group in fleet.node_groups if group.image == "auto"]
     if users:
-        message = f"AWS's image holds neither Enroot nor Pyxis, and {' and '.join(users)} "
+        message = f"AWS's PCS image has neither Enroot nor Pyxis, and {' and '.join(users)} "
         message += "use it" if len(users) > 1 or login_image == "auto" else "uses it"
-        hint = "set image: ami-... of images that hold them, or set containers: {files: s3://..., sha256: ...}"
+        hint = "set image: ami-... with Enroot and Pyxis, or set containers: {files: s3://..., sha256: ...}"
         yield Problem("containers-not-in-image", AT, message, hint)
 
 
@@ -68,12 +68,12 @@ def _readable_folder(fleet: Fleet, containers: Containers) -> Iterator[Problem]:
     readable = {bucket.existing for bucket in storage.buckets.values()} | {*storage.read_only_buckets}
     if containers.bucket:
         if containers.bucket not in readable:
-            message = f"nodes may not read {containers.bucket}, which is not an existing bucket of storage.buckets"
+            message = f"nodes cannot read {containers.bucket}: storage.buckets does not list it as existing"
             hint = f"add software: {{existing: {containers.bucket}, access: read}} to storage.buckets"
             yield Problem("containers-bucket-unknown", (*AT, "files"), message, hint)
     elif create and not create.nat_gateways:
-        message = "without NAT gateways nodes reach no web server on the internet, and fail at boot"
-        hint = "copy the folder to a bucket and set files: s3://..., unless the server is in your network"
+        message = "without NAT gateways nodes cannot download files from the internet, so their boot fails"
+        hint = "copy the folder to a bucket and set files: s3://..., or use a web server inside your network"
         yield Problem("containers-without-internet", (*AT, "files"), message, hint, "warning")
 
 

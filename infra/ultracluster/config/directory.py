@@ -79,4 +79,6 @@ class Directory(Settings):
     def _somebody_is_meant(self) -> Iterator[Problem]:
         if not self.groups:
             message = f"every user of {self.domain} may log in to the machines"
-            yield Problem("directory-open", "groups", message, "list the groups whose members may", "warning")
+            yield Problem(
+                "directory-open", "groups", message, "set groups to those whose members may log in", "warning"
+            )

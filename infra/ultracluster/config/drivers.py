@@ -18,7 +18,7 @@ def pcs_driver_problems(fleet: Fleet) -> Iterator[Problem]:
         of_aws = group.image == "auto" or group.image in pcs.IMAGE_AGENTS
         for name in group.types if of_aws else ():
             if missing := missing_driver("pcs", name):
-                message = f"AWS's PCS image does not drive the {missing.gpu} of {name}: {missing.why}"
+                message = f"AWS's PCS image has no driver for the {missing.gpu} of {name}: {missing.why}"
                 hint = "set image: ami-... with a driver of branch 580 or older, or use a newer instance type"
                 yield Problem("gpu-without-driver", ("node_groups", i, "image"), message, hint)
                 break
@@ -38,7 +38,7 @@ def eks_driver_problems(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
             missing = missing_driver("eks", name)
             if missing and missing.since_release and built < missing.since_release:
                 message = (
-                    f"{name} has {missing.gpu} GPUs, which the image release {release} does not drive: {missing.why}"
+                    f"{name} has {missing.gpu} GPUs, for which image release {release} has no driver: {missing.why}"
                 )
                 newest = f"{settings.kubernetes_version}.N-{missing.since_release}"
                 hint = f"set control_plane.image_release to {newest} or later, or use another instance type"

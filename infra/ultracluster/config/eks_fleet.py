@@ -81,7 +81,7 @@ def _system_nodes(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
         yield from cpu_node_room(fleet, [(at_cpu, settings.cpu_nodes.instance_type)])
     elif settings.karpenter is not True and all(pool.has_gpus for pool in settings.pools):
         message = "no CPU nodes: launchers, Ray heads and other pods without GPUs take CPUs of accelerated nodes"
-        message += ", or wait for ever under Volcano and KAI"
+        message += ", or stay pending under Volcano and KAI"
         at = ("control_plane", "cpu_nodes", "count")
         hint = "add a pool without GPUs to karpenter" if settings.pools else "set karpenter: true"
         yield Problem("cpu-nodes-missing", at, message, f"set count: 2, or {hint}", "warning")

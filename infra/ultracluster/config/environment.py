@@ -177,8 +177,8 @@ class Environment(Settings):
             message = "protect: true and retain: false contradict each other"
             yield Problem("retain-with-protect", "retain", message, "remove retain, or set protect: false")
             return
-        message = "destroying the stacks deletes all data that they hold; what an earlier deployment retains, stays"
-        hint = "if it was deployed with retain: true, deploy once with retain: false, then destroy"
+        message = "deleting the stacks deletes their data; resources that an earlier deployment retains stay"
+        hint = "if an earlier deployment had retain: true, deploy once with retain: false, then destroy"
         yield Problem("data-not-retained", "retain", message, hint, "warning")
 
     @rule

@@ -39,7 +39,7 @@ def gres_problems(records: Sequence[GresRecord], settings: SlurmSettings) -> Ite
         yield from _devices(i, record)
     gpus = [i for i, record in enumerate(records) if _is_gpu(record)]
     for i in gpus[1:]:
-        message = f"a second record of GPUs, after gres_settings[{gpus[0]}]; PCS takes one for a node group"
+        message = f"PCS allows one GPU record for a node group, and gres_settings[{gpus[0]}] is one already"
         yield Problem("slurm-gres", (_KEY, i), message, "merge the records")
     if (gres := settings.get("Gres")) is not None:
         for entry in map(_entry, str(gres).split(",")):
@@ -58,20 +58,26 @@ def layout_problems(
         listed = sum(map(_files, _patterns(files)))
         counted = files and "Count" in record and record.get("Name") not in _SHARED
         if counted and (number := _number(str(record["Count"]))) not in (None, listed):
-            message = f"Count is {number}, and the record has {listed} files"
+            message = f"Count is {number}, and File lists {listed} devices"
             yield Problem("slurm-gres", (_KEY, i, "Count"), message, "remove Count")
         elif record.get("Name") == _GPU and listed > gpus and not detects_gpus(record):
-            message = f"the record has {listed} GPUs, and a node {gpus}, so every node would be drained"
-            hint = f"set File: /dev/nvidia[0-{gpus - 1}]" if gpus > 1 else "name the GPUs of the type, if it has any"
+            message = f"File lists {listed} GPUs and a node has {gpus}, so Slurm would drain every node"
+            hint = (
+                f"set File: /dev/nvidia[0-{gpus - 1}]"
+                if gpus > 1
+                else ("set File: /dev/nvidia0" if gpus else "remove the record")
+            )
             yield Problem("slurm-gres", (_KEY, i), message, hint)
     sockets = str(settings.get("Sockets", ""))
     at: Path = ("slurm_settings", "Sockets")
     if sockets.isdecimal() and (sockets == "0" or cores % int(sockets)):
         message = f"{sockets} sockets do not divide the {cores} cores of a node evenly, so PCS refuses the node group"
-        yield Problem("slurm-setting-value", at, message, "use the number of NUMA nodes or L3 caches of the type")
+        yield Problem("slurm-setting-value", at, message, "set Sockets to the number of NUMA nodes or L3 caches")
     if "l3cache_as_socket" in str(settings.get("Parameters", "")) and not sockets:
-        message = "PCS does not know the L3 caches of an instance type: l3cache_as_socket needs Sockets beside it"
-        yield Problem("slurm-setting-value", ("slurm_settings", "Parameters"), message, "add Sockets")
+        message = "l3cache_as_socket requires Sockets: PCS does not know the number of L3 caches of an instance type"
+        yield Problem(
+            "slurm-setting-value", ("slurm_settings", "Parameters"), message, "set Sockets to the number of L3 caches"
+        )
 
 
 def _attributes(index: int, record: GresRecord) -> Iterator[Problem]:
@@ -90,10 +96,10 @@ def _devices(index: int, record: GresRecord) -> Iterator[Problem]:
     if detects_gpus(record):
         return
     if "Name" not in record:
-        message = "the record neither names a resource nor detects one"
+        message = "the record has neither Name nor AutoDetect"
         yield Problem("slurm-gres", (_KEY, index), message, "set Name, or AutoDetect: nvml")
     elif record["Name"] == _GPU and not {"File", "MultipleFiles"} & record.keys():
-        message = "a record of GPUs needs their device files, or AutoDetect"
+        message = "a GPU record requires File, MultipleFiles or AutoDetect"
         yield Problem("slurm-gres", (_KEY, index), message, "set File: /dev/nvidia[0-7]")
 
 
@@ -107,12 +113,12 @@ def _declared(entry: _Entry, records: Sequence[GresRecord]) -> Iterator[Problem]
         return
     types = {str(record["Type"]) for record in named if "Type" in record}
     if entry.name == _GPU and entry.type and types and entry.type not in types:
-        message = f"{entry.type} is not the Type of the record of GPUs, which is {', '.join(sorted(types))}"
+        message = f"Gres has type {entry.type}, and the GPU record has Type {', '.join(sorted(types))}"
         yield Problem("slurm-gres", at, message, "use the same type in both")
     counts = [_count(record) for record in named]
     if entry.name not in _SHARED and None not in counts and entry.number > sum(filter(None, counts)):
-        message = f"{entry.number} of {entry.name}, more than the {sum(filter(None, counts))} of gres_settings"
-        yield Problem("slurm-gres", at, message, "use the number of devices that the records have, or fewer")
+        message = f"Gres has {entry.number} of {entry.name}, and gres_settings declares {sum(filter(None, counts))}"
+        yield Problem("slurm-gres", at, message, f"lower the count to {sum(filter(None, counts))}")
 
 
 def _entry(text: str) -> _Entry:

@@ -53,8 +53,10 @@ def type_problem(at: Path, name: str) -> Iterator[Problem]:
         yield Problem("unknown-instance-type", at, message, hint)
     elif accelerator := instance_types[name].accelerator:
         has = "a part of a GPU" if accelerator == "part of a GPU" else f"{accelerator} accelerators"
-        message = f"{name} has {has}; images and software here are for whole NVIDIA GPUs and for CPUs"
-        yield Problem("accelerator-not-supported", at, message, "set a type without it, or with whole NVIDIA GPUs")
+        message = f"{name} has {has}; supported are whole NVIDIA GPUs, and types without accelerators"
+        yield Problem(
+            "accelerator-not-supported", at, message, "set a type with whole NVIDIA GPUs, or without accelerators"
+        )
 
 
 def _sold(named: Sequence[tuple[Path, str]], purchase: Purchase) -> Iterator[Problem]:
@@ -75,7 +77,7 @@ def _alike(names: Sequence[str], *, efa: bool) -> Iterator[Problem]:
     first = known[0][1]
     for i, other in known[1:]:
         for what, mine, wanted in _differences(other, first, efa=efa):
-            message = f"{other.name} has {mine} {what} and {first.name} has {wanted}; nodes of a group are alike"
+            message = f"{other.name} has {mine} {what} and {first.name} has {wanted}; nodes of a group must not differ"
             hint = f"remove {other.name}, or make it a node group of its own"
             yield Problem("instance-types-differ", ("instance_types", i), message, hint)
             break

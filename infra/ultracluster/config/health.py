@@ -132,39 +132,39 @@ def _without_gpus(health: Health, fleet: Fleet) -> Iterator[Problem]:
     if fleet.gpu_groups or not fleet.known_groups:
         return
     if health.accept == "full":
-        message = "full checks test GPUs, and no node group has any"
+        message = "full checks need GPUs, and no node group has any"
         yield Problem("health-full-without-gpus", "accept", message, "set accept: fast")
     used = [key for key in ("accept", "prolog", "periodic") if health.given(key) and getattr(health, key) == "fast"]
     if used:
-        message = "no node group has GPUs, so the checks see to EFA devices and Lustre alone"
+        message = "no node group has GPUs, so the checks cover only EFA devices and Lustre"
         yield Problem("health-without-gpus", used[0], message, f"remove {used[0]}: it is the default", "warning")
 
 
 def _on_failure(health: Health, plane: Pcs | Eks) -> Iterator[Problem]:
     judged_later = isinstance(plane, Eks) and health.quarantine == "full"
     if health.on_failure == "replace" and health.accept == "none" and not judged_later:
-        message = "no node is checked before its first job, so on_failure would be ignored"
+        message = "with accept: none no node is checked before its first job, so on_failure would be ignored"
         yield Problem("health-setting-ignored", "on_failure", message, "remove on_failure, or set accept: fast")
 
 
 def _on_eks(health: Health) -> Iterator[Problem]:
     if health.prolog == "none":
-        message = "prologs are Slurm's: Kubernetes runs no program before a pod, so prolog would be ignored"
+        message = "Kubernetes has no job prolog, so prolog would be ignored"
         yield Problem("health-setting-ignored", "prolog", message, "remove prolog")
     if health.periodic == "none":
-        message = "AWS's node monitoring agent checks nodes of EKS all the time, whatever periodic says"
-        hint = "remove periodic; control_plane.node_repair: {enabled: false} only keeps EKS from acting"
+        message = "on EKS the node monitoring agent always checks nodes, so periodic would be ignored"
+        hint = "remove periodic; to disable repairs by EKS, set control_plane.node_repair: {enabled: false}"
         yield Problem("health-setting-ignored", "periodic", message, hint)
 
 
 def _on_pcs(health: Health, plane: Pcs) -> Iterator[Problem]:
     own = _instead_of_periodic(plane.slurm_settings)
     if health.given("periodic") and health.periodic == "fast" and own:
-        message = f"{own} of slurm_settings decides whether and when Slurm checks nodes, so periodic is ignored"
+        message = f"{own} of slurm_settings overrides the periodic check, so periodic is ignored"
         hint = f"remove periodic, or remove {own}"
         yield Problem("health-setting-ignored", "periodic", message, hint, "warning")
     if health.given("quarantine") and health.quarantine == "full" and (own or health.periodic == "none"):
-        message = "the periodic check starts the quarantine, and there is none"
+        message = "only the periodic check starts the quarantine, and it does not run"
         hint = "remove quarantine, or set periodic: fast"
         yield Problem("health-setting-ignored", "quarantine", message, hint, "warning")
 
@@ -185,11 +185,13 @@ def _full(health: Health, fleet: Fleet) -> Iterator[Problem]:
         return
     for _, group in fleet.gpu_groups:
         if divides_gpus(group):
-            message = f"{group.name} divides its GPUs (MIG), on which DCGM's diagnostics do not run"
+            message = f"{group.name} uses MIG, and DCGM diagnostics do not run on MIG instances"
             yield Problem("health-full-with-mig", "accept", message, "set accept: fast")
         elif missing := _unknown(group.hardware):
-            message = f"no {missing} is known for {group.type_names}, so full checks measure it and do not judge it"
-            hint = "compare the measurements of nodes with each other"
+            message = (
+                f"no minimum is known for {missing} on {group.type_names}, so full checks measure it without a verdict"
+            )
+            hint = "compare the measurements between nodes"
             yield Problem("health-floor-unknown", "accept", message, hint, "warning")
 
 
@@ -203,8 +205,8 @@ def _unknown(hardware: InstanceType) -> str:
     """The floors that nobody has published for a type, in words."""
     known = floors(instance_types[hardware.name])
     memory = [] if known.memory_mb_per_s else ["memory bandwidth"]
-    nccl = [] if known.nccl_gb_per_s or hardware.gpu_count == 1 else ["bandwidth of NCCL"]
-    return " and no ".join([*memory, *nccl])
+    nccl = [] if known.nccl_gb_per_s or hardware.gpu_count == 1 else ["NCCL bandwidth"]
+    return " and ".join([*memory, *nccl])
 
 
 def _spares(health: Health, fleet: Fleet, plane: Pcs | Eks) -> Iterator[Problem]:
@@ -217,7 +219,11 @@ def _spares(health: Health, fleet: Fleet, plane: Pcs | Eks) -> Iterator[Problem]
         group = groups[name]
         if spares >= group.max_count:
             message = f"{name} has {group.max_count} nodes, so {spares} spares leave none for jobs"
-            hint = f"lower it to less than {group.max_count}, or raise count of {name}"
+            hint = (
+                f"set {name}: {group.max_count - 1}, or raise count of {name}"
+                if group.max_count > 1
+                else f"raise count of {name}"
+            )
             yield Problem("spares-beyond-fleet", at, message, hint)
         elif group.known:
             yield from _spares_of(group, spares, at, plane)
@@ -226,12 +232,15 @@ def _spares(health: Health, fleet: Fleet, plane: Pcs | Eks) -> Iterator[Problem]
 def _spares_of(group: NodeGroup, spares: int, at: Path, plane: Pcs | Eks) -> Iterator[Problem]:
     code: Code | None = None
     if not group.hardware.gpu_count:
-        code, message = "spares-without-gpus", f"{group.name} has no GPUs; spares are for jobs over whole GPU nodes"
+        code, message = "spares-without-gpus", f"{group.name} has no GPUs; spares replace failed GPU nodes"
     elif group.hardware.ultraserver_only:
-        code, message = "spares-of-ultraservers", f"{group.name} is of UltraServers, whose blocks jobs take whole"
+        code, message = (
+            "spares-of-ultraservers",
+            f"{group.name} consists of UltraServers, which jobs use as a whole, so no single node can be a spare",
+        )
     elif isinstance(plane, Pcs) and group.min_count < group.max_count:
         code = "spares-of-dynamic-group"
-        message = f"PCS launches nodes of {group.name} when jobs need them, so none waits as a spare"
+        message = f"{group.name} is dynamic: PCS launches its nodes for jobs, so none waits as a spare"
     if code:
         hint = f"set count: {group.max_count}" if code == "spares-of-dynamic-group" else f"remove {group.name}"
         yield Problem(code, at, message, hint)
@@ -242,14 +251,16 @@ def _spares_of(group: NodeGroup, spares: int, at: Path, plane: Pcs | Eks) -> Ite
 def _spares_in_quotas(group: NodeGroup, spares: int, at: Path, plane: Eks) -> Iterator[Problem]:
     """Spares are what no quota holds. Only Kueue's quotas end where its own do."""
     if plane.queues_with != "kueue":
-        message = f"{plane.queues_with} lets teams use GPUs beyond their quotas, so it keeps no node as a spare"
-        yield Problem("spares-without-kueue", at, message, "remove spares, or use Kueue for the queues")
+        message = f"{plane.queues_with} lets teams borrow beyond their quotas, so it cannot keep a node as a spare"
+        yield Problem("spares-without-kueue", at, message, "remove spares, or set scheduler: kueue")
         return
     gpus, each = group.max_count * group.hardware.gpu_count, group.hardware.gpu_count
     claimed = sum(team.quotas.get(group.name, 0) for team in plane.teams)
     if claimed > gpus - spares * each:
         free = (gpus - claimed) // each
-        message = f"teams claim {claimed} of {gpus} GPUs of {group.name}, which leaves {free} nodes as spares"
-        instead = f"lower it to {free}" if free > 0 else f"remove {group.name}"
+        message = (
+            f"quotas of teams guarantee {claimed} of {gpus} GPUs of {group.name}, which leaves {free} nodes as spares"
+        )
+        instead = f"set {group.name}: {free}" if free > 0 else f"remove {group.name}"
         hint = f"lower quotas by {claimed + spares * each - gpus} GPUs, or {instead}"
         yield Problem("spares-in-quotas", at, message, hint)

@@ -274,7 +274,7 @@ def _folder_problem(folder: str) -> str | None:
     """What is wrong with the path of a folder, None for a path that is fine."""
     parts = folder.split("/") if folder else []
     if any(unicodedata.category(character)[0] in "CZ" for character in folder):
-        return "contains a character that cannot be seen"
+        return "contains a non-printable character"
     if "" in parts:
         return "contains a folder without a name: //"
     if "." in parts or ".." in parts:

@@ -213,7 +213,7 @@ class Alerts(Settings):
     @rule
     def _receivers(self) -> Iterator[Problem]:
         if not (self.email or self.pagerduty or self.sns_topic_arn):
-            message = "alerts has no receiver, so nobody would be told"
+            message = "alerts has no receiver, so nobody would be notified"
             hint = "add email, pagerduty or sns_topic_arn, or remove alerts"
             yield Problem("alerts-without-receiver", (), message, hint)
         yield from repeated("email", tuple(address.lower() for address in self.email))
@@ -337,7 +337,7 @@ class Observability(Settings):
                 some, more = ", ".join(alerts[:NAMED_ALERTS]), len(alerts) - NAMED_ALERTS
                 who = f"{some} and {more} more" if more > 0 else some
                 message = f"{len(alerts)} alert{'s' * (len(alerts) > 1)} may stay silent without {name}: {who}"
-                hint = f"remove {name}, or watch for these faults in another way"
+                hint = f"remove {name}, or monitor these faults by other means"
                 yield Problem("metric-group-needed", ("drop", i), message, hint, "warning")
 
     def repair_problems(self) -> Iterator[Problem]:
@@ -350,7 +350,7 @@ class Observability(Settings):
             yield Problem("metrics-setting-ignored", at, message, "remove auto_repair, or remove metrics")
         elif not self.collects_metrics:
             message = "metrics is none, so no alert fires and no node is drained when a GPU fails"
-            hint = "watch the nodes in another way and set auto_repair: false, or remove metrics: none"
+            hint = "monitor the nodes by other means and set auto_repair: false, or remove metrics: none"
             yield Problem("repair-without-metrics", ("observability", "metrics"), message, hint, "warning")
 
     @rule

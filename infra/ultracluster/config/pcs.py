@@ -161,9 +161,7 @@ class PcsControlPlane(Settings):
     def _filters(self) -> Iterator[Problem]:
         """CLI filters run in the commands of Slurm (AWS PCS User Guide, "Slurm REST API", limitations, 2026)."""
         if self.rest_api and "CliFilterPlugins" in self.slurm_settings:
-            message = (
-                "the REST API does not run CLI filter plugins, so jobs that are submitted through it pass no filter"
-            )
+            message = "the REST API does not run CLI filter plugins, so jobs submitted through it bypass them"
             hint = "remove CliFilterPlugins, or set rest_api: false"
             yield Problem("rest-api-without-filters", "rest_api", message, hint, "warning")
 
@@ -184,7 +182,7 @@ class PcsControlPlane(Settings):
     def _metrics(self) -> Iterator[Problem]:
         """AWS PCS User Guide, "Slurm metrics" (2026)."""
         if self.slurm_version >= pcs.METRICS_SINCE and "PrivateData" in self.slurm_settings:
-            message = "Slurm serves no metrics while data are private, so queues and jobs are on no dashboard"
+            message = "with PrivateData slurmctld serves no metrics, so dashboards show no queues and jobs"
             hint = "remove PrivateData, if users may see the jobs of others"
             at = ("slurm_settings", "PrivateData")
             yield Problem("slurm-metrics-private", at, message, hint, "warning")

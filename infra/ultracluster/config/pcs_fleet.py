@@ -83,7 +83,8 @@ def _node_settings(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
         for at, version in since.items():
             if offered(settings.slurm_version) and settings.slurm_version < version:
                 name = at[-1]
-                message = f"PCS takes {name} of a node group from Slurm {version} on, not with {settings.slurm_version}"
+                message = f"PCS allows {name} for a node group from Slurm {version} on; "
+                message += f"slurm_version is {settings.slurm_version}"
                 hint = f'remove {name}, or set slurm_version: "{version}"'
                 yield Problem("slurm-setting-not-allowed", ("node_groups", i, *at), message, hint)
 
@@ -98,7 +99,7 @@ def _gpu_detection(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     for i, group in enumerate(fleet.node_groups):
         for j, record in enumerate(group.gres_settings):
             if detects_gpus(record) and "Sockets" not in group.slurm_settings:
-                message = f"with AutoDetect and without Sockets, Slurm {settings.slurm_version} drains every node"
+                message = f"Slurm {settings.slurm_version} drains every node that has AutoDetect without Sockets"
                 at: Path = ("node_groups", i, "gres_settings", j, "AutoDetect")
                 yield Problem("slurm-gres", at, message, f"add Sockets to slurm_settings of {group.name}")
 
@@ -171,7 +172,7 @@ def _queues_of_alike_nodes(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
             names = " and ".join(dict.fromkeys(group.type_names for group in groups))
             message = f"a job may get nodes of {names} together, and runs as fast as the slowest"
             at: Path = ("control_plane", "queues", i, "node_groups")
-            yield Problem("queue-nodes-differ", at, message, "add a queue for each size of nodes", "warning")
+            yield Problem("queue-nodes-differ", at, message, "use one queue for each instance type", "warning")
 
 
 def _efa_only_on_pcs(fleet: Fleet) -> Iterator[Problem]:
@@ -203,7 +204,7 @@ def _pinned_images(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
 def _block_starts(fleet: Fleet) -> Iterator[Problem]:
     for i, group in enumerate(fleet.node_groups):
         if group.purchase.starts and group.purchase.type == "capacity_block":
-            message = "PCS itself waits for the start of the capacity block, so starts would be ignored"
+            message = "PCS waits for the capacity block to start, so starts would be ignored"
             at = ("node_groups", i, "purchase", "starts")
             yield Problem("capacity-block-start-ignored", at, message, "remove starts")
 

@@ -83,9 +83,7 @@ def _alike(entries: Sequence[tuple[Path, str, list[InstanceType]]], *, efa: bool
         for kind in kinds:
             if differs := _difference(kind, first, efa=efa):
                 what = written if written == kind.name else f"{kind.name} of {written}"
-                message = (
-                    f"{what} has {differs[0]} and {first.name} has {differs[1]}; nodes of a pool are alike in that"
-                )
+                message = f"{what} has {differs[0]} and {first.name} has {differs[1]}; nodes of a pool must not differ"
                 yield Problem("instance-types-differ", at, message, f"make {written} a pool of its own")
                 break
 

@@ -44,7 +44,7 @@ def wrong_key(text: str) -> str | None:
     try:
         fields = _fields(base64.b64decode(rest.split(" ", 1)[0], validate=True))
     except (binascii.Error, ValueError):
-        return f"the {kind} key is cut off or has other characters than base64"
+        return f"the {kind} key is truncated or is not base64"
     if not fields or fields[0] != kind.encode():
         return f"the text after {kind} is not a key of that type"
     return _wrong_fields(kind, fields[1:])

@@ -43,7 +43,7 @@ def cluster_conflicts(settings: Settings, *, preempts: bool) -> Iterator[Problem
     yield from _preemption(settings, preempts=preempts)
     states = lower_words(settings, "HealthCheckNodeState")
     if (alone := [word for word in _ALONE if word in states]) and len(states) > 1:
-        message = f"slurmctld does not start with {states[alone[0]]} beside other states"
+        message = f"slurmctld does not start if {states[alone[0]]} is combined with other states"
         hint = f"set HealthCheckNodeState: {states[alone[0]]}"
         yield Problem("slurm-setting-value", _at("HealthCheckNodeState"), message, hint)
 
@@ -52,10 +52,10 @@ def queue_conflicts(settings: Settings) -> Iterator[Problem]:
     """Problems between settings of a queue."""
     for kind in ("Accounts", "Qos"):
         if {f"Allow{kind}", f"Deny{kind}"} <= settings.keys():
-            message = f"beside Allow{kind} Slurm ignores Deny{kind}"
+            message = f"Slurm ignores Deny{kind} if Allow{kind} is set"
             yield Problem("slurm-setting-value", _at(f"Deny{kind}"), message, f"remove Deny{kind}")
     if len(lower_words(settings, "QOS")) > 1:
-        message = "a queue has one QOS, whose limits hold for all of its jobs"
+        message = "a queue has at most one QOS, whose limits apply to all of its jobs"
         yield Problem("slurm-setting-value", _at("QOS"), message, f"set AllowQos: {settings['QOS']}")
     if {"DefaultTime", "MaxTime"} <= settings.keys():
         default, longest = (minutes(settings[name]) or math.inf for name in ("DefaultTime", "MaxTime"))
@@ -83,7 +83,7 @@ def _step_manager(settings: Settings) -> Iterator[Problem]:
     """AWS PCS User Guide, "Custom Slurm settings for AWS PCS clusters" (2026); the default of PCS has Contain."""
     flags = lower_words(settings, "PrologFlags")
     if flags and "contain" not in flags and "enable_stepmgr" in lower_words(settings, "SlurmctldParameters"):
-        message = "slurmctld does not start with enable_stepmgr of SlurmctldParameters and without Contain"
+        message = "slurmctld does not start: enable_stepmgr in SlurmctldParameters requires Contain"
         yield Problem("slurm-prolog-flags", _at("PrologFlags"), message, "add Contain, or remove enable_stepmgr")
 
 
@@ -95,7 +95,7 @@ def _preempt_mode(settings: Settings) -> Iterator[Problem]:
     elif "gang" in given and (others := [given[word] for word in ("within", "priority") if word in given]):
         message, hint = f"{given['gang']} and {others[0]} exclude each other", f"remove {others[0]}"
     elif "suspend" in given and "gang" not in given:
-        message, hint = f"{given['suspend']} needs GANG beside it", "set PreemptMode: SUSPEND,GANG"
+        message, hint = f"{given['suspend']} requires GANG", "set PreemptMode: SUSPEND,GANG"
     else:
         return
     yield Problem("slurm-setting-value", _at("PreemptMode"), message, hint)
@@ -107,10 +107,10 @@ def _preemption(settings: Settings, *, preempts: bool) -> Iterator[Problem]:
     if lower_words(settings, "PreemptMode").keys() - {word.lower() for word in VALUES["PreemptMode"]}:
         return
     if evicts(settings) and kind == "preempt/none":
-        message = f"slurmctld does not start with PreemptMode {settings['PreemptMode']} and without PreemptType"
+        message = f"slurmctld does not start: PreemptMode {settings['PreemptMode']} requires PreemptType"
         yield Problem("slurm-setting-value", _at("PreemptMode"), message, "set PreemptType: preempt/qos")
     elif evicts(settings) or kind == "preempt/none" or "PreemptType" not in settings:
         return
     elif "PreemptMode" in settings or not preempts:
-        message = f"slurmctld does not start with PreemptType {kind} and without PreemptMode"
+        message = f"slurmctld does not start: PreemptType {kind} requires PreemptMode"
         yield Problem("slurm-setting-value", _at("PreemptType"), message, "set PreemptMode: REQUEUE")

@@ -52,8 +52,8 @@ _FORMS: dict[pcs.Form, tuple[str, str, str]] = {
     "yes_no": ("|".join((*_TRUE, *_FALSE)), "YES or NO", 'set {}: "YES"'),
     "number": (r"(\d+|0x[0-9a-f]+)[km]?|unlimited|infinite", "a whole number", "set {} to a whole number"),
     "oversubscribe": (r"no|exclusive|(yes|force)(:\d+)?", "EXCLUSIVE, FORCE, YES or NO", 'set {}: "NO"'),
-    "program": (r'"?/.*', "the whole path of a program", "start it with /"),
-    "ranges": (r"\d+(-\d+)?(,\d+(-\d+)?)*", "numbers and ranges", 'set {}: "75,80-90"'),
+    "program": (r'"?/.*', "the absolute path of a program", "set {} to an absolute path, such as /opt/site/prolog.sh"),
+    "ranges": (r"\d+(-\d+)?(,\d+(-\d+)?)*", "a list of numbers and ranges", 'set {}: "75,80-90"'),
     "count": (r"\d+[kmgtp]?", "a count", "set {} to a whole number"),
     "ports": (r"\d+-\d+", "a range of ports", 'set {}: "60001-63000"'),
     "purge": (r"\d+(months?|days?|hours?)?", "a number of months, days or hours", 'set {}: "12months"'),
@@ -82,12 +82,12 @@ def version_problems(
     for name, value in settings.items():
         at = (*below, "slurm_settings", name)
         if slurm_version < (since := names.get(name, "")):
-            message = f"PCS takes {name} of a {owner} from Slurm {since} on, not with {slurm_version}"
+            message = f"PCS allows {name} for a {owner} from Slurm {since} on; slurm_version is {slurm_version}"
             hint = f'remove {name}, or set slurm_version: "{since}"'
             yield Problem("slurm-setting-not-allowed", at, message, hint)
         for word, since in pcs.CLUSTER_VALUES_SINCE.get(name, {}).items():
             if slurm_version < since and word in words(value):
-                message = f"PCS takes {word} from Slurm {since} on, not with {slurm_version}"
+                message = f"PCS allows {word} from Slurm {since} on; slurm_version is {slurm_version}"
                 hint = f'remove {word}, or set slurm_version: "{since}"'
                 yield Problem("slurm-setting-value", at, message, hint)
 
@@ -101,7 +101,7 @@ def health_problems(settings: SlurmSettings) -> Iterator[Problem]:
     """Problems of a health check program of a cluster: Slurm would act otherwise than most expect."""
     interval, limit = settings.get("HealthCheckInterval"), pcs.HEALTH_CHECK_TIMEOUT_SECONDS
     if interval is not None and str(interval).isdecimal() and 0 < int(interval) <= limit:
-        message = f"a health check may take {limit} seconds, so {interval} seconds between two may be too few"
+        message = f"a health check may run for {limit} seconds, so an interval of {interval} seconds may be too short"
         at, hint = ("slurm_settings", "HealthCheckInterval"), f"set HealthCheckInterval: {5 * limit}"
         yield Problem("slurm-health-check-interval", at, message, hint, "warning")
 
@@ -119,15 +119,17 @@ def value_problems(at: Path, value: str | int) -> Iterator[Problem]:
     name = str(at[-1])
     unprintable = any(unicodedata.category(character)[0] == "C" for character in str(value))
     if unprintable or "#" in str(value) or not str(value).strip():
-        kind = "is empty" if not str(value).strip() else "contains # or a line break, which end a value in slurm.conf"
-        yield Problem("slurm-setting-value", at, f"{value!r} {kind}", f"correct {name}")
+        empty = not str(value).strip()
+        kind = "is empty" if empty else "contains # or a line break, which end a value in slurm.conf"
+        hint = f"remove {name}, or give it a value" if empty else f"remove # and line breaks from {name}"
+        yield Problem("slurm-setting-value", at, f"{value!r} {kind}", hint)
         return
     text = without_spaces(str(value))
     if (form := pcs.FORMS.get(name)) is not None:
         yield from _other_form(at, text, form)
     elif re.search(r"\s", text.strip()) and not re.fullmatch(r'"[^"]*"', text.strip()):
         message = f"{value!r} has a space, which ends a value in slurm.conf"
-        yield Problem("slurm-setting-value", at, message, "separate words by commas")
+        yield Problem("slurm-setting-value", at, message, "separate the words with commas")
     else:
         yield from _other_words(at, text.strip())
 
@@ -147,7 +149,7 @@ def _other_words(at: Path, value: str) -> Iterator[Problem]:
     known = {word.lower(): word for word in allowed}
     for word in words(value):
         if allowed and word.lower() not in known:
-            message = f"PCS does not take {word} in {at[-1]}; it takes {', '.join(allowed)}"
+            message = f"PCS does not allow {word} in {at[-1]}; allowed: {', '.join(allowed)}"
             near = get_close_matches(word.lower(), known, n=1)
             hint = f"did you mean {known[near[0]]}?" if near else f"remove {word}"
             yield Problem("slurm-setting-value", at, message, hint)

@@ -25,11 +25,11 @@ ACCOUNTED = ("AccountingStorageEnforce", "AccountingStorageTRES", "PriorityWeigh
 """Settings of a cluster that mean nothing without accounting, or with which slurmctld then does not start."""
 
 CONTRADICTIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "PreemptType": (("preempt/none", "preempt/partition_prio"), "a higher QOS evicts no jobs"),
-    "PreemptMode": (("off",), "a higher QOS evicts no jobs"),
-    "JobRequeue": (("0",), "jobs that a higher QOS evicts end in place of being requeued"),
-    "PriorityWeightFairshare": (("0",), "shares of the fleet have no effect"),
-    "PriorityWeightQOS": (("0",), "jobs of a higher QOS do not start before others"),
+    "PreemptType": (("preempt/none", "preempt/partition_prio"), "jobs of a higher QOS preempt no others"),
+    "PreemptMode": (("off",), "jobs of a higher QOS preempt no others"),
+    "JobRequeue": (("0",), "preempted jobs are cancelled instead of requeued"),
+    "PriorityWeightFairshare": (("0",), "fairshare has no effect"),
+    "PriorityWeightQOS": (("0",), "a higher QOS gives jobs no priority"),
 }
 """Values of cluster settings that contradict teams, and what they do."""
 
@@ -58,7 +58,7 @@ def _without_accounting(settings: Pcs) -> Iterator[Problem]:
     """Accounts and QOS are records of the accounting database."""
     hint = "set accounting: true"
     if settings.teams:
-        message = "teams are accounts of Slurm's accounting, which the cluster does not have"
+        message = "teams are Slurm accounts, and accounting is disabled"
         yield Problem("teams-without-accounting", ("control_plane", "teams"), message, f"{hint}, or remove teams")
     owners: list[tuple[Path, SlurmSettings, tuple[str, ...]]] = [((), settings.slurm_settings, ACCOUNTED)]
     names = (*QOS_SETTINGS, *ACCOUNT_SETTINGS, "TRESBillingWeights")
@@ -66,7 +66,7 @@ def _without_accounting(settings: Pcs) -> Iterator[Problem]:
     for below, given, about in owners:
         for name in about:
             if name in given:
-                message = f"{name} is about Slurm's accounting, which the cluster does not have"
+                message = f"{name} requires Slurm accounting, which is disabled"
                 at: Path = ("control_plane", *below, "slurm_settings", name)
                 yield Problem("qos-without-accounting", at, message, f"{hint}, or remove {name}")
 
@@ -116,7 +116,7 @@ def _contradictions(settings: Pcs) -> Iterator[Problem]:
         # limits and qos enforce associations, safe enforces limits
         implied = {"associations", "limits"} if "safe" in given else {"associations"}
         if missing := [word for word in ENFORCED if word not in {*given, *implied}]:
-            message = f"without {' and '.join(missing)} Slurm does not hold teams to their accounts and limits"
+            message = f"without {' and '.join(missing)} Slurm does not enforce the accounts and limits of teams"
             hint = f"remove {name}, or add {','.join(missing)}"
             yield Problem("teams-contradicted", ("control_plane", "slurm_settings", name), message, hint)
     several = len({team.qos for team in settings.teams}) > 1
@@ -124,7 +124,7 @@ def _contradictions(settings: Pcs) -> Iterator[Problem]:
     for name, (values, effect) in CONTRADICTIONS.items():
         value = str(settings.slurm_settings.get(name, "")).strip().lower()
         if value in values and (shares if name == "PriorityWeightFairshare" else several):
-            message = f"with {name} {value} {effect}, although teams differ"
+            message = f"{name} {value} contradicts teams: {effect}"
             yield Problem("teams-contradicted", ("control_plane", "slurm_settings", name), message, f"remove {name}")
 
 
@@ -138,7 +138,7 @@ def _groups(fleet: Fleet, team: SlurmTeam, at: Path) -> Iterator[Problem]:
 def _queue_of(settings: Pcs, team: SlurmTeam, at: Path) -> Iterator[Problem]:
     """A team may use the queues whose node groups it has, all of them."""
     if not any(team.may_use(queue.node_groups) for queue in settings.queues):
-        message = f"no queue has node groups of {team.name} alone, so its jobs cannot run"
+        message = f"every queue has a node group that {team.name} may not use, so its jobs cannot run"
         hint = f"add a queue over {', '.join(team.node_groups)}, or add the other groups of a queue to node_groups"
         yield Problem("team-without-queue", (*at, "node_groups"), message, hint)
 
@@ -160,7 +160,7 @@ def _gpus(fleet: Fleet, settings: Pcs, team: SlurmTeam, at: Path) -> Iterator[Pr
         return
     smallest = min(group.hardware.gpu_count for group in groups)
     if limit < smallest:
-        message = f"jobs get whole nodes of {smallest} GPUs and more, so with {limit} no job of {team.name} starts"
+        message = f"jobs get whole nodes of at least {smallest} GPUs, so no job of {team.name} can start within {limit}"
         yield Problem("team-gpus-below-node", at, message, f"set max_gpus: {smallest}")
     elif limit % smallest:
         message = f"{limit} GPUs are not a whole number of nodes, which have {smallest} GPUs each"

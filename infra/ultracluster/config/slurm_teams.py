@@ -59,7 +59,7 @@ class SlurmTeam(Settings):
     @rule
     def _name_is_free(self) -> Iterator[Problem]:
         if self.name in RESERVED_ACCOUNTS:
-            message = f"{self.name} is a name that Slurm keeps for itself"
+            message = f"{self.name} is reserved by Slurm"
             yield Problem("team-name-reserved", "name", message, f"set name: team-{self.name}")
 
     @rule

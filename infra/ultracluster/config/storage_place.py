@@ -59,7 +59,7 @@ def _mount_targets(fleet: Fleet, zones: Sequence[str], *, local_zone: bool, on_e
     where = " and ".join(filter(None, (", ".join(places[:-1]), places[-1])))
     for at, name in fleet.storage.existing_efs:
         message = f"{name} is mounted only in zones where it has a mount target, and nodes are in {where}"
-        hint = "create one in each before you deploy; "
+        hint = "create a mount target in each zone before you deploy; "
         hint += f"`aws efs describe-mount-targets --file-system-id {name}` lists those that exist"
         if local_zone:
             hint = f"check that EFS has mount targets in {zones[0]}, or name an existing OpenZFS file system"

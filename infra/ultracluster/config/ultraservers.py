@@ -29,11 +29,11 @@ def _flags_of_imex(settings: Pcs) -> Iterator[Problem]:
     at: Path = ("control_plane", "slurm_settings", "PrologFlags")
     for other in ("contain", "x11"):
         if other in flags and "nohold" not in flags:
-            message = f"UltraServers need NoHold, with which slurmctld does not start together with {flags[other]}"
+            message = f"UltraServers require NoHold, and slurmctld does not start with both NoHold and {flags[other]}"
             yield Problem("slurm-prolog-flags", at, message, f"remove {flags[other]}")
             return
     if not flags and "enable_stepmgr" in lower_words(settings.slurm_settings, "SlurmctldParameters"):
-        message = "enable_stepmgr needs Contain in PrologFlags, which UltraServers exclude: they need NoHold"
+        message = "enable_stepmgr requires Contain in PrologFlags; UltraServers require NoHold, which excludes Contain"
         at = ("control_plane", "slurm_settings", "SlurmctldParameters")
         yield Problem("slurm-prolog-flags", at, message, "remove enable_stepmgr")
 
@@ -44,8 +44,8 @@ def _exclusive_jobs(settings: Pcs, ultraservers: set[str]) -> Iterator[Problem]:
         for name, shared in (("OverSubscribe", "force"), ("Exclusive", "user"), ("ExclusiveUser", "yes")):
             value = str(queue.slurm_settings.get(name, ""))
             if ultraservers & {*queue.node_groups} and value.lower().startswith(shared):
-                message = f"with {name} {value} no job has its nodes alone, and IMEX, of NVLink between instances, "
-                message += "starts for such jobs only"
+                message = f"{name} {value} shares nodes between jobs, and IMEX (NVLink between instances) starts "
+                message += "for exclusive jobs only"
                 at: Path = ("control_plane", "queues", i, "slurm_settings", name)
                 yield Problem("slurm-setting-value", at, message, f"remove {name}")
 

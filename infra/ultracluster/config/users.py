@@ -81,10 +81,8 @@ class User(Settings):
     def _usable_keys(self) -> Iterator[Problem]:
         for i, key in enumerate(self.keys):
             if is_private(key):
-                message = (
-                    "this is a private key, which nobody but its owner may have: whoever read this file has it now"
-                )
-                hint = f"remove it here and from the history of the file, and replace the key: {NEW_KEY}"
+                message = "this is a private key; everyone who could read this file may have it"
+                hint = f"remove it from this file and its history, and replace it: {NEW_KEY}"
                 yield Problem("private-key", ("keys", i), message, hint)
             elif wrong := wrong_key(key):
                 yield Problem("public-key", ("keys", i), wrong, key_hint(key))
@@ -94,7 +92,7 @@ class User(Settings):
         bodies = [key.split(" ")[1:2] for key in self.keys]
         for i, body in enumerate(bodies):
             if body and body in bodies[:i]:
-                message = f"the key is keys[{bodies.index(body)}] too"
+                message = f"the key is already keys[{bodies.index(body)}]"
                 yield Problem("duplicate-name", ("keys", i), message, "remove the duplicate")
 
     @rule
