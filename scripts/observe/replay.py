@@ -37,11 +37,8 @@ class Firing:
         return self.labels.get("severity", "")
 
 
-def replay(server: Prometheus, files: Iterable[str], day: Day, external: dict[str, str]) -> list[Firing]:
-    """Writes what the rules of `files` record, and ALERTS and ALERTS_FOR_STATE of their alerts. Returns what fires.
-
-    `external` are labels of the cluster, for alerts whose expression has none.
-    """
+def replay(server: Prometheus, files: Iterable[str], day: Day) -> list[Firing]:
+    """Writes what the rules of `files` record, and ALERTS and ALERTS_FOR_STATE of their alerts. Returns what fires."""
     firing: list[Firing] = []
     for text in files:
         for group in yaml.safe_load(text)["groups"]:
@@ -49,7 +46,7 @@ def replay(server: Prometheus, files: Iterable[str], day: Day, external: dict[st
                 found = server.range(rule["expr"], day.times[0], day.end, day.step)
                 series = list(_recorded(rule, found, day))
                 for alert in found if "alert" in rule else ():
-                    labels = {**external, **_unnamed(alert), **rule.get("labels", {}), "alertname": rule["alert"]}
+                    labels = {**_unnamed(alert), **rule.get("labels", {}), "alertname": rule["alert"]}
                     values, sustained = _values(alert, day), _seconds(rule.get("for", "0s"))
                     since = active_since(values, day.times, sustained, _seconds(rule.get("keep_firing_for", "0s")))
                     series += _alert(labels, since, day.times, sustained)

@@ -98,7 +98,7 @@ def tour(day: Day, program: Sequence[str] | None = None, also: Sequence[Environm
         names = _read(shown, files)
         for fleet in (slurm_fleet.series(day, names), KubernetesFleet(day, names).series()):
             server.write(list(fleet), day.times)
-        firing = replay(server, files, day, ON_SLURM)
+        firing = replay(server, files, day)
         order = ("critical", "warning", "info")
         yield Tour(server, day, shown, tuple(sorted(firing, key=lambda each: (order.index(each.severity), each.name))))
 

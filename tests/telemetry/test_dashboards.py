@@ -3,10 +3,14 @@
 import json
 import re
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
 from tests.synthesis import ROOT
+from tests.telemetry.engines import Engines
+from tests.telemetry.rules.environments import environment as environment_of_rules
+from tests.telemetry.rules.promtool import unit_tests
 from ultracluster import load
 from ultracluster.telemetry import labels, thresholds
 from ultracluster.telemetry.dashboards import dashboards, limits
@@ -15,7 +19,7 @@ from ultracluster.telemetry.dashboards.panels import CloudWatch, Limits, Query, 
 from ultracluster.telemetry.dashboards.variables import VARIABLES
 from ultracluster.telemetry.metrics import METRICS, UnknownMetric, metric
 from ultracluster.telemetry.promql import reading
-from ultracluster.telemetry.rules import Recording, groups
+from ultracluster.telemetry.rules import Recording, groups, rule_files
 
 FILES = ("environments/prod.yaml", "environments/staging.yaml", "examples/eks-volcano.yaml", "examples/eks-kai.yaml")
 PROMETHEUS = {"up", "ALERTS", "ALERTS_FOR_STATE"}
@@ -280,3 +284,47 @@ def test_a_node_with_an_efa_alert_shows_its_errors_with_the_limit_of_the_rule():
     (table,) = [column.limits for column in panels["Errors in the last 24 hours, by node"].columns[:1]]
     assert table == errors.limits
     assert "retrans_timeout_events{node}" in queries(errors)[0].expr
+
+
+def _asked(slug: str, title: str) -> str:
+    """The query of a panel, for the cluster `c` and all node groups."""
+    board = made(environment_of_rules("pcs"))[slug]
+    panel = next(each for each in board["panels"] if each["title"] == title)
+    return panel["targets"][0]["expr"].replace("$cluster", "c").replace("$node_group", ".*")
+
+
+NODE = 'cluster="c", environment="test", node_group="train", instance_type="p5.48xlarge", node="n1"'
+PREP = 'cluster="c", environment="test", node_group="prep", instance_type="c7i.48xlarge", node="n2"'
+DOWN = {f'up{{job="node", {NODE}}}': "0x30"}
+
+
+@pytest.mark.parametrize(
+    ("slug", "title", "group", "series", "value"),
+    [
+        # the alert on a silent controller has no label cluster
+        ("fleet", "Critical alerts", "slurm", {}, 1),
+        ("fleet", "GPUs missing", "catalogue", DOWN, 8),
+        ("gpu-cluster", "GPUs missing", "catalogue", DOWN, 8),
+        ("fabric", "EFA devices missing", "catalogue", DOWN, 32),
+        # the type can have EFA, and the group has none
+        ("fabric", "EFA devices missing", "catalogue", {**DOWN, f'up{{job="node", {PREP}}}': "1x30"}, 32),
+        (
+            "fabric",
+            "Busiest node against line rate",
+            "efa",
+            {**DOWN, f'node_amazonefa_rx_bytes{{{NODE}, device="d", port="1"}}': "0+24e12x30"},
+            1,
+        ),
+    ],
+)
+def test_the_first_row_tells_of_nodes_and_controllers_that_do_not_answer(
+    slug: str, title: str, group: str, series: dict[str, str], value: float, engines: Engines, tmp_path: Path
+):
+    files = [tmp_path / f"{name}.yml" for name in dict.fromkeys(("catalogue", group))]
+    for file in files:
+        file.write_text(rule_files(environment_of_rules("pcs"))[file.stem])
+    asked = {"expr": _asked(slug, title), "eval_time": "25m", "exp_samples": [{"labels": "{}", "value": value}]}
+    inputs = [{"series": name, "values": values} for name, values in series.items()]
+    test = {"name": title, "interval": "1m", "input_series": inputs, "promql_expr_test": [asked]}
+    ran = unit_tests(engines, tmp_path, files, [test])
+    assert ran.ok, ran.said

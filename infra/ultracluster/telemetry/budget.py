@@ -88,8 +88,9 @@ DROP_FIRST = (
 def series_by_exporter(fleet: Fleet) -> dict[ExporterName, int]:
     """Active series of each exporter: an upper bound, with every metric that the instance type supports."""
     found: Counter[ExporterName] = Counter()
+    sets = entities(fleet)
     for each in collected(fleet):
-        found[each.exporter] += _sets(each, fleet) * each.times * (HISTOGRAM_SERIES if each.kind == "histogram" else 1)
+        found[each.exporter] += sets[each.per] * each.times * (HISTOGRAM_SERIES if each.kind == "histogram" else 1)
     return dict(found)
 
 
@@ -100,8 +101,7 @@ def series(fleet: Fleet) -> int:
 
 def series_of_node(fleet: Fleet) -> int:
     """Series that the exporters of one node write."""
-    one = replace(fleet, nodes=1)
-    found = series_by_exporter(one)
+    found = series_by_exporter(replace(fleet, nodes=1))
     return sum(found.get(exporter, 0) for exporter in NODE_EXPORTERS)
 
 
@@ -157,11 +157,6 @@ def _absent(instance_type: UltraClusterType) -> set[str]:
     newer = instance_type.gpu.nvlink_generation >= 5
     found = {"pages"} | ({"nvlink5"} if not newer else set())
     return found | (set() if instance_type.architecture == "arm64" else {"c2c"})
-
-
-def _sets(each: Metric, fleet: Fleet) -> int:
-    """How many sets of series a metric has in the fleet."""
-    return entities(fleet)[each.per]
 
 
 def entities(fleet: Fleet) -> dict[str, int]:

@@ -31,7 +31,7 @@ def boards(environment: Environment) -> tuple[Board, ...]:
         gpu_cluster.BOARD,
         gpu_node.BOARD,
         training.BOARD,
-        fabric.BOARD,
+        fabric.board(tuple(group.name for group in environment.launched_groups if group.efa)),
         *((storage.board(openzfs=openzfs),) if environment.storage.all_lustre else ()),
         *scheduling,
         idle.BOARD,

@@ -1,12 +1,12 @@
 """EFA and NCCL."""
 
+from collections.abc import Sequence
+
 from ultracluster.telemetry.dashboards.limits import ANY_IS_BAD, EFA_EVENTS, EFA_RETRANSMITS
 from ultracluster.telemetry.dashboards.panels import TO_NODE, Board, Column, Lines, Query, Row, Table, Value
 
-LINE_RATE = (
-    '(max by (node, instance_type) (up{groups, job="node"})'
-    " * on (instance_type) group_left () instance_type:efa_bits:line_rate)"
-)
+LINE_RATE = "node:efa_rx_line_rate:ratio{groups}"
+"""Received by each node, over the line rate of its instance type."""
 ERRORS = (
     ("Timeouts", "retrans_timeout_events"),
     ("Unresponsive", "unresponsive_remote_events"),
@@ -16,53 +16,62 @@ ERRORS = (
     ("Write errors", "rdma_write_wr_err"),
 )
 
-NOW = Row(
-    "",
-    (
-        Value(
-            title="EFA traffic",
-            query=Query("sum(node:efa_rx_bits:rate{groups})"),
-            help="Received by all nodes.",
-            unit="bps",
-        ),
-        Value(
-            title="Busiest node against line rate",
-            query=Query(f"max(sum by (node) (node:efa_rx_bits:rate{{groups}}) / on (node) {LINE_RATE})"),
-            help="Received by the node with most traffic, over the line rate of its instance type.",
-            unit="percentunit",
-            decimals=0,
-        ),
-        Value(
-            title="EFA devices missing",
-            query=Query(
-                'sum(count by (instance_type) (up{groups, job="node"}) * on (instance_type) group_left ()'
-                " instance_type:efa_devices:expected) - count(node_amazonefa_port_state{groups} == 4)"
+
+def _devices_missing(efa_groups: Sequence[str]) -> Value:
+    """A type that can have EFA devices has none in a node group without EFA."""
+    nodes = f'up{{groups, job="node", node_group=~"{"|".join(efa_groups)}"}}'
+    expected = (
+        f"count by (instance_type) ({nodes}) * on (instance_type) group_left () instance_type:efa_devices:expected"
+    )
+    return Value(
+        title="EFA devices missing",
+        query=Query(f"sum({expected}) - (count(node_amazonefa_port_state{{groups}} == 4) or vector(0))"),
+        help="Devices that the instance types of node groups with EFA have, less those whose port is active.",
+        limits=ANY_IS_BAD,
+    )
+
+
+def _now(efa_groups: Sequence[str]) -> Row:
+    return Row(
+        "",
+        (
+            Value(
+                title="EFA traffic",
+                query=Query("sum(node:efa_rx_bits:rate{groups})"),
+                help="Received by all nodes.",
+                unit="bps",
             ),
-            help="Devices that the instance types have, less those whose port is active.",
-            limits=ANY_IS_BAD,
+            Value(
+                title="Busiest node against line rate",
+                query=Query(f"max({LINE_RATE})"),
+                help="Received by the node with most traffic, over the line rate of its instance type.",
+                unit="percentunit",
+                decimals=0,
+            ),
+            _devices_missing(efa_groups),
+            Value(
+                title="Retransmitted, 5 min",
+                query=Query("300 * sum(rate(node_amazonefa_retrans_pkts{groups}[$__rate_interval]))"),
+                help="Packets that EFA sent again.",
+                decimals=0,
+                limits=EFA_RETRANSMITS,
+            ),
+            Value(
+                title="Remote nodes unresponsive, 5 min",
+                query=Query("300 * sum(rate(node_amazonefa_unresponsive_remote_events{groups}[$__rate_interval]))"),
+                help="Times that a node gave up on another.",
+                decimals=0,
+                limits=EFA_EVENTS,
+            ),
+            Value(
+                title="NCCL bus bandwidth, all-reduce",
+                query=Query('avg(nccl_bus_bandwidth_gbs{groups, collective="AllReduce"}) * 1e9'),
+                help="Mean of the communicators that NCCL Inspector reports.",
+                unit="Bps",
+            ),
         ),
-        Value(
-            title="Retransmitted, 5 min",
-            query=Query("300 * sum(rate(node_amazonefa_retrans_pkts{groups}[$__rate_interval]))"),
-            help="Packets that EFA sent again.",
-            decimals=0,
-            limits=EFA_RETRANSMITS,
-        ),
-        Value(
-            title="Remote nodes unresponsive, 5 min",
-            query=Query("300 * sum(rate(node_amazonefa_unresponsive_remote_events{groups}[$__rate_interval]))"),
-            help="Times that a node gave up on another.",
-            decimals=0,
-            limits=EFA_EVENTS,
-        ),
-        Value(
-            title="NCCL bus bandwidth, all-reduce",
-            query=Query('avg(nccl_bus_bandwidth_gbs{groups, collective="AllReduce"}) * 1e9'),
-            help="Mean of the communicators that NCCL Inspector reports.",
-            unit="Bps",
-        ),
-    ),
-)
+    )
+
 
 TRAFFIC = Row(
     "Traffic",
@@ -79,21 +88,9 @@ TRAFFIC = Row(
             title="EFA against line rate: busiest, mean and quietest node",
             help="Nodes without traffic are left out. Nodes of one job lie close together; one far below is cut off.",
             queries=(
-                Query(
-                    f"max(sum by (node) (node:efa_rx_bits:rate{{groups}}) / on (node) {LINE_RATE})",
-                    "busiest",
-                    "blue",
-                ),
-                Query(
-                    f"avg((sum by (node) (node:efa_rx_bits:rate{{groups}}) / on (node) {LINE_RATE}) > 0.005)",
-                    "mean",
-                    "green",
-                ),
-                Query(
-                    f"min((sum by (node) (node:efa_rx_bits:rate{{groups}}) / on (node) {LINE_RATE}) > 0.005)",
-                    "quietest",
-                    "orange",
-                ),
+                Query(f"max({LINE_RATE})", "busiest", "blue"),
+                Query(f"avg({LINE_RATE} > 0.005)", "mean", "green"),
+                Query(f"min({LINE_RATE} > 0.005)", "quietest", "orange"),
             ),
             unit="percentunit",
             width=12,
@@ -196,11 +193,14 @@ NCCL = Row(
     ),
 )
 
-BOARD = Board(
-    slug="fabric",
-    title="EFA and NCCL",
-    question="Does the network carry what the jobs need, and who loses packets?",
-    rows=(NOW, TRAFFIC, FAULTS, NCCL),
-    period="24h",
-    tags=("network",),
-)
+
+def board(efa_groups: Sequence[str]) -> Board:
+    """The dashboard. `efa_groups` are the node groups whose nodes have EFA."""
+    return Board(
+        slug="fabric",
+        title="EFA and NCCL",
+        question="Does the network carry what the jobs need, and who loses packets?",
+        rows=(_now(efa_groups), TRAFFIC, FAULTS, NCCL),
+        period="24h",
+        tags=("network",),
+    )

@@ -28,7 +28,7 @@ TENSOR_SCALE = (
 GPUS = "sum(node:gpus:count{groups})"
 HELD = "(sum(job_node:gpus_allocated:count{groups}) or vector(0))"
 ALERT = "severity, alertname, node, gpu, team, workload"
-FIRING = 'ignoring (alertstate) ALERTS{fleet, alertstate="firing", severity=~"critical|warning"}'
+FIRING = 'ignoring (alertstate) ALERTS{alerts, alertstate="firing", severity=~"critical|warning"}'
 
 NOW = Row(
     "",
@@ -53,7 +53,7 @@ NOW = Row(
             title="GPUs missing",
             query=Query(
                 'sum(count by (instance_type) (up{groups, job="node"}) * on (instance_type) group_left ()'
-                " instance_type:gpus:expected) - sum(node:gpus:count{groups})"
+                " instance_type:gpus:expected) - (sum(node:gpus:count{groups}) or vector(0))"
             ),
             help="GPUs that the instance types have, less those that report.",
             limits=ANY_IS_BAD,
@@ -66,7 +66,7 @@ NOW = Row(
         ),
         Value(
             title="Critical alerts",
-            query=Query('count(ALERTS{fleet, alertstate="firing", severity="critical"}) or vector(0)'),
+            query=Query('count(ALERTS{alerts, alertstate="firing", severity="critical"}) or vector(0)'),
             help="Alerts of severity critical that fire now.",
             limits=ANY_IS_BAD,
         ),
@@ -94,7 +94,7 @@ BROKEN = Row(
                 ("workload", "Job"),
             ),
             columns=(
-                Column("For", f"time() - min by ({ALERT}) (ALERTS_FOR_STATE{{fleet}} and {FIRING})", "dtdurations"),
+                Column("For", f"time() - min by ({ALERT}) (ALERTS_FOR_STATE{{alerts}} and {FIRING})", "dtdurations"),
             ),
             sort="Severity",
             descending=False,
@@ -107,9 +107,11 @@ BROKEN = Row(
             title="Alerts that fire, by severity",
             help="Number of alerts over time.",
             queries=(
-                Query('count(ALERTS{fleet, alertstate="firing", severity="critical"}) or vector(0)', "critical", "red"),
                 Query(
-                    'count(ALERTS{fleet, alertstate="firing", severity="warning"}) or vector(0)', "warning", "orange"
+                    'count(ALERTS{alerts, alertstate="firing", severity="critical"}) or vector(0)', "critical", "red"
+                ),
+                Query(
+                    'count(ALERTS{alerts, alertstate="firing", severity="warning"}) or vector(0)', "warning", "orange"
                 ),
             ),
             decimals=0,

@@ -42,7 +42,7 @@ NOW = Row(
             title="GPUs missing",
             query=Query(
                 'sum(count by (instance_type) (up{groups, job="node"}) * on (instance_type) group_left'
-                " instance_type:gpus:expected) - sum(node:gpus:count{groups})"
+                " instance_type:gpus:expected) - (sum(node:gpus:count{groups}) or vector(0))"
             ),
             help="GPUs that the instance types have, less those that report. Every node with a missing GPU needs"
             " replacing.",

@@ -113,7 +113,7 @@ class _Writer:
 
     def _alerts(self) -> dashboard.AnnotationQuery:
         """Marks in all charts where a critical alert fires."""
-        expr = 'ALERTS{alertstate="firing", severity="critical", cluster="$cluster"}'
+        expr = f'ALERTS{{alertstate="firing", severity="critical", environment="{self._environment}"}}'
         target: Any = prometheus.Dataquery(expr=expr, ref_id="Anno", datasource=self._metrics)
         return dashboard.AnnotationQuery(
             name="Critical alerts",
@@ -217,7 +217,7 @@ class _Writer:
         return prometheus.Dataquery(
             datasource=self._metrics,
             editor_mode=prometheus.QueryEditorMode.CODE,
-            expr=scoped(query.expr),
+            expr=scoped(query.expr).replace("ENVIRONMENT", self._environment),
             format_val=prometheus.PromQueryFormat.TABLE if rows else prometheus.PromQueryFormat.TIME_SERIES,
             instant=instant,
             range_val=not instant,

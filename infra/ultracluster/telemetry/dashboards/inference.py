@@ -7,11 +7,10 @@ ITL = Limits(0.05, 0.1)
 CACHE = Limits(0.9, 0.97)
 
 
-def _quantile(quantile: float, metric: str, by: str = "") -> str:
-    """A quantile of both engines' histograms: per `by`, or of all."""
-    labels = f"le, {by}" if by else "le"
+def _quantile(quantile: float, metric: str) -> str:
+    """A quantile of both engines' histograms, for each model."""
     rates = (
-        f"sum by ({labels}) (rate({engine}:{metric}_bucket{{models}}[$__rate_interval]))"
+        f"sum by (le, model_name) (rate({engine}:{metric}_bucket{{models}}[$__rate_interval]))"
         for engine in ("vllm", "sglang")
     )
     return f"histogram_quantile({quantile}, {' or '.join(rates)})"
@@ -22,7 +21,7 @@ def _latency(title: str, metric: str, help: str, limits: Limits) -> Lines:
         title=title,
         help=help,
         queries=tuple(
-            Query(_quantile(quantile, metric, "model_name"), f"{{{{model_name}}}} p{100 * quantile:g}")
+            Query(_quantile(quantile, metric), f"{{{{model_name}}}} p{100 * quantile:g}")
             for quantile in (0.5, 0.95, 0.99)
         ),
         unit="s",
@@ -48,24 +47,21 @@ NOW = Row(
     (
         Value(
             title="Time to first token, p95",
-            query=Query(f"max({_quantile(0.95, 'time_to_first_token_seconds', 'model_name')})"),
+            query=Query(f"max({_quantile(0.95, 'time_to_first_token_seconds')})"),
             help="Of the slowest model: 95 % of requests got their first token within this time.",
             unit="s",
             limits=TTFT,
         ),
         Value(
             title="Inter-token latency, p95",
-            query=Query(f"max({_quantile(0.95, 'inter_token_latency_seconds', 'model_name')})"),
+            query=Query(f"max({_quantile(0.95, 'inter_token_latency_seconds')})"),
             help="Of the slowest model: time between two tokens of an answer.",
             unit="s",
             limits=ITL,
         ),
         Value(
             title="Tokens generated per second",
-            query=Query(
-                "sum(rate(vllm:generation_tokens_total{models}[$__rate_interval]) or"
-                " rate(sglang:generation_tokens_total{models}[$__rate_interval]))"
-            ),
+            query=Query(f"sum({_tokens('generation_tokens_total')})"),
             help="Tokens per second of all models.",
             unit="short",
         ),

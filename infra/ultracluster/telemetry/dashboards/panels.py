@@ -11,8 +11,12 @@ SCOPES = {
     "teams": 'cluster="$cluster", team=~"$team"',
     "work": 'cluster="$cluster", workload=~"$workload"',
     "models": 'cluster="$cluster", model_name=~"$model"',
+    "alerts": 'environment="ENVIRONMENT"',
 }
-"""Label matchers by name. A selector in a query starts with a name: `DCGM_FI_DEV_GPU_TEMP{groups, gpu="0"}`."""
+"""Label matchers by name. A selector in a query starts with a name: `DCGM_FI_DEV_GPU_TEMP{groups, gpu="0"}`.
+
+ENVIRONMENT is the environment's name. Alerts on missing series have no label `cluster`.
+"""
 
 Display = Literal["text", "colour", "gauge"]
 

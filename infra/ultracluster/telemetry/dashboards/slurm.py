@@ -1,6 +1,6 @@
 """The Slurm queue and the controller."""
 
-from ultracluster.telemetry.dashboards.limits import ANY_IS_BAD, SLURM_CYCLE, SLURM_DBD_QUEUE, SLURM_THREADS
+from ultracluster.telemetry.dashboards.limits import ANY_IS_BAD, IDLE, SLURM_CYCLE, SLURM_DBD_QUEUE, SLURM_THREADS
 from ultracluster.telemetry.dashboards.panels import Board, Column, Limits, Lines, Query, Row, Table, Value
 
 NODE_STATES = (
@@ -74,7 +74,7 @@ FLEET = Row(
             queries=(
                 Query("sum(slurm_node_gpus{fleet})", "installed", "#8e9299"),
                 Query("sum(slurm_node_gpus_alloc{fleet})", "allocated", "blue"),
-                Query("count(DCGM_FI_PROF_SM_ACTIVE{fleet} > 0.02) or vector(0)", "working", "green"),
+                Query(f"count(DCGM_FI_PROF_SM_ACTIVE{{fleet}} > {IDLE}) or vector(0)", "working", "green"),
             ),
             decimals=0,
             calculations=("mean", "lastNotNull"),

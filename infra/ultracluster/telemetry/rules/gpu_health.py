@@ -196,8 +196,7 @@ def _fabric() -> Iterator[Alert]:
         repair="reset",
         summary=f"NVLink fabric unhealthy at {_WHERE}",
         description="The fabric health mask reports degraded bandwidth, a route that recovers or failed, access "
-        "timeouts, or a "
-        "wrong configuration. Collectives are slow or hang.",
+        "timeouts, or a wrong configuration. Collectives are slow or hang.",
         action="Drain the node and reset its GPUs; replace it when the fault returns.",
     )
     yield Alert(

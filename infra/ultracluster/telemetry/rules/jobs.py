@@ -8,8 +8,8 @@ from ultracluster.telemetry.rules.site import Site
 from ultracluster.telemetry.thresholds import BUSY, HUNG_EFA, HUNG_TENSOR, IDLE_GPU, SLOW_CLOCK, STRAGGLER
 
 _ON = f"on ({JOB})"
-_UNEVEN = "job:uneven_work:count"
 """A job's own labels, the team among them: on Kubernetes, two teams may each have a job of the same name."""
+_UNEVEN = "job:uneven_work:count"
 
 
 def group(site: Site) -> Group:
@@ -93,20 +93,19 @@ def _stragglers(site: Site) -> Iterator[Alert]:
 
 
 def _hung(site: Site) -> Alert:
-    quiet = f"job:efa_tx_bits:rate\n/ (job:efa_bits:line_rate > 0)\n>= {HUNG_EFA.value}"
+    communicates = f"job:efa_tx_bits:rate\n/ (job:efa_bits:line_rate > 0)\n>= {HUNG_EFA.value}"
     tensor, busy = f"avg by ({JOB}) (job_node:tensor_active:avg)", f"avg by ({JOB}) (job_node:gpu_utilization:avg)"
     return _alert(
         "JobHung",
         f"{busy}\n>= 90\nand\n{tensor}\n< {HUNG_TENSOR.value}\nand\n"
-        f"max_over_time(job:tensor_active:median[1d])\n> {BUSY.value}\nunless\n{quiet}{_even(site)}",
+        f"max_over_time(job:tensor_active:median[1d])\n> {BUSY.value}\nunless\n{communicates}{_even(site)}",
         "critical",
         "15m",
         (
             f"{OF_JOB} hangs",
             "The job's GPUs run a kernel all the time and draw power, but their Tensor Cores and EFA have stood still "
-            "for 15 "
-            "minutes, though the job computed before. A rank most likely waits in a collective for one that crashed or "
-            "is stuck.",
+            "for 15 minutes, though the job computed before. A rank most likely waits in a collective for one that "
+            "crashed or is stuck.",
             "Find the rank that left the collective in NCCL's flight recorder or the logs, then restart the job.",
         ),
     )

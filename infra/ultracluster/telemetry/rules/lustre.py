@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ultracluster.telemetry.rules.catalogue import EFA_DEVICES
 from ultracluster.telemetry.rules.expressions import collected
-from ultracluster.telemetry.rules.model import CLUSTER, NODE, Alert, Group, Recording
+from ultracluster.telemetry.rules.model import CLUSTER, NODE, Alert, Group, Recording, Severity
 from ultracluster.telemetry.rules.site import Site
 from ultracluster.telemetry.thresholds import LUSTRE_ALMOST_FULL, LUSTRE_FULL, LUSTRE_SATURATED, Threshold
 
@@ -61,11 +61,11 @@ def _capacity() -> Iterator[Alert]:
     )
 
 
-def _full(name: str, limit: Threshold, severity: str, below: str) -> Alert:
+def _full(name: str, limit: Threshold, severity: Severity, below: str) -> Alert:
     return Alert(
         name=name,
         expr=f"{_USED}\n>= {limit.value}{below}",
-        severity="critical" if severity == "critical" else "warning",
+        severity=severity,
         component="lustre",
         scope="cluster",
         sustained="10m",
@@ -135,7 +135,6 @@ def _clients(site: Site) -> Iterator[Alert]:
             keep="5m",
             summary=f"{_WHERE} uses TCP to {{{{ $value }}}} servers of {{{{ $labels.target }}}}",
             description="The file system has EFA enabled, but the client fell back to TCP, which is limited to 100 "
-            "Gbps per client "
-            "and 5 Gbps per server, without GPUDirect Storage.",
+            "Gbps per client and 5 Gbps per server, without GPUDirect Storage.",
             action="Run the EFA set-up of the Lustre client again when the job has ended, and remount.",
         )

@@ -50,8 +50,7 @@ class Alert:
     (`for`), `keep` how long it fires after the condition ended (`keep_firing_for`), both Prometheus durations.
     `summary` and `description` are templates. `action` is the first step, one sentence; the runbook has the rest.
     `repair` is what a node needs that must take no further job: a new instance, or a reset (of its GPUs, or a reboot);
-    None where the node may go on. `more` are further
-    labels.
+    None where the node may go on. `more` are further labels.
     """
 
     name: str

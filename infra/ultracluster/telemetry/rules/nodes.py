@@ -274,8 +274,10 @@ def _host(site: Site) -> Iterator[Alert]:
         description="{{ $value | humanize }} processes were killed within ten minutes. The job usually fails.",
         action="Tell the owner of the job; data loaders with many workers are the usual cause.",
     )
-    counters = "|".join(f"node_ethtool_{each}_allowance_exceeded" for each in ("conntrack", "linklocal"))
-    dropped = (f"max by ({NODE}) (rate({counter}[{site.window(5)}]))\n> 1" for counter in counters.split("|"))
+    dropped = (
+        f"max by ({NODE}) (rate(node_ethtool_{each}_allowance_exceeded[{site.window(5)}]))\n> 1"
+        for each in ("conntrack", "linklocal")
+    )
     yield Alert(
         name="NodeNetworkAllowanceExceeded",
         expr="\nor\n".join(dropped),
@@ -286,7 +288,7 @@ def _host(site: Site) -> Iterator[Alert]:
         keep="5m",
         summary=f"EC2 drops packets of {_WHERE}",
         description="The node tracks too many connections, or asks DNS, IMDS or time sync more often than EC2 allows, "
-        "so EC2 drops "
-        "{{ $value | humanize }} packets per second. Names do not resolve, or credentials cannot be renewed.",
+        "so EC2 drops {{ $value | humanize }} packets per second. Names do not resolve, or credentials cannot be "
+        "renewed.",
         action="Find the process with many connections or DNS queries; cache names on the node.",
     )

@@ -15,7 +15,7 @@ from ultracluster.telemetry.thresholds import (
 _SLURM: Component = "slurm"
 _PARTITION = f"{CLUSTER}, partition"
 _OF = "of {{ $labels.environment }}"
-DOWN = "cluster:slurm_nodes_down:ratio"
+_DOWN = "cluster:slurm_nodes_down:ratio"
 _REPLACED = "20m"
 """Longest time in which PCS replaces a login node; our judgement."""
 
@@ -39,7 +39,7 @@ def _recordings() -> Iterator[Recording]:
     )
     # of the nodes that are not powered down; a node may be down and powered down
     up = f"({_total('nodes')} - ({_total('nodes_powered_down')} or {_total('nodes')} * 0))"
-    yield Recording(DOWN, f"clamp_max({_total('nodes_down')}\n/ ({up} > 0), 1)")
+    yield Recording(_DOWN, f"clamp_max({_total('nodes_down')}\n/ ({up} > 0), 1)")
 
 
 def _total(metric: str) -> str:
@@ -72,10 +72,9 @@ def _alert(
 
 
 def _nodes() -> Iterator[Alert]:
-    ratio = DOWN
     yield _alert(
         "SlurmNodesDown",
-        f"{_total('nodes_down')} > 0\nunless\n{ratio} > {SLURM_DOWN.value}",
+        f"{_total('nodes_down')} > 0\nunless\n{_DOWN} > {SLURM_DOWN.value}",
         "warning",
         "10m",
         (
@@ -86,7 +85,7 @@ def _nodes() -> Iterator[Alert]:
     )
     yield _alert(
         "SlurmManyNodesDown",
-        f"{ratio}\n> {SLURM_DOWN.value}",
+        f"{_DOWN}\n> {SLURM_DOWN.value}",
         "critical",
         "5m",
         (

@@ -97,7 +97,7 @@ def _progress(site: Site) -> Iterator[Alert]:
             "Add data loader workers, or look at the throughput of the file system.",
         ),
     )
-    restarts = f"max by ({own}) (increase(training_restarts_total[{max(60, int(site.window(60)[:-1]))}m]))"
+    restarts = f"max by ({own}) (increase(training_restarts_total[{site.window(60)}]))"
     yield _alert(
         "TrainingRestartsOften",
         _running(site, f"{restarts}\n> {RESTARTS.value}"),
