@@ -219,6 +219,23 @@ until_seen '[ "$(state $young)" = "RUNNING None" ]' && echo 'runs again'
     assert said[3] == "runs again"
 
 
+def test_a_suspended_job_would_keep_its_gpus_so_nobody_is_evicted(run):
+    """Why `validate` refuses SUSPEND and GANG."""
+    said, errors = run(
+        """
+low=$(submit ana --qos=low -N2 --gres=gpu:4 --wrap 'sleep 100')
+until_seen '[ "$(state $low)" = "RUNNING None" ]'; sleep 2
+high=$(submit ana -N1 --gres=gpu:4 --wrap 'sleep 5')
+until_seen '[ "$(state $high)" = "PENDING Resources" ]'; sleep 8
+state $low; state $high
+scancel $low
+until_seen '[ "$(state $high)" = "RUNNING None" ]' && echo 'runs when the other has ended'
+""",
+        {"PreemptExemptTime": "00:00:00", "PreemptMode": "SUSPEND,GANG"},
+    )
+    assert said == ["RUNNING None", "PENDING Resources", "runs when the other has ended"], errors
+
+
 def test_the_team_that_used_less_of_its_share_goes_first(run):
     said, errors = run(
         """

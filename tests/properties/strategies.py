@@ -279,8 +279,9 @@ def _existing(number: int, region: str) -> Data:
     return {"existing": f"my-bucket-{number}", **({"key_arn": key} if number % 2 else {})}
 
 
-def _pcs(draw: st.DrawFn, groups: list[Data]) -> Data:
-    nodes, login = sum(map(_most, groups)), draw(st.integers(1, 2))
+def _pcs(draw: st.DrawFn, groups: list[Data], *, homes: bool) -> Data:
+    """Several login nodes need homes."""
+    nodes, login = sum(map(_most, groups)), draw(st.integers(1, 2 if homes else 1))
     return draw(
         _some(
             {
@@ -401,6 +402,9 @@ def environments(draw: st.DrawFn, planes: tuple[str, ...] = PLANES) -> Data:
         network["create"]["control_plane_zones"] = [f"{region}a", f"{region}b"]
     if plane == "eks" and network.get("create", {}).get("nat_gateways") == 0:
         network["create"].pop("private_endpoints", None)
+    storage = draw(_some({}, {"storage": _storage(region)}))
+    homes = isinstance(storage.get("storage", {}).get("home"), dict)
+    control_plane = _pcs(draw, [*groups, *cpu_groups], homes=homes) if plane == "pcs" else _eks(draw, groups, network)
     required = {
         "schema_version": st.just(1),
         "name": words,
@@ -408,16 +412,15 @@ def environments(draw: st.DrawFn, planes: tuple[str, ...] = PLANES) -> Data:
         "availability_zone": st.just(zone),
         "network": st.just(network),
         "node_groups": st.just([*groups, *cpu_groups]),
-        "control_plane": st.just(_pcs(draw, [*groups, *cpu_groups]) if plane == "pcs" else _eks(draw, groups, network)),
+        "control_plane": st.just(control_plane),
     }
     optional = {
         "account": st.just("111122223333"),
         "tags": st.dictionaries(words, words, max_size=2),
         "permissions_boundary": st.just("arn:aws:iam::111122223333:policy/boundary"),
-        "storage": _storage(region),
         "observability": observability,
     }
-    return draw(_some(required, optional))
+    return storage | draw(_some(required, optional))
 
 
 values = st.one_of(

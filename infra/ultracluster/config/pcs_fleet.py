@@ -14,7 +14,8 @@ from ultracluster.config.node_groups import image_not_pinned, unknown_group, unu
 from ultracluster.config.pcs import Pcs
 from ultracluster.config.problems import Path, Problem
 from ultracluster.config.purchase import spot_service_role
-from ultracluster.config.slurm_settings import offered
+from ultracluster.config.slurm_conflicts import lower_words, preempt_mode_problems
+from ultracluster.config.slurm_settings import SlurmSettings, offered
 from ultracluster.config.ultraservers import ultraserver_problems
 
 
@@ -26,6 +27,7 @@ def pcs_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     yield from _queues_of_alike_nodes(fleet, settings)
     yield from ultraserver_problems(fleet, settings)
     yield from _efa_only_on_pcs(fleet)
+    yield from _suspended_jobs(fleet, settings)
     yield from _node_settings(fleet, settings)
     yield from _gpu_detection(fleet, settings)
     yield from _agents(fleet, settings)
@@ -56,12 +58,13 @@ def _cluster_size(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
 
 
 def _homes_of_login_nodes(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
-    """Users who log in again may reach another login node."""
-    if settings.login.count > 1 and not fleet.storage.homes:
-        message = f"each of the {settings.login.count} login nodes has a /home of its own, so users find their files "
-        message += "on one of them only"
-        at = ("control_plane", "login", "count")
-        yield Problem("login-nodes-without-homes", at, message, "set storage.home, or set count: 1", "warning")
+    """Users who log in again may reach another login node. Whether a boot script mounts homes is not known here."""
+    login = settings.login
+    if login.count > 1 and not fleet.storage.homes and not login.boot_scripts:
+        message = f"each of the {login.count} login nodes has a /home of its own, so users find their files on one of "
+        message += "them only"
+        hint = "set storage.home, set count: 1, or add a script that mounts /home to control_plane.login.bootstrap"
+        yield Problem("login-nodes-without-homes", ("control_plane", "login", "count"), message, hint)
 
 
 def _agents_reach_registries(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
@@ -70,6 +73,27 @@ def _agents_reach_registries(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
         message = "without NAT gateways nodes cannot pull the images of the metrics agents, so they send no metrics"
         hint = "set nat_gateways: 1, or set control_plane.image_mirror to a registry that holds them"
         yield Problem("agents-without-internet", ("network", "create", "nat_gateways"), message, hint, "warning")
+
+
+def _suspended_jobs(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
+    """A job that is suspended, or that takes turns with others, keeps its GPUs and their memory.
+
+    Source: Slurm documentation, "Generic Resource (GRES) Scheduling"; slurmctld 26.05, tried: the job of a higher QOS
+    waits until the other job ends.
+    """
+    gpus = {group.name for _, group in fleet.gpu_groups}
+    given: list[tuple[Path, SlurmSettings]] = []
+    if gpus and not any(preempt_mode_problems(settings.slurm_settings)):
+        given.append((("control_plane",), settings.slurm_settings))
+    for i, queue in enumerate(settings.queues):
+        if gpus & set(queue.node_groups):
+            given.append((("control_plane", "queues", i), queue.slurm_settings))
+    for at, values in given:
+        words = lower_words(values, "PreemptMode")
+        if word := words.get("suspend") or words.get("gang"):
+            message = f"with {word} a job that another one evicts keeps its GPUs, so the other job waits for them"
+            hint = "set PreemptMode: REQUEUE, or CANCEL"
+            yield Problem("slurm-setting-value", (*at, "slurm_settings", "PreemptMode"), message, hint)
 
 
 def _node_settings(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:

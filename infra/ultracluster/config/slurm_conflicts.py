@@ -39,7 +39,7 @@ def cluster_conflicts(settings: Settings, *, preempts: bool) -> Iterator[Problem
     """Problems between settings of a cluster. `preempts`: it has PreemptType and PreemptMode where they are not set."""
     yield from _prolog_flags(settings)
     yield from _step_manager(settings)
-    yield from _preempt_mode(settings)
+    yield from preempt_mode_problems(settings)
     yield from _preemption(settings, preempts=preempts)
     states = lower_words(settings, "HealthCheckNodeState")
     if (alone := [word for word in _ALONE if word in states]) and len(states) > 1:
@@ -87,7 +87,8 @@ def _step_manager(settings: Settings) -> Iterator[Problem]:
         yield Problem("slurm-prolog-flags", _at("PrologFlags"), message, "add Contain, or remove enable_stepmgr")
 
 
-def _preempt_mode(settings: Settings) -> Iterator[Problem]:
+def preempt_mode_problems(settings: Settings) -> Iterator[Problem]:
+    """Words of PreemptMode of a cluster that exclude or need each other."""
     given = lower_words(settings, "PreemptMode")
     modes = [given[word] for word in _MODES if word in given]
     if len(modes) > 1:
@@ -95,7 +96,7 @@ def _preempt_mode(settings: Settings) -> Iterator[Problem]:
     elif "gang" in given and (others := [given[word] for word in ("within", "priority") if word in given]):
         message, hint = f"{given['gang']} and {others[0]} exclude each other", f"remove {others[0]}"
     elif "suspend" in given and "gang" not in given:
-        message, hint = f"{given['suspend']} requires GANG", "set PreemptMode: SUSPEND,GANG"
+        message, hint = f"{given['suspend']} requires GANG", "set PreemptMode: REQUEUE"
     else:
         return
     yield Problem("slurm-setting-value", _at("PreemptMode"), message, hint)
