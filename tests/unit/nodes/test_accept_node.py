@@ -299,7 +299,7 @@ def test_a_node_with_jobs_that_a_person_has_checked_again_powers_off_after_them(
 def test_the_taint_and_labels_of_the_program_are_those_of_the_nodes():
     text = program("accept_node")
     assert f'NOT_ACCEPTED, QUARANTINE = "{NOT_ACCEPTED["key"]}", "{QUARANTINE["key"]}"' in text
-    assert f'DIAGNOSTICS, JUDGED = "{DIAGNOSTICS}"' in text
+    assert f'DIAGNOSTICS, QUARANTINED_FOR = "{DIAGNOSTICS}"' in text
     assert f'GROUP = "node.kubernetes.io/instance-type", "{NODE_GROUP}"' in text
     assert f"TOOLS = {tuple(sorted(TOOLS))}".replace("'", '"') in text
     assert f'DEVICES = ("{GPU.removesuffix("gpu")}", "{EFA}")' in text

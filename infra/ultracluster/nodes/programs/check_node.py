@@ -1,15 +1,17 @@
 """Checks a node: its GPUs, NVLink, EFA devices, file systems and the kernel's log. `check-node LEVEL`.
 
-`fast` takes seconds, and may run beside a job. `full` also runs DCGM's diagnostics, NCCL and the memory's bandwidth
-against a floor, which takes the GPUs for minutes; `quarantine` runs DCGM's longest levels too, which takes hours.
-`clear` has later checks ignore XIDs of before, and the prolog that a new node was not accepted.
+Levels:
+  fast        takes seconds and may run beside a job
+  full        also runs DCGM's diagnostics, NCCL and memory bandwidth against floors: needs idle GPUs, for minutes
+  quarantine  also runs DCGM's longest levels, for hours
+  clear       checks nothing: later checks ignore XIDs logged so far, and the prolog treats the node as accepted
 
-It prints nothing and ends with 0 if the node may take jobs. Otherwise it prints one line, the reason, and ends with 1.
-Each finding has a verdict, and the worst one counts: `monitor` takes no node out. The others do: `reset` (of the GPUs),
-`reboot`, `isolate` (a person looks at it) and `replace` (a new instance). A finding is a line of JSON in the log, and a
-metric for node exporter.
+Exit status 0 without output: the node may take jobs. Exit status 1: the output is one line, the reason.
+Each finding has a verdict, and the worst one counts. The node stays in service with `ok` and `monitor`, and leaves it
+with `reset` (of the GPUs), `reboot`, `isolate` (a person must look at it) and `replace` (the instance).
+Findings go to a log, one JSON object a line, and to node exporter's textfile collector as metrics.
 
-The node's facts are NAME=VALUE lines of health.conf; NVIDIA's XIDs and the floors are in tables.json.
+health.conf holds the facts of the node as NAME=VALUE lines, tables.json the verdicts of NVIDIA's XIDs and the floors.
 """
 
 import contextlib
@@ -25,10 +27,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from ultracluster.nodes.programs.diagnostics import full
-from ultracluster.nodes.programs.findings import VERDICTS, Facts, Failed, Finding, Slow, output, passes, place, worst
+from ultracluster.nodes.programs.findings import (
+    VERDICTS,
+    CommandFailed,
+    Facts,
+    Finding,
+    TimedOut,
+    node_path,
+    output,
+    passes,
+    worst,
+)
 
 FAST_SECONDS = 45
-"""Limit of the fast checks together: Slurm kills a health check after 60 seconds, our prolog a part of it."""
+"""Time limit of all fast checks: Slurm kills a health check after 60 seconds, the prolog each of its parts."""
 SMI_SECONDS = 25
 MOUNT_SECONDS = 10
 
@@ -43,39 +55,39 @@ RECOVERY = {
     "node reboot required": "reboot",
     "os reboot": "reboot",
 }
-"""Verdict by what NVIDIA's driver asks for: nvidia-smi's gpu_recovery_action, and the message of XID 154."""
+"""Verdict by the recovery action of NVIDIA's driver: gpu_recovery_action of nvidia-smi, and the message of XID 154."""
 
 XID = re.compile(r"NVRM: Xid \((?:PCI:)?([^)]+)\): (\d+),?\s*(.*)")
 
 
-class Late(BaseException):
-    """The fast checks together take too long. No check may take it for an error of its own."""
+class FastChecksTimedOut(BaseException):
+    """The fast checks exceed FAST_SECONDS. A BaseException, so that no check handles it as an error of its own."""
 
 
-def gpus(facts: Facts) -> Iterator[Finding]:
-    """What nvidia-smi says of each GPU: number, row remapping, fabric, clocks, and what the driver asks for."""
+def check_gpus(facts: Facts) -> Iterator[Finding]:
+    """Number of GPUs; recovery action, row remapping, NVLink fabric and clocks of each, all from nvidia-smi."""
     expected = int(facts.get("gpus", "0"))
     if not expected:
         return
     try:
         text = output(["nvidia-smi", "-q", "-x"], SMI_SECONDS)
-        # it may warn before or after the report
+        # nvidia-smi may print warnings before and after the report
         report = re.search(r"<nvidia_smi_log>.*</nvidia_smi_log>", text, re.DOTALL)
-        found = ElementTree.fromstring(report[0] if report else "").findall("gpu")
-    except Failed as problem:
+        gpus = ElementTree.fromstring(report[0] if report else "").findall("gpu")
+    except CommandFailed as problem:
         yield Finding("gpus", "reboot", str(problem))
         return
     except ElementTree.ParseError as problem:
         yield Finding("gpus", "reboot", f"nvidia-smi prints no report: {problem}")
         return
-    if len(found) != expected:
-        yield Finding("gpus", "reboot", f"{len(found)} of {expected} GPUs answer")
-    for gpu in found:
-        yield from one_gpu(gpu, joined=facts.get("nvlink") == "1")
+    if len(gpus) != expected:
+        yield Finding("gpus", "reboot", f"{len(gpus)} of {expected} GPUs answer")
+    for gpu in gpus:
+        yield from check_gpu(gpu, nvlink=facts.get("nvlink") == "1")
 
 
-def one_gpu(gpu: ElementTree.Element, *, joined: bool) -> Iterator[Finding]:
-    """Findings about one GPU of nvidia-smi's XML, `joined` to others by a fabric of NVLink."""
+def check_gpu(gpu: ElementTree.Element, *, nvlink: bool) -> Iterator[Finding]:
+    """Findings about one GPU element of nvidia-smi's XML; `nvlink` if GPUs of the type are connected by NVLink."""
     name = f"GPU {gpu.get('id', '?')}"
     action = gpu.findtext("gpu_recovery_action", "None").strip()
     if (verdict := RECOVERY.get(action.lower(), "ok" if action in ("N/A", "") else "isolate")) != "ok":
@@ -85,26 +97,24 @@ def one_gpu(gpu: ElementTree.Element, *, joined: bool) -> Iterator[Finding]:
     elif gpu.findtext("remapped_rows/remapped_row_pending", "").strip() == "Yes":
         yield Finding("memory", "reset", f"{name}: a row waits to be remapped")
     state, status = (gpu.findtext(f"fabric/{each}", "N/A").strip() for each in ("state", "status"))
-    if not joined:
-        pass
-    elif state not in ("N/A", "Completed"):
+    if nvlink and state not in ("N/A", "Completed"):
         yield Finding("fabric", "reboot", f"{name}: the NVLink fabric is {state}")
-    elif state == "Completed" and status not in ("N/A", "Success"):
+    elif nvlink and state == "Completed" and status not in ("N/A", "Success"):
         yield Finding("fabric", "replace", f"{name}: the NVLink fabric says {status}")
-    for reason, verdict in (("hw_thermal_slowdown", "isolate"), ("hw_power_brake_slowdown", "isolate")):
+    for reason in ("hw_thermal_slowdown", "hw_power_brake_slowdown"):
         # drivers before 545 call them throttle reasons
         for kind in ("clocks_event_reason", "clocks_throttle_reason"):
             if gpu.findtext(f"{kind}s/{kind}_{reason}", "").strip() == "Active":
-                yield Finding("clocks", verdict, f"{name}: {reason.replace('_', ' ')}")
+                yield Finding("clocks", "isolate", f"{name}: {reason.replace('_', ' ')}")
 
 
-def nvlink(facts: Facts) -> Iterator[Finding]:
-    """Every NVLink of a type whose GPUs are joined by NVLink is up."""
+def check_nvlink(facts: Facts) -> Iterator[Finding]:
+    """Every NVLink of every GPU is up, for types whose GPUs are connected by NVLink."""
     if facts.get("nvlink") != "1":
         return
     try:
         text = output(["nvidia-smi", "nvlink", "--status"], SMI_SECONDS)
-    except Failed as problem:
+    except CommandFailed as problem:
         yield Finding("nvlink", "reboot", f"NVLink: {problem}")
         return
     gpu, links = "", dict[str, list[str]]()
@@ -123,9 +133,9 @@ def nvlink(facts: Facts) -> Iterator[Finding]:
 
 
 def kernel_log() -> Iterator[tuple[int, str]]:
-    """Messages of the kernel since boot, each with its time in microseconds. The ring buffer loses the oldest."""
+    """Messages of the kernel's ring buffer, each with its time in microseconds since boot."""
     try:
-        log = os.open(place("/dev/kmsg"), os.O_RDONLY | os.O_NONBLOCK)
+        log = os.open(node_path("/dev/kmsg"), os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return
     try:
@@ -135,12 +145,12 @@ def kernel_log() -> Iterator[tuple[int, str]]:
             except BlockingIOError:
                 return
             except BrokenPipeError:
-                continue  # overwritten while it was read; the next read goes on behind it
+                continue  # the record was overwritten; the next read returns the oldest one left
             except OSError:
                 return
             if not record:
                 return
-            # priority,number,time,flags;message - a regular file, in tests, has many in one read
+            # priority,number,time,flags;message; one record a read, but many from a regular file in tests
             for line in record.decode("ascii", "backslashreplace").splitlines():
                 head, semicolon, message = line.partition(";")
                 fields = head.split(",")
@@ -150,46 +160,46 @@ def kernel_log() -> Iterator[tuple[int, str]]:
         os.close(log)
 
 
-def xids(facts: Facts, tables: dict[str, Any]) -> Iterator[Finding]:
-    """XIDs since boot or the last `clear`, each kind once, by NVIDIA's meaning. Applications cause some."""
+def check_xids(facts: Facts, tables: dict[str, Any]) -> Iterator[Finding]:
+    """The last XID of each code and GPU since boot or the last `clear`, without those that applications cause."""
     if not int(facts.get("gpus", "0")):
         return
-    seen: dict[tuple[str, str], Finding] = {}
+    latest: dict[tuple[str, str], Finding] = {}
     for when, message in kernel_log():
-        if when > cleared() and (match := XID.search(message)):
+        if when > cleared_at() and (match := XID.search(message)):
             device, code, text = match.groups()
             verdict = tables["xids"].get(code, "monitor")
             if code == "154":
-                asked = re.findall(r"\(([^()]+)\)", text) or [text.rpartition(" to ")[2]]
-                verdict = RECOVERY.get(asked[-1].strip().lower(), "isolate")
-            seen[device, code] = Finding("xids", verdict, f"XID {code} of GPU {device}: {text}"[:200])
-    yield from (found for found in seen.values() if found.verdict != "ok")
+                actions = re.findall(r"\(([^()]+)\)", text) or [text.rpartition(" to ")[2]]
+                verdict = RECOVERY.get(actions[-1].strip().lower(), "isolate")
+            latest[device, code] = Finding("xids", verdict, f"XID {code} of GPU {device}: {text}"[:200])
+    yield from (finding for finding in latest.values() if finding.verdict != "ok")
 
 
-def cleared() -> int:
-    """Microseconds after boot before which XIDs no longer count."""
+def cleared_at() -> int:
+    """Time of the last `clear`, in microseconds since boot: XIDs up to then are ignored. -1 without one."""
     try:
-        with open(place("/run/ultracluster/health-cleared")) as file:
+        with open(node_path("/run/ultracluster/health-cleared")) as file:
             return int(file.read())
     except (OSError, ValueError):
         return -1
 
 
 def clear() -> None:
-    """Has later checks ignore XIDs of before, and the prolog that a new node was not accepted."""
+    """Makes later checks ignore XIDs logged so far, and the prolog treat the node as accepted."""
     with contextlib.suppress(FileNotFoundError):
-        os.remove(place("/run/ultracluster/not-accepted"))
-    os.makedirs(place("/run/ultracluster"), exist_ok=True)
-    with open(place("/run/ultracluster/health-cleared"), "w") as file:
-        # by the clock of the kernel's log, which no other one keeps pace with
+        os.remove(node_path("/run/ultracluster/not-accepted"))
+    os.makedirs(node_path("/run/ultracluster"), exist_ok=True)
+    with open(node_path("/run/ultracluster/health-cleared"), "w") as file:
+        # the kernel's log has a clock of its own, which drifts from all others
         file.write(str(max((when for when, _ in kernel_log()), default=-1)))
 
 
-def efa(facts: Facts) -> Iterator[Finding]:
-    """As many EFA devices as the node was launched with, each with an active port."""
+def check_efa(facts: Facts) -> Iterator[Finding]:
+    """The node has as many EFA devices with an active port as its launch template."""
     expected = int(facts.get("efa", "0"))
     active = 0
-    for device in glob.glob(place("/sys/class/infiniband/*")):
+    for device in glob.glob(node_path("/sys/class/infiniband/*")):
         driver = os.path.basename(os.path.realpath(os.path.join(device, "device", "driver")))
         try:
             with open(os.path.join(device, "ports", "1", "state")) as file:
@@ -200,60 +210,61 @@ def efa(facts: Facts) -> Iterator[Finding]:
         yield Finding("efa", "replace", f"{active} of {expected} EFA devices are active")
 
 
-def lustre(facts: Facts) -> Iterator[Finding]:
-    """File systems of the node are mounted and answer, and LNet has EFA where it should."""
-    wanted = [path for path in facts.get("lustre", "").split(",") if path]
+def check_lustre(facts: Facts) -> Iterator[Finding]:
+    """Lustre file systems are mounted and answer, and LNet has a network over EFA if one is expected."""
+    expected = [path for path in facts.get("lustre", "").split(",") if path]
     try:
-        with open(place("/proc/mounts")) as file:
+        with open(node_path("/proc/mounts")) as file:
             mounted = {line.split()[1] for line in file if line.split()[2:3] == ["lustre"]}
     except OSError:
         mounted = set()
-    for path in wanted:
+    for path in expected:
         if path not in mounted:
             yield Finding("lustre", "reboot", f"{path} is not mounted")
             continue
         try:
-            # in a process of its own, which the kernel may not let go
+            # in a process of its own, which may hang in the kernel
             output(["stat", "--file-system", "--format=%T", path], MOUNT_SECONDS)
-        except Slow:
+        except TimedOut:
             yield Finding("lustre", "monitor", f"{path} does not answer in {MOUNT_SECONDS} s")
-        except Failed as problem:
+        except CommandFailed as problem:
             yield Finding("lustre", "reboot", f"{path}: {problem}")
     if facts.get("lustre_efa") == "1":
         try:
             networks = output(["lnetctl", "net", "show", "--net", "efa"], MOUNT_SECONDS, may_fail=True)
-        except Failed as problem:
+        except CommandFailed as problem:
             networks = str(problem)
         if "status: up" not in networks:
             yield Finding("lustre", "reboot", "LNet has no network over EFA that is up")
 
 
 def check(level: str, facts: Facts, tables: dict[str, Any]) -> list[Finding]:
-    """Findings of a level."""
+    """Findings of all checks of a level."""
 
-    def late(*_: Any) -> None:
-        raise Late
+    def time_out(*_: Any) -> None:
+        raise FastChecksTimedOut
 
     findings: list[Finding] = []
-    signal.signal(signal.SIGALRM, late)
+    signal.signal(signal.SIGALRM, time_out)
     signal.alarm(FAST_SECONDS)
     try:
-        # first those that nothing delays
-        findings += each_of(xids(facts, tables), efa(facts), gpus(facts), nvlink(facts), lustre(facts))
-    except Late:
+        # the checks that cannot hang come first, so that their findings are not lost
+        findings += findings_of(check_xids(facts, tables), check_efa(facts))
+        findings += findings_of(check_gpus(facts), check_nvlink(facts), check_lustre(facts))
+    except FastChecksTimedOut:
         findings.append(Finding("limit", "reboot", f"the checks do not end in {FAST_SECONDS} s"))
     finally:
         signal.alarm(0)
-    # what XIDs tell of the past does not keep diagnostics from telling of the present
-    if level != "fast" and passes([found for found in findings if found.check in ("gpus", "fabric", "limit")]):
-        findings += each_of(full(facts, tables, level))
-        # diagnostics bring out XIDs too
-        findings += [found for found in xids(facts, tables) if found not in findings]
+    # diagnostics run in spite of earlier XIDs, but not on GPUs that do not work now
+    if level != "fast" and passes([each for each in findings if each.check in ("gpus", "fabric", "limit")]):
+        findings += findings_of(full(facts, tables, level))
+        # diagnostics can cause further XIDs
+        findings += [each for each in check_xids(facts, tables) if each not in findings]
     return findings
 
 
-def each_of(*checks: Iterator[Finding]) -> Iterator[Finding]:
-    """Findings of all checks; one that cannot read what it sees is a finding, and keeps no other from its turn."""
+def findings_of(*checks: Iterator[Finding]) -> Iterator[Finding]:
+    """Findings of all checks. An error of a check is a finding too, and the next check runs."""
     for check in checks:
         try:
             yield from check
@@ -262,26 +273,26 @@ def each_of(*checks: Iterator[Finding]) -> Iterator[Finding]:
 
 
 def metrics(level: str, findings: list[Finding]) -> str:
-    """Metrics in the text format of Prometheus. The value of a verdict is its place in VERDICTS."""
+    """Metrics in the text format of Prometheus. The value of a verdict is its index in VERDICTS."""
     names = ["gpus", "memory", "fabric", "clocks", "nvlink", "xids", "efa", "lustre", "limit"]
     names += [] if level == "fast" else ["dcgm", "nccl"]
     lines = ["# HELP node_health_verdict Worst verdict of a health check", "# TYPE node_health_verdict gauge"]
     for name in names:
-        value = VERDICTS.index(worst([found for found in findings if found.check == name]))
+        value = VERDICTS.index(worst([each for each in findings if each.check == name]))
         lines.append(f'node_health_verdict{{level="{level}",check="{name}"}} {value}')
     return "".join(f"{line}\n" for line in lines)
 
 
 def record(level: str, findings: list[Finding], seconds: float) -> None:
-    """Writes the log and the metrics; a node without room for them is judged all the same."""
+    """Writes findings to the log and the metrics. A full disk does not change the outcome of the checks."""
     try:
-        os.makedirs(place("/var/log/ultracluster"), exist_ok=True)
-        with open(place("/var/log/ultracluster/health.log"), "a") as log:
+        os.makedirs(node_path("/var/log/ultracluster"), exist_ok=True)
+        with open(node_path("/var/log/ultracluster/health.log"), "a") as log:
             head = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "level": level}
             if not findings and level != "fast":
                 log.write(json.dumps({**head, "verdict": "ok", "seconds": round(seconds)}) + "\n")
-            log.writelines(json.dumps({**head, **found._asdict()}) + "\n" for found in findings)
-        folder = place("/var/lib/node_exporter/textfile")
+            log.writelines(json.dumps({**head, **each._asdict()}) + "\n" for each in findings)
+        folder = node_path("/var/lib/node_exporter/textfile")
         os.makedirs(folder, exist_ok=True)
         with open(f"{folder}/health-{level}.new", "w") as file:
             file.write(metrics(level, findings))
@@ -290,8 +301,8 @@ def record(level: str, findings: list[Finding], seconds: float) -> None:
         print(f"health: {problem}", file=sys.stderr)
 
 
-def parsed(text: str) -> Facts:
-    """NAME=VALUE lines; the values of a name that is given again are joined by commas."""
+def parse_facts(text: str) -> Facts:
+    """Values of NAME=VALUE lines by name; a repeated name has its values joined by commas."""
     facts: Facts = {}
     for name, equals, value in (line.partition("=") for line in text.splitlines()):
         if equals:
@@ -300,8 +311,9 @@ def parsed(text: str) -> Facts:
 
 
 def stop(*_: object) -> None:
-    """Ends the program, which starts again what was stopped for diagnostics."""
-    # timeout signals twice, then its whole group, where a command is until it has its own: commands inherit this
+    """Handler of SIGTERM: exits through `finally` clauses, which restart the services that diagnostics stopped."""
+    # timeout(1) signals this process and then its process group: the second signal must end neither the clean-up nor
+    # the commands that it starts, which inherit SIG_IGN
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(1)
 
@@ -315,8 +327,8 @@ def main(level: str) -> int:
     folder = os.environ.get("CHECK_NODE_FOLDER", os.path.dirname(os.path.abspath(__file__)))
     with open(os.path.join(folder, "tables.json")) as file:
         tables = json.load(file)
-    with open(os.environ.get("CHECK_NODE_FACTS", place("/etc/ultracluster/health.conf"))) as file:
-        facts = parsed(file.read())
+    with open(os.environ.get("CHECK_NODE_FACTS", node_path("/etc/ultracluster/health.conf"))) as file:
+        facts = parse_facts(file.read())
     began = time.monotonic()
     findings = check(level, facts, tables)
     record(level, findings, time.monotonic() - began)
@@ -325,7 +337,7 @@ def main(level: str) -> int:
             clear()
         return 0
     verdict = worst(findings)
-    first = next(found for found in findings if found.verdict == verdict)
+    first = next(each for each in findings if each.verdict == verdict)
     print(" ".join(f"health: {verdict}: {first.check}: {first.detail}".split())[:240])
     return 1
 

@@ -1,4 +1,4 @@
-"""Diagnostics of idle GPUs: DCGM level by level, memory bandwidth, and NCCL, each against a floor of the type."""
+"""Diagnostics of idle GPUs: DCGM level by level, memory bandwidth and NCCL, against floors of the instance type."""
 
 import contextlib
 import glob
@@ -8,25 +8,25 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
-from ultracluster.nodes.programs.findings import Facts, Failed, Finding, output, passes, place
+from ultracluster.nodes.programs.findings import CommandFailed, Facts, Finding, node_path, output, passes
 
 NCCL_SECONDS = 300
 DCGM_SECONDS = {"1": 300, "2": 1200, "memory_bandwidth": 600, "3": 3600, "4": 10800}
-"""Limits of DCGM's levels and tests, which DCGM takes a fraction of on a node that works."""
+"""Time limits of DCGM's levels and tests, several times what a healthy node needs."""
 
 SEVERITIES = {0: "ok", 1: "monitor", 2: "isolate", 3: "isolate", 4: "isolate", 5: "monitor", 6: "reset"}
-"""Verdict by the severity of an error of DCGM: none, monitor, isolate, unknown, triage, configuration, reset."""
+"""Verdict by DCGM's error severity: none, monitor, isolate, unknown, triage, configuration, reset."""
 
 
 def dcgm(test: str, parameters: str = "") -> Iterator[Finding]:
     """Findings of one level, or one test, of DCGM's diagnostics."""
     command = ["dcgmi", "diag", "-r", test, "-j", *(["-p", parameters] if parameters else [])]
     try:
-        # it fails for any finding, which its output tells
+        # dcgmi exits with an error for any finding; the findings are in its report
         text = output(command, DCGM_SECONDS[test], may_fail=True)
         report, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
         tests = [each for category in report["DCGM Diagnostic"]["test_categories"] for each in category["tests"]]
-    except Failed as problem:
+    except CommandFailed as problem:
         yield Finding("dcgm", "isolate", f"dcgmi diag -r {test}: {problem}")
         return
     except (ValueError, KeyError, TypeError):
@@ -34,34 +34,36 @@ def dcgm(test: str, parameters: str = "") -> Iterator[Finding]:
         return
     for each in tests:
         for result in each.get("results", ()):
-            if result.get("status", "").lower() != "fail":
-                continue
-            where = f"{result.get('entity_group', 'node')} {result.get('entity_id', '')}".strip()
-            warnings = result.get("warnings") or [{"warning": "failed", "error_severity": 2}]
-            for warning in warnings:
-                verdict = SEVERITIES.get(warning.get("error_severity", 2), "isolate")
-                text = f"{each.get('name', test)} on {where}: {warning.get('warning', 'failed')}"
-                yield Finding("dcgm", verdict, text[:300])
+            if result.get("status", "").lower() == "fail":
+                yield from failed_test(each.get("name", test), result)
+
+
+def failed_test(name: str, result: dict[str, Any]) -> Iterator[Finding]:
+    """Findings of a failed result in DCGM's report: one for each warning."""
+    entity = f"{result.get('entity_group', 'node')} {result.get('entity_id', '')}".strip()
+    for warning in result.get("warnings") or [{}]:
+        verdict = SEVERITIES.get(warning.get("error_severity", 2), "isolate")
+        yield Finding("dcgm", verdict, f"{name} on {entity}: {warning.get('warning', 'failed')}"[:300])
 
 
 def nccl(facts: Facts, floor: float) -> Iterator[Finding]:
-    """all_reduce_perf of the GPUs of the node against a floor of its bus bandwidth in GB/s; 0 if none is known."""
+    """Bus bandwidth of all_reduce_perf over the GPUs of the node against `floor` in GB/s; 0 if no floor is known."""
     count = int(facts.get("gpus", "0"))
-    # on EKS it is on the path
-    programs = sorted(glob.glob(place("/usr/local/cuda*/efa/test-cuda*/all_reduce_perf")))
-    programs = programs or [found for found in [shutil.which("all_reduce_perf")] if found]
     if count < 2:
         return
-    if not programs:
+    installed = sorted(glob.glob(node_path("/usr/local/cuda*/efa/test-cuda*/all_reduce_perf")))
+    # on EKS it is on the path
+    program = installed[-1] if installed else shutil.which("all_reduce_perf")
+    if not program:
         yield Finding("nccl", "monitor", "all_reduce_perf is not installed, so NCCL was not measured")
         return
     libraries = [f"/opt/amazon/{each}" for each in ("openmpi/lib", "efa/lib64", "ofi-nccl/lib")]
     path = ":".join([*libraries, "/usr/local/cuda/lib64"])
-    command = [programs[-1], "-b", "8G", "-e", "8G", "-g", str(count), "-n", "20", "-w", "5"]
+    command = [program, "-b", "8G", "-e", "8G", "-g", str(count), "-n", "20", "-w", "5"]
     try:
         text = output(command, NCCL_SECONDS, LD_LIBRARY_PATH=path)
         measured = float(re.findall(r"# Avg bus bandwidth\s*:\s*([0-9.]+)", text)[0])
-    except Failed as problem:
+    except CommandFailed as problem:
         yield Finding("nccl", "isolate", str(problem))
         return
     except (IndexError, ValueError):
@@ -74,15 +76,15 @@ def nccl(facts: Facts, floor: float) -> Iterator[Finding]:
 
 
 def full(facts: Facts, tables: dict[str, Any], level: str) -> Iterator[Finding]:
-    """DCGM level by level, up to the first that finds a fault, memory bandwidth, and NCCL.
+    """Findings of DCGM level by level, up to the first with a fault, then of NCCL.
 
-    It needs idle GPUs, and does not run on GPUs that are divided (MIG).
+    They need idle GPUs. With MIG none of them run.
     """
     missing = "GPUs are divided (MIG)" if facts.get("mig") == "1" else "" if shutil.which("dcgmi") else "no dcgmi"
     if not int(facts.get("gpus", "0")):
         return
     if missing:
-        # a quarantine without diagnostics tells nothing about the fault that it is for
+        # a node must not return from quarantine without diagnostics
         verdict = "isolate" if level == "quarantine" else "monitor"
         yield Finding("dcgm", verdict, f"{missing}, so DCGM's diagnostics did not run")
     if facts.get("mig") == "1":
@@ -92,14 +94,14 @@ def full(facts: Facts, tables: dict[str, Any], level: str) -> Iterator[Finding]:
     bandwidth = f"memory_bandwidth.minimum_bandwidth={minimum}" if minimum else ""
     tests = [("1", ""), ("2", ""), ("memory_bandwidth", bandwidth)]
     tests += [("3", ""), ("4", "")] if level == "quarantine" else []
-    # DCGM exporter holds the GPUs open
+    # DCGM exporter keeps the GPUs open
     service("stop", "dcgm-exporter")
     service("start", "nvidia-dcgm")
     try:
         for test, parameters in [] if missing else tests:
-            found = list(dcgm(test, parameters))
-            yield from found
-            if not passes(found):
+            findings = list(dcgm(test, parameters))
+            yield from findings
+            if not passes(findings):
                 return
         yield from nccl(facts, floors.get("nccl_gb_per_s") or 0)
     finally:
@@ -107,6 +109,6 @@ def full(facts: Facts, tables: dict[str, Any], level: str) -> Iterator[Finding]:
 
 
 def service(action: str, name: str) -> None:
-    """Starts or stops a service, which the node may not have."""
-    with contextlib.suppress(Failed):
+    """Starts or stops a service, if the node has it."""
+    with contextlib.suppress(CommandFailed):
         output(["systemctl", action, f"{name}.service"], 60)

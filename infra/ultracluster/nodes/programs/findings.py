@@ -1,4 +1,4 @@
-"""What the programs of a node's health have in common: findings, and commands that they run."""
+"""What the programs of a node's health share: findings with verdicts, and commands with a time limit."""
 
 import contextlib
 import os
@@ -9,8 +9,8 @@ import time
 from typing import NamedTuple
 
 ROOT = os.environ.get("CHECK_NODE_ROOT", "/")
-LARGEST = 16_000_000
-"""Bytes that are read of what a command prints."""
+MAX_OUTPUT_BYTES = 16_000_000
+"""Most that is read of a command's output."""
 
 VERDICTS = ("ok", "monitor", "reset", "reboot", "isolate", "replace")
 """From the best to the worst."""
@@ -19,21 +19,21 @@ Facts = dict[str, str]
 
 
 class Finding(NamedTuple):
-    """One finding: the check that found it, the verdict, and what it saw."""
+    """One finding: the check that made it, its verdict, and the details."""
 
     check: str
     verdict: str
     detail: str
 
 
-def place(path: str) -> str:
-    """A path of the node."""
+def node_path(path: str) -> str:
+    """An absolute path of the node, below ROOT."""
     return os.path.join(ROOT, path.lstrip("/"))
 
 
 def worst(findings: list[Finding]) -> str:
-    """The worst verdict."""
-    return max((found.verdict for found in findings), key=VERDICTS.index, default="ok")
+    """The worst verdict; `ok` without findings."""
+    return max((finding.verdict for finding in findings), key=VERDICTS.index, default="ok")
 
 
 def passes(findings: list[Finding]) -> bool:
@@ -41,49 +41,63 @@ def passes(findings: list[Finding]) -> bool:
     return worst(findings) in ("ok", "monitor")
 
 
-class Failed(Exception):
-    """A command that is missing, fails, does not end or prints nonsense; the text says which."""
+class CommandFailed(Exception):
+    """A command is missing, fails, or prints too much; the text says which."""
 
 
-class Slow(Failed):
-    """A command that does not end."""
+class TimedOut(CommandFailed):
+    """A command did not end in its time."""
 
 
 def output(command: list[str], seconds: float, *, may_fail: bool = False, **environment: str) -> str:
-    """What a command prints, as ASCII and in English. Raises Failed.
+    """Standard output and standard error of a command as ASCII text, in English.
 
-    One that the kernel does not let go, such as a driver that waits for a lost GPU, is left behind: a wait for its end
-    would have none.
+    Raises CommandFailed if it exits with another status than 0, unless it `may_fail`, and TimedOut after `seconds`.
+    A process that SIGKILL does not end, such as one in a driver that waits for a lost GPU, is left behind: waiting for
+    it would block.
     """
-    end, name = time.monotonic() + seconds, os.path.basename(command[0])
-    (reads, writes), none = os.pipe(), subprocess.DEVNULL
+    deadline, name = time.monotonic() + seconds, os.path.basename(command[0])
     env = {**os.environ, **environment, "LC_ALL": "C"}
+    read_end, write_end = os.pipe()
     try:
-        process = subprocess.Popen(command, env=env, stdin=none, stdout=writes, stderr=writes, start_new_session=True)
+        process = subprocess.Popen(
+            command, env=env, stdin=subprocess.DEVNULL, stdout=write_end, stderr=write_end, start_new_session=True
+        )
     except OSError as problem:
-        os.close(reads)
-        raise Failed(f"{name} fails: {problem.strerror}") from problem
+        os.close(read_end)
+        raise CommandFailed(f"{name} fails: {problem.strerror}") from problem
     finally:
-        os.close(writes)
-    said, more = bytearray(), True
+        os.close(write_end)
     try:
-        with selectors.DefaultSelector() as selector:
-            selector.register(reads, selectors.EVENT_READ)
-            while more and (left := end - time.monotonic()) > 0 and selector.select(left):
-                more = bool(read := os.read(reads, 65536))
-                said += read
-                if len(said) > LARGEST:
-                    raise Failed(f"{name} fails: it prints without an end")
-        process.wait(max(0.0, end - time.monotonic()))
+        printed = read_until(deadline, read_end, name)
+        process.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired as problem:
-        raise Slow(f"{name} does not answer in {seconds} s") from problem
+        raise TimedOut(f"{name} does not answer in {seconds} s") from problem
     finally:
-        os.close(reads)
+        os.close(read_end)
         if process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-    text = said.decode("ascii", "backslashreplace")
+    text = printed.decode("ascii", "backslashreplace")
     if process.returncode and not may_fail:
-        last = (text.strip().splitlines() or ["it says nothing"])[-1]
-        raise Failed(f"{name} fails with {process.returncode}: {last}"[:200])
+        last_line = (text.strip().splitlines() or ["it says nothing"])[-1]
+        raise CommandFailed(f"{name} fails with {process.returncode}: {last_line}"[:200])
     return text
+
+
+def read_until(deadline: float, pipe: int, command: str) -> bytearray:
+    """Everything a command writes to a pipe before it closes the pipe, or before `deadline` of the monotonic clock.
+
+    Raises CommandFailed beyond MAX_OUTPUT_BYTES.
+    """
+    printed = bytearray()
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while (remaining := deadline - time.monotonic()) > 0 and selector.select(remaining):
+            chunk = os.read(pipe, 65536)
+            if not chunk:
+                break
+            printed += chunk
+            if len(printed) > MAX_OUTPUT_BYTES:
+                raise CommandFailed(f"{command} fails: it prints without an end")
+    return printed

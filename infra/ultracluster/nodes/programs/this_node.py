@@ -1,6 +1,6 @@
-"""The Kubernetes node that a program runs on, its pods and its events, through the API server.
+"""The Kubernetes API for the node that a program runs on: its taints and labels, its pods and its events.
 
-Environment: NODE, and KUBERNETES_SERVICE_HOST and _PORT. File descriptor 9 is the folder of the pod's token.
+Environment: NODE, KUBERNETES_SERVICE_HOST and _PORT. File descriptor 9 is the folder of the service account's token.
 """
 
 import json
@@ -14,27 +14,27 @@ from collections.abc import Callable
 from typing import Any
 
 NOT_ACCEPTED, QUARANTINE = "ultracluster/not-accepted", "ultracluster/quarantine"
-DIAGNOSTICS, JUDGED = "ultracluster/diagnostics", "ultracluster/quarantined-for"
+DIAGNOSTICS, QUARANTINED_FOR = "ultracluster/diagnostics", "ultracluster/quarantined-for"
 TYPE, GROUP = "node.kubernetes.io/instance-type", "ultracluster/node-group"
 CONDITION = "AcceleratedHardwareReady"
-"""Condition of a node by which AWS's node monitoring agent reports its GPUs."""
+"""Condition of a node that AWS's node monitoring agent sets to False when GPUs fail."""
 NAME = "app.kubernetes.io/name"
 DEVICES = ("nvidia.com/", "vpc.amazonaws.com/efa")
-"""Resources of pods that hold a node's devices."""
+"""Prefixes of the resources by which pods get devices of a node."""
 CHANGE_SECONDS = 5
-"""Time between two attempts to change the node."""
+"""Time between two attempts to patch the node."""
 env = os.environ
 Node = dict[str, Any]
 
 
 def secret(name: str) -> str:
-    """A file of the pod's token, which the kubelet renews."""
+    """Content of a file of the service account, read anew each time: the kubelet renews the token."""
     with open(os.open(name, os.O_RDONLY, dir_fd=9)) as file:
         return file.read()
 
 
 def api(method: str, path: str, body: Any = None, *, seconds: float = 30) -> Any:
-    """The open answer of the API server. Raises urllib.error.URLError."""
+    """Calls the API server: the open response. Raises urllib.error.URLError."""
     trust = ssl.create_default_context(cadata=secret("ca.crt")) if env.get("SCHEME") != "http" else None
     host, port = env["KUBERNETES_SERVICE_HOST"], env["KUBERNETES_SERVICE_PORT"]
     host = f"[{host}]" if ":" in host else host
@@ -48,46 +48,50 @@ def api(method: str, path: str, body: Any = None, *, seconds: float = 30) -> Any
     return urllib.request.urlopen(request, timeout=seconds, context=trust)
 
 
-def read() -> Node:
-    """The node. Raises urllib.error.URLError."""
+def read_node() -> Node:
+    """The node as the API server has it. Raises urllib.error.URLError."""
     with api("GET", f"/api/v1/nodes/{env['NODE']}") as answer:
         node: Node = json.load(answer)
         return node
 
 
 def taints(node: Node) -> dict[str, str]:
-    """Values of the node's taints."""
+    """Values of the node's taints by key."""
     return {taint["key"]: taint.get("value", "") for taint in node["spec"].get("taints") or ()}
 
 
-def reported(node: Node) -> dict[str, str] | None:
-    """The condition that reports accelerators, unless it has already put the node into quarantine."""
-    judged = node["metadata"].get("annotations", {}).get(JUDGED)
+def reported_condition(node: Node) -> dict[str, str] | None:
+    """The condition CONDITION if it is False, unless the annotation QUARANTINED_FOR marks it as handled."""
+    handled = node["metadata"].get("annotations", {}).get(QUARANTINED_FOR)
     for condition in node.get("status", {}).get("conditions", ()):
         if condition["type"] == CONDITION and condition["status"] == "False":
             found: dict[str, str] = condition
-            return found if found["lastTransitionTime"] != judged else None
+            return found if found["lastTransitionTime"] != handled else None
     return None
 
 
-def change(edit: Callable[[Node], dict[str, Any]]) -> None:
-    """Changes the node to what `edit` makes of its metadata and taints. The result of hours must not get lost."""
+def patch_node(edit: Callable[[Node], dict[str, Any]]) -> None:
+    """Patches the node with the merge patch that `edit` makes of it, until the API server accepts it.
+
+    It retries without a limit, since diagnostics of hours would have to run again if their result were lost.
+    """
     while True:
         try:
-            node = read()
+            node = read_node()
             body = edit(node)
             body.setdefault("metadata", {})["resourceVersion"] = node["metadata"]["resourceVersion"]
             api("PATCH", f"/api/v1/nodes/{env['NODE']}", body).close()
             return
-        except OSError as problem:  # also when the node has changed since it was read
+        except OSError as problem:  # such as a conflict: the node has changed since it was read
             print(f"{problem!r}", file=sys.stderr, flush=True)
             time.sleep(CHANGE_SECONDS)
 
 
-def taint(key: str, value: str | None, *, instead_of: str = "") -> None:
-    """Sets or, without a value, removes a taint of the node. A label tells nodes in quarantine.
+def set_taint(key: str, value: str | None, *, instead_of: str = "") -> None:
+    """Sets a taint of the node, or removes it if `value` is None; removes the taint `instead_of`.
 
-    A condition that reports accelerators by then has had its effect, whether the node is judged or a person returns it.
+    QUARANTINE also sets or removes the label of that name, by which nodes in quarantine are counted, and records the
+    condition at this time as handled, so that the same transition does not start another quarantine.
     """
 
     def edit(node: Node) -> dict[str, Any]:
@@ -96,28 +100,28 @@ def taint(key: str, value: str | None, *, instead_of: str = "") -> None:
         body: dict[str, Any] = {"metadata": {}, "spec": {"taints": [*others, *mine] or None}}
         if key == QUARANTINE:
             body["metadata"]["labels"] = {QUARANTINE: value}
-            if found := reported(node):
-                body["metadata"]["annotations"] = {JUDGED: found["lastTransitionTime"]}
+            if condition := reported_condition(node):
+                body["metadata"]["annotations"] = {QUARANTINED_FOR: condition["lastTransitionTime"]}
         return body
 
-    change(edit)
+    patch_node(edit)
 
 
-def label(key: str, value: str | None) -> None:
-    """Sets or, without a value, removes a label of the node: DIAGNOSTICS has the pod with the tools come, or go."""
-    change(lambda _: {"metadata": {"labels": {key: value}}})
+def set_label(key: str, value: str | None) -> None:
+    """Sets a label of the node, or removes it if `value` is None."""
+    patch_node(lambda _: {"metadata": {"labels": {key: value}}})
 
 
-def pods() -> list[Any]:
-    """Pods of the node that have not ended."""
+def active_pods() -> list[Any]:
+    """Pods of the node that have neither succeeded nor failed."""
     fields = f"spec.nodeName={env['NODE']},status.phase!=Succeeded,status.phase!=Failed"
     with api("GET", f"/api/v1/pods?fieldSelector={urllib.parse.quote(fields)}") as answer:
         found: list[Any] = json.load(answer)["items"]
         return found
 
 
-def busy(pod: Any) -> bool:
-    """Whether a pod is more than the node's own software: not of a DaemonSet, or holds devices of the node."""
+def is_job(pod: Any) -> bool:
+    """Whether diagnostics must wait for a pod: it is not of a DaemonSet, or it holds devices of the node."""
     if all(owner["kind"] != "DaemonSet" for owner in pod["metadata"].get("ownerReferences", ())):
         return True
     spec = pod["spec"]
@@ -126,20 +130,20 @@ def busy(pod: Any) -> bool:
     return bool(spec.get("resourceClaims")) or any(name.startswith(DEVICES) for name in limits)
 
 
-def named(found: list[Any], name: str) -> bool:
-    """Whether one of the pods is of this workload."""
-    return any(pod["metadata"].get("labels", {}).get(NAME) == name for pod in found)
+def has_workload(pods: list[Any], name: str) -> bool:
+    """Whether one of the pods has the label app.kubernetes.io/name with this value."""
+    return any(pod["metadata"].get("labels", {}).get(NAME) == name for pod in pods)
 
 
-def event(kind: str, what: str, text: str) -> None:
-    """An event of the node. Nothing depends on it."""
+def create_event(kind: str, reason: str, message: str) -> None:
+    """Creates an event of the node, of the type Normal or Warning. A failure is only logged."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     body = {
         "metadata": {"generateName": f"{env['NODE']}.", "namespace": "default"},
         "involvedObject": {"kind": "Node", "apiVersion": "v1", "name": env["NODE"], "uid": env["NODE"]},
         "type": kind,
-        "reason": what,
-        "message": text[:1000],
+        "reason": reason,
+        "message": message[:1000],
         "source": {"component": "ultracluster-health", "host": env["NODE"]},
         "firstTimestamp": now,
         "lastTimestamp": now,
