@@ -118,6 +118,18 @@ def test_failed_creation_can_end_in_deletion(stacks: Stacks) -> None:
     assert stacks.status(stack_id) == "DELETE_COMPLETE"
 
 
+def test_failed_creation_whose_resources_stay_does_not_end_in_deletion(stacks: Stacks) -> None:
+    resources = {"A": topic(DisplayName="stuck"), "B": {**REFUSED, "DependsOn": "A"}}
+    assert stacks.create(resources, OnFailure="DELETE") == "DELETE_FAILED"
+    assert "[A]" in stacks.reason()
+
+
+def test_all_events_of_an_operation_have_its_token(stacks: Stacks) -> None:
+    stacks.create({"A": topic(), "B": {**REFUSED, "DependsOn": "A"}}, ClientRequestToken="one")
+    found = stacks.api.describe_stack_events(StackName="stack")["StackEvents"]
+    assert {event.get("ClientRequestToken") for event in found} == {"one"}
+
+
 def test_update_in_place_touches_only_what_changed(stacks: Stacks) -> None:
     stacks.create({"A": topic(DisplayName="one"), "B": topic()})
     before = stacks.ids()

@@ -12,9 +12,10 @@ from typing import Any, ClassVar, cast
 from moto.core.responses import ActionResult, EmptyResult
 
 from localaws.changesets import changes_outputs, plan, requested_version
-from localaws.engine import OnFailure, Operation, Verb
+from localaws.engine import OnFailure, Operation
 from localaws.intrinsics import TemplateError
 from localaws.queries import Queries, Refused, as_validation_errors, invalid
+from localaws.resource_steps import Verb
 from localaws.resources import client, require
 from localaws.stacks import ChangeSet, Stack, StackBackend, Version, stack_backends
 from localaws.templates import required_capabilities

@@ -1,25 +1,20 @@
-"""Corrections of moto's EC2: zones, security groups, endpoints, instances, flow logs, and refusals of deletions."""
+"""Corrections of moto's EC2: zones, instance types, security groups, flow logs, and refusals of deletions."""
 
-import base64
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from moto.core.responses import ActionResult, EmptyResult
+from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError, InvalidAvailabilityZoneError
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend, Zone
 from moto.ec2.models.elastic_ip_addresses import ElasticAddressBackend
 from moto.ec2.models.flow_logs import FlowLogsBackend
 from moto.ec2.models.instance_types import INSTANCE_TYPES, InstanceType, InstanceTypeBackend
-from moto.ec2.models.instances import Instance
 from moto.ec2.models.internet_gateways import InternetGatewayBackend
 from moto.ec2.models.nat_gateways import NatGatewayBackend
 from moto.ec2.models.security_groups import SecurityGroup, SecurityGroupBackend, SecurityGroupRule
 from moto.ec2.models.subnets import SubnetBackend
-from moto.ec2.models.vpcs import AWS_ENDPOINT_SERVICES, COVERED_ENDPOINT_SERVICES, VPCBackend
+from moto.ec2.models.vpcs import VPCBackend
 from moto.ec2.responses import EC2Response
-from moto.ec2.responses.instances import InstanceResponse
-from moto.ec2.responses.monitoring import Monitoring
 
 from localaws.records import records
 from localaws.resources import pick
@@ -38,7 +33,6 @@ def activate() -> None:
         INSTANCE_TYPES[name] = description
         InstanceTypeBackend.instance_types.append(InstanceType(name))
     SecurityGroupRule.description = property(_description)
-    AWS_ENDPOINT_SERVICES.extend(NEWER_SERVICES)
 
 
 # EC2 zones and instance types that moto lacks: Local Zones with Capacity Blocks, and P6e-GB200.
@@ -163,90 +157,6 @@ def _flattened_rules(original: Any, self: Any, rules: list[Any]) -> Any:
     return views
 
 
-# VPC endpoints: corrections of how moto creates, changes, deletes and lists them.
-
-# AWS PCS User Guide, "Access AWS PCS using an interface endpoint" (2026).
-NEWER_SERVICES = ("pcs", "pcs-fips")
-GATEWAY_SERVICES = ("dynamodb", "s3")
-
-
-@patch(VPCBackend, "create_vpc_endpoint")
-def _create_endpoint(original: Any, self: Any, vpc_id: str, service_name: str, *args: Any, **kwargs: Any) -> Any:
-    gateway = (kwargs.get("endpoint_type") or "Gateway") == "Gateway"
-    known = GATEWAY_SERVICES if gateway else (*AWS_ENDPOINT_SERVICES, *COVERED_ENDPOINT_SERVICES)
-    if service_name not in {f"com.amazonaws.{self.region_name}.{name}" for name in known}:
-        raise EC2ClientError("InvalidServiceName", f"The Vpc Endpoint Service '{service_name}' does not exist")
-    for group_id in kwargs.get("security_group_ids") or []:
-        _group(self, group_id)
-    endpoint = original(self, vpc_id, service_name, *args, **kwargs)
-    if endpoint.vpc_endpoint_type != "Interface":
-        endpoint.private_dns_enabled = False
-    elif not endpoint.security_group_ids:
-        endpoint.security_group_ids = [self.get_security_group_from_name("default", vpc_id).id]
-    _set_security_groups(self, endpoint)
-    return endpoint
-
-
-@patch(EC2Response, "modify_vpc_endpoint")
-def _answer_modification(original: Any, self: Any) -> Any:
-    answer = original(self)
-    endpoint = self.ec2_backend.vpc_end_points[self._get_param("VpcEndpointId")]
-    enabled = self._get_bool_param("PrivateDnsEnabled")
-    if enabled is not None:
-        endpoint.private_dns_enabled = enabled
-    if self._get_bool_param("ResetPolicy"):
-        endpoint.policy_document = json.dumps(endpoint.DEFAULT_POLICY)
-    return answer
-
-
-@patch(VPCBackend, "modify_vpc_endpoint")
-def _modify_endpoint(original: Any, self: Any, vpc_id: str, **changes: Any) -> Any:
-    endpoint = self.describe_vpc_endpoints([vpc_id])[0]
-    for group_id in changes.get("add_security_groups") or []:
-        _group(self, group_id)
-    original(self, vpc_id=vpc_id, **changes)
-    if endpoint.vpc_endpoint_type == "Interface":
-        _set_subnets(self, endpoint)
-        _set_security_groups(self, endpoint)
-    for table in changes.get("remove_route_tables") or []:
-        self.delete_route(table, endpoint.destination_prefix_list_id)
-    for table in changes.get("add_route_tables") or []:
-        target = {"destination_prefix_list_id": endpoint.destination_prefix_list_id}
-        self.create_route(table, None, gateway_id=vpc_id, **target)
-
-
-@patch(VPCBackend, "delete_vpc_endpoints")
-def _delete_endpoints(original: Any, self: Any, vpce_ids: list[str] | None = None) -> Any:
-    self.describe_vpc_endpoints(vpce_ids)  # raises for unknown ids
-    original(self, vpce_ids)
-    for endpoint_id in vpce_ids or []:
-        del self.vpc_end_points[endpoint_id]
-
-
-def _group(self: Any, group_id: str) -> Any:
-    group = self.get_security_group_from_id(group_id)
-    if group is None:
-        raise EC2ClientError("InvalidGroup.NotFound", f"The security group '{group_id}' does not exist")
-    return group
-
-
-def _set_subnets(self: Any, endpoint: Any) -> None:
-    """Create and delete interfaces so that each of the endpoint's subnets has one."""
-    kept = [found for found in endpoint.network_interface_ids if self.enis[found].subnet.id in endpoint.subnet_ids]
-    for interface_id in set(endpoint.network_interface_ids) - set(kept):
-        del self.enis[interface_id]
-    there = {self.enis[interface_id].subnet.id for interface_id in kept}
-    missing = [found for found in endpoint.subnet_ids if found not in there]
-    new = [self.create_network_interface(self.get_subnet(found), []) for found in missing]
-    endpoint.network_interface_ids = kept + [interface.id for interface in new]
-
-
-def _set_security_groups(self: Any, endpoint: Any) -> None:
-    """Set the endpoint's security groups on its interfaces."""
-    for interface_id in endpoint.network_interface_ids:
-        self.enis[interface_id]._group_set = [_group(self, found) for found in endpoint.security_group_ids]
-
-
 # EC2's refusals to delete resources in use, and its clean-up after deletions. moto lacks most of both.
 
 
@@ -333,70 +243,3 @@ def _create_flow_logs(original: Any, self: Any, log_destination: str | None = No
     for flow_log in made:
         flow_log.log_destination = log_destination
     return made, errors
-
-
-# Instances: changes of user data, which the client encodes, of the shutdown behavior, for which moto removes the
-# security groups, and of monitoring.
-
-
-@patch(InstanceResponse, "modify_instance_attribute")
-def _modify_instance_attribute(original: Any, self: Any) -> ActionResult:
-    data = self._get_param("UserData.Value")
-    if isinstance(data, bytes):
-        self.params["UserData"]["Value"] = base64.b64encode(data).decode()
-    behavior = self._get_param("InstanceInitiatedShutdownBehavior.Value")
-    if behavior is None:
-        answer: ActionResult = original(self)
-        return answer
-    instance = self.ec2_backend.get_instance(self._get_param("InstanceId"))
-    instance.instance_initiated_shutdown_behavior = behavior
-    return EmptyResult()
-
-
-OF_TEMPLATE = (
-    "EbsOptimized",
-    "IamInstanceProfile",
-    "InstanceInitiatedShutdownBehavior",
-    "MetadataOptions",
-    "Monitoring",
-)
-"""Members of a launch template that an instance takes, besides those that moto gives it."""
-
-
-@patch(InstanceResponse, "run_instances")
-def _run_instances(original: Any, self: Any) -> ActionResult:
-    if template := self._get_param("LaunchTemplate"):
-        data = self.ec2_backend._get_template_from_args(template).data
-        names = OF_TEMPLATE if self._get_param("SubnetId") else (*OF_TEMPLATE, "NetworkInterfaces")
-        self.params |= {**pick(data, *names), **self.params}
-    answer: ActionResult = original(self)
-    return answer
-
-
-@patch(Instance, "prep_nics")
-def _prep_nics(original: Any, self: Any, nic_spec: list[dict[str, Any]], **given: Any) -> None:
-    """EC2 deletes the interfaces that it creates with an instance at its end, unless the request says otherwise."""
-    there = set(self.ec2_backend.enis)
-    original(self, nic_spec, **given)
-    kept = [int(spec["DeviceIndex"]) for spec in nic_spec if spec.get("DeleteOnTermination") is False]
-    for index, interface in self.nics.items():
-        if interface.id not in there and index not in kept:
-            interface.delete_on_termination = interface.attachment.delete_on_termination = True
-
-
-@add(Monitoring, "monitor_instances")
-def _monitor_instances(self: Any) -> ActionResult:
-    return _set_monitoring(self, "enabled")
-
-
-@add(Monitoring, "unmonitor_instances")
-def _unmonitor_instances(self: Any) -> ActionResult:
-    return _set_monitoring(self, "disabled")
-
-
-def _set_monitoring(self: Any, state: str) -> ActionResult:
-    listed = []
-    for instance_id in self._get_param("InstanceIds"):
-        self.ec2_backend.get_instance(instance_id).monitoring_state = state
-        listed.append({"InstanceId": instance_id, "Monitoring": {"State": state}})
-    return ActionResult({"InstanceMonitorings": listed})
