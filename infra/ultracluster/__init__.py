@@ -132,7 +132,7 @@ if TYPE_CHECKING:
     from ultracluster.errors import InvalidArgument as InvalidArgument
     from ultracluster.errors import MissingExtra as MissingExtra
     from ultracluster.errors import UltraclusterError as UltraclusterError
-    from ultracluster.jobs.wishes import JobRefused as JobRefused
+    from ultracluster.jobs.request import JobRefused as JobRefused
     from ultracluster.kubernetes.environment import NotEks as NotEks
     from ultracluster.kubernetes.jobs import example_job as example_job
     from ultracluster.nodes.steps import Step as Step
@@ -167,7 +167,7 @@ _MODULES = {
     "config.purchase": ("ExistingPlacementGroup", "Purchase"),
     "config.slurm_teams": ("SlurmTeam",),
     "config.storage": ("Storage",),
-    "jobs.wishes": ("JobRefused",),
+    "jobs.request": ("JobRefused",),
     "kubernetes.environment": ("NotEks",),
     "kubernetes.jobs": ("example_job",),
     "nodes.steps": ("Step",),

@@ -11,7 +11,7 @@ import pytest
 from tests.engines.slurm import start
 from tests.synthesis import ROOT
 from ultracluster import load
-from ultracluster.jobs.wishes import Script
+from ultracluster.jobs.request import Script
 from ultracluster.nodes.pcs import job_settings
 from ultracluster.nodes.steps import Step
 from ultracluster.nodes.steps import script as step_script

@@ -3,7 +3,7 @@
 from tests.engines.slurm import start
 from tests.engines.test_slurm_jobs import BEGIN, FOLDER, SETTINGS, WAIT, printed, run_with_containers
 from tests.unit.jobs.test_pair_nodes import OUTPUT
-from ultracluster.slurm.sbatch import PAIRS_CONTAINER
+from ultracluster.slurm.nccl_tests import PAIRS_CONTAINER
 
 QUEUES = "PartitionName=eval Nodes=cloud-[1-6] Default=YES MaxTime=600\n"
 

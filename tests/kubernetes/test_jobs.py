@@ -9,7 +9,7 @@ from tests.kubernetes.schemas import check
 from ultracluster.catalog import catalog
 from ultracluster.catalog.training import default_image
 from ultracluster.config.environment import Environment
-from ultracluster.jobs.wishes import JobRefused, Script
+from ultracluster.jobs.request import JobRefused, Script
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.jobs import example_job, prepare_job
 from ultracluster.kubernetes.queues import team_and_queue_objects
@@ -259,7 +259,7 @@ def test_the_longest_name_leaves_room_for_names_of_pods(settings):
 
 @pytest.mark.parametrize("name", ["A", "1a", "a-", "a_b", "a.b", "a" * 41, "-a", "ä"])
 def test_names_that_kubernetes_refuses_are_refused(name):
-    with pytest.raises(JobRefused, match="is not a name of a job; allowed: a letter"):
+    with pytest.raises(JobRefused, match="is not a valid job name; allowed: a letter"):
         printed(fleet_file(), "pretrain", 64, name=name)
 
 

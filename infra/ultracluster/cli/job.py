@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from ultracluster.config.environment import Environment
-    from ultracluster.jobs.wishes import Script
+    from ultracluster.jobs.request import Script
 
 
 Kind = Literal["train", "nccl-test", "nccl-pairs", "prepare"]
@@ -83,7 +83,7 @@ def job(
     """
     from ultracluster.config.eks import Eks
     from ultracluster.config.loader import RefusedEnvironment, load
-    from ultracluster.jobs.wishes import JobRefused, check_image
+    from ultracluster.jobs.request import JobRefused, check_image
 
     words = {"team": team, "node-group": node_group, "queue": queue, "image": image, "venv": venv, "name": name}
     if empty := next((option for option, value in words.items() if value is not None and not value.strip()), None):
@@ -144,7 +144,7 @@ class Wish:
 
 
 def _kubernetes(environment: "Environment", wish: Wish) -> str:
-    from ultracluster.jobs.wishes import JobRefused
+    from ultracluster.jobs.request import JobRefused
     from ultracluster.kubernetes.jobs import example_job, prepare_job
 
     for option, value in (("--queue", wish.queue), ("--venv", wish.venv)):
@@ -172,7 +172,7 @@ def _kubernetes(environment: "Environment", wish: Wish) -> str:
 
 
 def _slurm(environment: "Environment", wish: Wish) -> str:
-    from ultracluster.jobs.wishes import JobRefused
+    from ultracluster.jobs.request import JobRefused
     from ultracluster.slurm.jobs import cpu_job, gpu_job
     from ultracluster.slurm.sbatch import sbatch_script
 
@@ -222,7 +222,7 @@ def _team(environment: "Environment", team: str | None) -> str:
 def _script(path: str | None, kind: str) -> "Script | None":
     from pathlib import Path
 
-    from ultracluster.jobs.wishes import JobRefused, Script
+    from ultracluster.jobs.request import JobRefused, Script
 
     if path is None:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ultracluster.catalog.health import pair_floor
 from ultracluster.catalog.training import training_environment
 from ultracluster.config.eks import Team
-from ultracluster.jobs.wishes import PAIR_ARGUMENTS, PAIR_NODES, PAIR_SECONDS, Script, pair_environment
+from ultracluster.jobs.request import PAIR_ARGUMENTS, PAIR_NODES, PAIR_SECONDS, Script, pair_environment
 from ultracluster.kubernetes import kai, kueue, volcano
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.job_pods import (

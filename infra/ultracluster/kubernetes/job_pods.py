@@ -15,7 +15,7 @@ from ultracluster.catalog.training import recorder_environment, training_environ
 from ultracluster.config.eks import Scheduler, Team
 from ultracluster.config.file_systems import HOME
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.jobs.wishes import (
+from ultracluster.jobs.request import (
     PAIR_NODES,
     RENDEZVOUS_PORT,
     STALLED_SECONDS,

@@ -11,7 +11,7 @@ from ultracluster.catalog.training import CPU_IMAGE
 from ultracluster.config.eks import Team
 from ultracluster.config.environment import Environment
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.jobs.wishes import (
+from ultracluster.jobs.request import (
     CANNOT_START,
     MAXIMUM_RESTARTS,
     TESTS,

@@ -1,4 +1,4 @@
-"""Jobs for a queue of a PCS cluster: what a user asks for, checked against the file and the catalogue.
+"""Jobs for a queue of a PCS cluster: the options of a user, checked against the environment and the catalogue.
 
 Source: sbatch and srun man pages of Slurm 25.11; AWS PCS User Guide (2026).
 """
@@ -12,7 +12,7 @@ from ultracluster.config.environment import Environment
 from ultracluster.config.file_systems import HOME
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Pcs, Queue
-from ultracluster.jobs.wishes import (
+from ultracluster.jobs.request import (
     TESTS,
     JobRefused,
     Kind,
@@ -34,9 +34,10 @@ VIRTUAL_ENVIRONMENT = "venv"
 
 @dataclass(frozen=True)
 class SlurmJob:
-    """A job on nodes of one instance type. `image` is a container image, None for programs of the nodes.
+    """A job on nodes of one size.
 
-    `venv` is a virtual environment, empty for the Python of the nodes.
+    `image` is a container image, None for the programs of the nodes. `venv` is the path of a virtual environment, empty
+    for the Python of the nodes. `spares` are nodes of the queue that the job does not use.
     """
 
     environment: Environment
@@ -66,15 +67,15 @@ class SlurmJob:
 
     @property
     def cpus_of_gpus(self) -> int:
-        """CPUs that go with the GPUs of one node, for a job that takes less than a node."""
+        """CPUs of a job on a part of a node, in proportion to its GPUs."""
         return cpus_of_node(self.group) * self.gpus_per_node // self.group.hardware.gpu_count
 
     @property
     def segment(self) -> int | None:
-        """Nodes of one UltraServer that the job is a multiple of, as many as possible; None for other types.
+        """Size of --segment: the largest number of nodes that fits into an UltraServer and divides the job's nodes.
 
-        None also for a job that is a multiple of 1 only, such as one of 19 nodes: without segments Slurm fills one
-        UltraServer before it takes the next.
+        None for other instance types, and for a job that no segment divides, such as one of 19 nodes: without segments
+        Slurm fills one UltraServer before it takes the next.
         """
         if not self.group.hardware.ultraserver_only:
             return None
@@ -125,8 +126,8 @@ def gpu_job(
     group = place.groups[0]
     if not group.hardware.gpu_count:
         others = ", ".join(_queues(environment, settings, gpus=True)) or "there is none"
-        text = f"{group.name} has no GPUs; print a job for CPUs with --kind prepare --cpus N"
-        raise JobRefused(f"{text}, or use a queue with GPUs: {others}")
+        text = f"{group.name} has no GPUs; use --kind prepare --cpus N for CPU nodes"
+        raise JobRefused(f"{text}, or a queue with GPUs: {others}")
     nodes, each = _whole_or_part(gpus, place)
     if kind in TESTS and each < group.hardware.gpu_count:
         raise JobRefused(f"{kind} takes whole nodes: {group.type_names} has {group.hardware.gpu_count} GPUs")
@@ -162,7 +163,7 @@ def cpu_job(
     command: Sequence[str] = (),
     script: Script | None = None,
 ) -> SlurmJob:
-    """A job that prepares data with `cpus` CPUs of one node without GPUs, by default of the first queue with such.
+    """A job that prepares data with `cpus` CPUs of one CPU node, by default in the first queue of CPU nodes.
 
     Raises JobRefused as `gpu_job` does.
     """
@@ -174,9 +175,7 @@ def cpu_job(
         raise JobRefused(f"{group.name} has GPUs, which prepare does not use; use a queue of CPU nodes: {others}")
     most = cpus_of_node(group)
     if not 1 <= cpus <= most:
-        raise JobRefused(
-            f"{cpus} CPUs are too many or too few: prepare runs on one {group.type_names}, which has {most}"
-        )
+        raise JobRefused(f"{cpus} CPUs do not fit: prepare runs on one {group.type_names}; request 1 to {most} CPUs")
     if image:
         _check_containers(settings, venv)
     return SlurmJob(
@@ -198,17 +197,17 @@ def cpu_job(
 
 @dataclass(frozen=True)
 class _Place:
-    """A queue with its node groups, whose nodes are alike."""
+    """A queue with its node groups, whose nodes have the same GPUs and CPUs."""
 
     queue: Queue
     groups: tuple[NodeGroup, ...]
-    kept: int
-    """Nodes that are kept as spares."""
+    spares: int
+    """Nodes that health.spares reserves."""
 
     @property
     def nodes(self) -> int:
-        """Nodes that jobs of the queue can have, together."""
-        return sum(group.max_count for group in self.groups) - self.kept
+        """Nodes that jobs of the queue can use."""
+        return sum(group.max_count for group in self.groups) - self.spares
 
 
 def _settings(environment: Environment) -> Pcs:
@@ -252,18 +251,18 @@ def _place(environment: Environment, settings: Pcs, queue: str | None, node_grou
         missing = "GPUs" if gpus else "CPU nodes"
         raise JobRefused(f"no queue of {environment.name} has {missing}; add a node group and a queue for it")
     groups = _groups(environment, queues[queue])
-    kept = sum(environment.health.spares.get(group.name, 0) for group in groups)
+    spares = sum(environment.health.spares.get(group.name, 0) for group in groups)
     settings_of_queue = queue_settings(queues[queue], groups, settings.teams, settings.slurm_version)
-    place = _Place(queues[queue].model_copy(update={"slurm_settings": settings_of_queue}), groups, kept)
+    place = _Place(queues[queue].model_copy(update={"slurm_settings": settings_of_queue}), groups, spares)
     sizes = {(group.hardware.gpu_count, cpus_of_node(group)): group.type_names for group in place.groups}
     if len(sizes) > 1:
         names = ", ".join(sizes.values())
-        raise JobRefused(f"the nodes of queue {queue} are not alike ({names}); use a queue with nodes of one size")
+        raise JobRefused(f"the nodes of queue {queue} differ in size ({names}); use a queue with nodes of one size")
     return place
 
 
 def _whole_or_part(gpus: int, place: _Place) -> tuple[int, int]:
-    """Nodes, and GPUs of each, for `gpus` GPUs."""
+    """Number of nodes, and of GPUs on each, for `gpus` GPUs."""
     group = place.groups[0]
     each = group.hardware.gpu_count
     most = place.nodes * each
@@ -276,8 +275,8 @@ def _whole_or_part(gpus: int, place: _Place) -> tuple[int, int]:
     if gpus > most:
         nodes = -(-gpus // each)
         text = f"{gpus} GPUs are {nodes} nodes of {group.type_names}"
-        beside = f" beside {place.kept} spare{'s' * (place.kept > 1)}" if place.kept else ""
-        raise JobRefused(f"{text}: queue {place.queue.name} has {place.nodes}{beside}; request at most {most}")
+        beside = f" and {place.spares} spare{'s' * (place.spares > 1)}" if place.spares else ""
+        raise JobRefused(f"{text}: queue {place.queue.name} has {place.nodes}{beside}; request at most {most} GPUs")
     if gpus < 1 or gpus % each:
         raise whole_nodes(gpus, each, most, group.type_names)
     return gpus // each, each
@@ -293,13 +292,13 @@ def whole_nodes_only(queue: Queue) -> bool:
 def _name(environment: Environment, name: str) -> str:
     check_name(name)
     if not shared_folders(environment):
-        text = f"{environment.name} has no shared file system, so nodes do not see what is on a login node"
+        text = f"{environment.name} has no shared file system, so nodes cannot read the files of a login node"
         raise JobRefused(f"{text}; add storage.lustre or storage.home")
     return name
 
 
 def _account(settings: Pcs, name: str | None, queue: Queue, gpus: int = 0) -> str | None:
-    """The Slurm account of the team, which may use the queue and so many GPUs."""
+    """The Slurm account of a team. Raises JobRefused if it may not use the queue, or `gpus` GPUs."""
     if name is None:
         return None
     if not settings.accounting:
@@ -315,19 +314,19 @@ def _account(settings: Pcs, name: str | None, queue: Queue, gpus: int = 0) -> st
         text = f"{name} may not use queue {queue.name}: it has {', '.join(team.node_groups)}"
         raise JobRefused(f"{text}; pass another --queue, or add {', '.join(queue.node_groups)} to its node_groups")
     if team and team.max_gpus is not None and gpus > team.max_gpus:
-        raise JobRefused(f"{gpus} GPUs are more than the {team.max_gpus} of max_gpus of {name}: the job would wait")
+        raise JobRefused(f"{gpus} GPUs exceed max_gpus of {name}; request {team.max_gpus} or fewer")
     return name
 
 
 def _check_containers(settings: Pcs, venv: str | None) -> None:
     if not settings.containers:
-        raise JobRefused("--image needs containers; set control_plane.containers: true, or use --venv")
+        raise JobRefused("--image requires containers; set control_plane.containers: true, or use --venv")
     if venv:
         raise JobRefused("--image and --venv exclude each other: a container has its own Python")
 
 
 def _image(settings: Pcs, group: NodeGroup, image: str | None, venv: str | None, kind: Kind) -> str | None:
-    """The container image: the given one, or AWS's where the cluster runs containers and no --venv is given."""
+    """The image of --image; without it and --venv, AWS's image if the cluster runs containers."""
     if image:
         _check_containers(settings, venv)
         return image

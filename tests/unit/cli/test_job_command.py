@@ -86,7 +86,7 @@ def test_node_group_and_image_can_be_set():
         (("minimal-eks.yaml", "--team", "reserch", "--gpus", "8"), "Did you mean research?"),
         (("minimal-eks.yaml", "--team", "research", "--gpus", "12"), "request 8 or 16"),
         (("minimal-eks.yaml", "--team", "research", "--gpus", "24"), "train has 16"),
-        (("minimal-eks.yaml", "--team", "research", "--gpus", "8", "--name", "My_job"), "'My_job' is not a name"),
+        (("minimal-eks.yaml", "--team", "research", "--gpus", "8", "--name", "My_job"), "'My_job' is not a valid"),
         (("../../../examples/eks-gb200.yaml", "--team", "pretrain", "--gpus", "72"), "pass it with --image"),
         (("minimal-eks.yaml", "--team", "research", "--gpus", "8", "--node-group", "b"), "b is not a node group"),
         (("minimal-eks.yaml", "--team", "research", "--gpus", "many"), "valid integer"),

@@ -11,9 +11,10 @@ import yaml
 from tests.synthesis import ROOT
 from ultracluster import load
 from ultracluster.config.environment import Environment
-from ultracluster.jobs.wishes import JobRefused, Script
+from ultracluster.jobs.request import JobRefused, Script
 from ultracluster.slurm.jobs import cpu_job, gpu_job
-from ultracluster.slurm.sbatch import pyxis_image, sbatch_script
+from ultracluster.slurm.parts import pyxis_image
+from ultracluster.slurm.sbatch import sbatch_script
 
 SHELLCHECK = Path(sys.executable).with_name("shellcheck")
 FLEET = ROOT / "examples/slurm-whole-fleet.yaml"
@@ -49,13 +50,12 @@ def options(text):
             {"gpus": 8, "queue": "trian"},
             "trian is not a queue of slurm-fleet; allowed: train, eval, prep. Did you mean train?",
         ),
-        ({"gpus": 72}, "72 GPUs are 9 nodes of p5en.48xlarge: queue train has 7 beside 1 spare; request at most 56"),
+        ({"gpus": 72}, "72 GPUs are 9 nodes of p5en.48xlarge: queue train has 7 and 1 spare; request at most 56 GPUs"),
         ({"gpus": 12}, "12 GPUs are not whole nodes: p5en.48xlarge has 8; request 8 or 16"),
         ({"gpus": 0}, "0 GPUs are not whole nodes: p5en.48xlarge has 8; request 8"),
         (
             {"gpus": 8, "queue": "prep"},
-            "prep has no GPUs; print a job for CPUs with --kind prepare --cpus N, or use a queue with GPUs: "
-            "train, eval",
+            "prep has no GPUs; use --kind prepare --cpus N for CPU nodes, or a queue with GPUs: train, eval",
         ),
         (
             {"gpus": 8, "node_group": "evla"},
@@ -65,7 +65,10 @@ def options(text):
             {"gpus": 8, "queue": "train", "node_group": "eval"},
             "eval is not a node group of queue train; allowed: train",
         ),
-        ({"gpus": 8, "image": "mine:1"}, "--image needs containers; set control_plane.containers: true, or use --venv"),
+        (
+            {"gpus": 8, "image": "mine:1"},
+            "--image requires containers; set control_plane.containers: true, or use --venv",
+        ),
         ({"gpus": 2, "kind": "nccl-test", "queue": "eval"}, "nccl-test takes whole nodes: g6e.12xlarge has 4 GPUs"),
         ({"gpus": 4}, "4 GPUs are a part of a node: queue train gives whole nodes of 8"),
         (
@@ -79,15 +82,15 @@ def options(text):
         ),
         (
             {"gpus": 40, "team": "research"},
-            "40 GPUs are more than the 32 of max_gpus of research: the job would wait",
+            "40 GPUs exceed max_gpus of research; request 32 or fewer",
         ),
         (
             {"gpus": 8, "kind": "nccl-test", "command": ["a"]},
-            "nccl-test has a command of its own; remove --command, or use --kind train",
+            "nccl-test has its own command; remove --command, or use --kind train",
         ),
         (
             {"gpus": 8, "kind": "nccl-test", "script": Script("a.py", "1\n")},
-            "nccl-test has a command of its own; remove --script, or use --kind train",
+            "nccl-test has its own command; remove --script, or use --kind train",
         ),
         ({"gpus": 8, "kind": "nccl-test", "venv": "a"}, "nccl-test uses no virtual environment; remove --venv"),
         ({"gpus": 2, "kind": "nccl-pairs", "queue": "eval"}, "nccl-pairs takes whole nodes: g6e.12xlarge has 4 GPUs"),
@@ -98,28 +101,27 @@ def options(text):
         ),
         (
             {"gpus": 16, "kind": "nccl-pairs", "queue": "prep"},
-            "prep has no GPUs; print a job for CPUs with --kind prepare --cpus N, or use a queue with GPUs: "
-            "train, eval",
+            "prep has no GPUs; use --kind prepare --cpus N for CPU nodes, or a queue with GPUs: train, eval",
         ),
         (
             {"gpus": 16, "kind": "nccl-pairs", "command": ["a"]},
-            "nccl-pairs has a command of its own; remove --command, or use --kind train",
+            "nccl-pairs has its own command; remove --command, or use --kind train",
         ),
         (
             {"gpus": 16, "kind": "nccl-pairs", "script": Script("a.py", "1\n")},
-            "nccl-pairs has a command of its own; remove --script, or use --kind train",
+            "nccl-pairs has its own command; remove --script, or use --kind train",
         ),
         ({"gpus": 16, "kind": "nccl-pairs", "venv": "a"}, "nccl-pairs uses no virtual environment; remove --venv"),
         (
             {"gpus": 8, "name": "My_job"},
-            "'My_job' is not a name of a job; allowed: a letter, then lower-case letters, digits and -, "
+            "'My_job' is not a valid job name; allowed: a letter, then lower-case letters, digits and -, "
             "at most 40 characters, no - at the end",
         ),
         (
             {"cpus": 97},
-            "97 CPUs are too many or too few: prepare runs on one c7i.48xlarge or m7i.48xlarge, which has 96",
+            "97 CPUs do not fit: prepare runs on one c7i.48xlarge or m7i.48xlarge; request 1 to 96 CPUs",
         ),
-        ({"cpus": 0}, "0 CPUs are too many or too few: prepare runs on one c7i.48xlarge or m7i.48xlarge, which has 96"),
+        ({"cpus": 0}, "0 CPUs do not fit: prepare runs on one c7i.48xlarge or m7i.48xlarge; request 1 to 96 CPUs"),
         ({"cpus": 8, "queue": "train"}, "train has GPUs, which prepare does not use; use a queue of CPU nodes: prep"),
     ],
 )
@@ -140,12 +142,12 @@ def test_what_the_fleet_cannot_run_is_refused(wish, refusal):
         (
             {"control_plane__queues__1__node_groups": ["eval", "train"]},
             {"gpus": 4, "queue": "eval"},
-            "the nodes of queue eval are not alike (g6e.12xlarge, p5en.48xlarge); use a queue with nodes of one size",
+            "the nodes of queue eval differ in size (g6e.12xlarge, p5en.48xlarge); use a queue with nodes of one size",
         ),
         (
             {"health": {"spares": {"train": 2}}},
             {"gpus": 56},
-            "56 GPUs are 7 nodes of p5en.48xlarge: queue train has 6 beside 2 spares; request at most 48",
+            "56 GPUs are 7 nodes of p5en.48xlarge: queue train has 6 and 2 spares; request at most 48 GPUs",
         ),
         (
             {"node_groups__1__interfaces": "without_efa"},
@@ -155,7 +157,7 @@ def test_what_the_fleet_cannot_run_is_refused(wish, refusal):
         (
             {"storage": {}},
             {"gpus": 8},
-            "slurm-fleet has no shared file system, so nodes do not see what is on a login node; add storage.lustre or "
+            "slurm-fleet has no shared file system, so nodes cannot read the files of a login node; add storage.lustre or "
             "storage.home",
         ),
         (
@@ -203,7 +205,7 @@ def test_kubernetes_takes_no_sbatch():
         ("a.py", b" \n", "train", "it is empty"),
         ("a.py", b"\xff\xfe", "train", "it is not text in UTF-8"),
         ("a.py", b"a\0b", "train", "it is not text"),
-        ("a.py", b"x" * 500_001, "train", "500001 bytes; a job carries at most 500000"),
+        ("a.py", b"x" * 500_001, "train", "500001 bytes; a job contains at most 500000"),
     ],
 )
 def test_a_script_that_a_job_cannot_carry_is_refused(path, content, kind, said):

@@ -1,4 +1,4 @@
-"""What a user asks of `ultracluster job`: checks that Slurm and Kubernetes share."""
+"""Options of `ultracluster job` that Slurm and Kubernetes share, and their checks."""
 
 import re
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ PAIR_ARGUMENTS = ("-b", "16G", "-e", "16G", "-g", "1", "-c", "1", "-n", "20", "-
 """Arguments of all_reduce_perf for a pair of nodes."""
 
 PAIR_SECONDS = 300
-"""Limit of a pair. Its 50 all-reduces take 5 seconds at the line rate of P5, and a minute at a tenth of it."""
+"""Time limit of a pair. Its 50 all-reduces take 5 seconds at the line rate of P5, and a minute at a tenth of it."""
 
 MAXIMUM_RESTARTS = 3
 """Restarts of a job after failures."""
@@ -30,7 +30,7 @@ MAXIMUM_NAME = 40
 """Characters of a job's name. Operators append to it for names of pods, which have 63 at most, and Ray takes 47."""
 
 MAXIMUM_SCRIPT = 500_000
-"""Bytes of a script that a job carries: a ConfigMap holds 1 MiB, and sbatch takes 4 MB."""
+"""Bytes of a script in a job: a ConfigMap holds 1 MiB, and sbatch accepts 4 MB."""
 
 RENDEZVOUS_PORT = 29500
 
@@ -38,25 +38,25 @@ STALLED_SECONDS = 1800
 """Seconds without a heartbeat of a rank after which a job hangs."""
 
 CANNOT_START = (2, 126, 127)
-"""Exit codes of a command that cannot start, as shells have them, so that a restart does not help."""
+"""Exit codes of a shell for a command that cannot start: the job is not restarted."""
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?", re.ASCII)
 
 
 class JobRefused(UltraclusterError, ValueError):
-    """A job that the environment cannot run. The message says why, and what is allowed."""
+    """The environment cannot run the job. The message says why, and what is allowed."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """A program of the user that the printed job carries."""
+    """A program of the user that the printed job contains."""
 
     name: str
     text: str
 
     @classmethod
     def checked(cls, path: str, content: bytes, kind: str) -> "Script":
-        """The script with this content. Raises JobRefused for one that the job cannot carry or start."""
+        """The script with this content. Raises JobRefused if the job cannot contain or start it."""
         name = PurePath(path).name
         allowed = (".py",) if kind == "train" else (".py", ".sh")
         if not name.endswith(allowed):
@@ -64,7 +64,7 @@ class Script:
         if not re.fullmatch(r"[A-Za-z0-9._-]+", name) or name == WATCH_JOB:
             raise JobRefused(f"--script {path}: rename it; letters, digits, '.', '_' and '-' are allowed")
         if len(content) > MAXIMUM_SCRIPT:
-            raise JobRefused(f"--script {path}: {len(content)} bytes; a job carries at most {MAXIMUM_SCRIPT}")
+            raise JobRefused(f"--script {path}: {len(content)} bytes; a job contains at most {MAXIMUM_SCRIPT}")
         try:
             text = content.decode()
         except UnicodeDecodeError:
@@ -83,25 +83,25 @@ def program(name: str) -> str:
 
 
 def check_name(name: str) -> None:
-    """Raises JobRefused for a name that a job cannot have."""
+    """Raises JobRefused for a name that jobs may not have."""
     if len(name) > MAXIMUM_NAME or not _NAME.fullmatch(name):
         allowed = f"a letter, then lower-case letters, digits and -, at most {MAXIMUM_NAME} characters"
-        raise JobRefused(f"{name!r} is not a name of a job; allowed: {allowed}, no - at the end")
+        raise JobRefused(f"{name!r} is not a valid job name; allowed: {allowed}, no - at the end")
 
 
 def check_image(image: str) -> None:
-    """Raises JobRefused for a text that is the name of no image and no file."""
+    """Raises JobRefused for a text that names neither an image nor a file."""
     if not re.fullmatch(r"[\w./:@#%+~-]+", image, re.ASCII):
         raise JobRefused(f"{image!r} is not an image; write REGISTRY/NAME:TAG, or on Slurm the path of a file")
 
 
 def check_command(kind: str, command: Sequence[str], script: Script | None) -> None:
-    """Raises JobRefused for a command where the job has one of its own."""
+    """Raises JobRefused if a test, which has its own command, gets a command or a script."""
     if kind not in TESTS:
         return
     for option, given in (("--command", command), ("--script", script)):
         if given:
-            raise JobRefused(f"{kind} has a command of its own; remove {option}, or use --kind train")
+            raise JobRefused(f"{kind} has its own command; remove {option}, or use --kind train")
 
 
 def check_pairs(nodes: int, gpus_per_node: int, type_names: str, *, efa: bool) -> None:
@@ -122,7 +122,7 @@ def pair_environment(hardware: InstanceType) -> dict[str, str]:
 
 
 def unknown(name: str, kind: str, known: Sequence[str]) -> str:
-    """Message for a name that nothing has."""
+    """Message for an unknown name, with the known ones and the most similar."""
     near = get_close_matches(name, known, n=1)
     return f"{name} is not {kind}; allowed: {', '.join(known)}" + (f". Did you mean {near[0]}?" if near else "")
 
@@ -141,7 +141,7 @@ def public_image(hardware: InstanceType, type_names: str, kind: Kind) -> str:
 
 
 def whole_nodes(gpus: int, each: int, most: int, type_names: str) -> JobRefused:
-    """The refusal of GPUs that are not whole nodes. `most` is the largest number that is possible."""
+    """The error for GPUs that are not whole nodes of `each` GPUs. `most` is the largest possible number of GPUs."""
     below = max(gpus // each, 0) * each
     choices = [count for count in (below, below + each) if each <= count <= most] or [most]
     advice = " or ".join(map(str, choices))
