@@ -1,12 +1,12 @@
 """Measures all_reduce between pairs of nodes, and names the nodes that are slow with every partner.
 
-Each node is measured with its two neighbours in the list of nodes, in rounds in which all pairs run at once. A pair is
-good if it ends in time, with right values, at --floor GB/s or more; without a floor, any bandwidth is good. A node
-without a good pair may have had bad partners: it is measured once more with a node that has one. If that is not good
-either, the node is at fault. Where no pair is good, nothing tells which nodes are.
+Each node is measured with its two neighbours in the list of nodes, in rounds in which all pairs run at the same time.
+A pair is good if it ends in time, with correct values, at --floor GB/s or more; without a floor, at any bandwidth. A
+node without a good pair may have had bad partners: it is measured once more with a node that has a good pair. If that
+pair is bad too, the node is at fault. If no pair is good, no node can be identified.
 
-Under Slurm it drains the nodes at fault, or prints the commands if the user may not; under Kubernetes it prints them.
-It ends with 1 if a node has no good pair. The output of each pair is a file of $JOB_FOLDER.
+Under Slurm it drains the nodes at fault, or prints the commands if the user may not; under Kubernetes it prints
+commands. Exit code 1: a node has no good pair. The output of each pair is a file in $JOB_FOLDER.
 
 It needs Python 3.10 and nothing else. Source of the output of all_reduce_perf: nccl-tests 2.20, src/util.cu.
 """
@@ -33,7 +33,7 @@ Pair = tuple[str, str]
 
 
 class Result(NamedTuple):
-    """What a pair reached: its bus bandwidth in GB/s, or 0 and the problem."""
+    """Measurement of a pair: its bus bandwidth in GB/s, or 0 and the problem."""
 
     pair: Pair
     gb_per_s: float
@@ -54,7 +54,7 @@ def rounds(nodes: Sequence[str]) -> list[list[Pair]]:
 
 
 def bandwidth(output: str) -> float:
-    """Bus bandwidth in GB/s in the output of all_reduce_perf. Raises ValueError, which says what is wrong with it."""
+    """Bus bandwidth in GB/s in the output of all_reduce_perf. Raises ValueError for wrong values or no bandwidth."""
     wrong = re.search(r"# Out of bounds values\s*:\s*(\d+)", output)
     average = re.search(r"# Avg bus bandwidth\s*:\s*([0-9.]+)", output)
     if wrong and int(wrong[1]):
@@ -70,19 +70,19 @@ def healthy(results: Iterable[Result], floor: float) -> set[str]:
 
 
 def at_fault(results: Sequence[Result], floor: float) -> set[str]:
-    """Nodes without a good pair, though a partner of theirs has one."""
+    """Nodes without a good pair, measured with a partner that has one."""
     good = healthy(results, floor)
     return {node for each in results for node in each.pair if node not in good and each.partner(node) in good}
 
 
 def unclear(results: Sequence[Result], floor: float) -> list[str]:
-    """Nodes without a good pair whose partners have none either, in their order."""
+    """Nodes without a good pair whose partners have none either, in the order of `results`."""
     known = healthy(results, floor) | at_fault(results, floor)
     return list(dict.fromkeys(node for each in results for node in each.pair if node not in known))
 
 
 def next_round(results: Sequence[Result], floor: float) -> list[Pair]:
-    """Pairs that tell of nodes whether they are at fault: each with a node that has a good pair."""
+    """Pairs of unclear nodes with nodes that have a good pair."""
     return list(zip(unclear(results, floor), sorted(healthy(results, floor)), strict=False))
 
 
@@ -92,7 +92,7 @@ def best(results: Iterable[Result], node: str) -> Result:
 
 
 def fault(results: Iterable[Result], node: str, floor: float) -> str:
-    """What is wrong with a node without a good pair."""
+    """The fault of a node without a good pair, for the reason of a drain."""
     found = best(results, node)
     other = found.partner(node)
     if found.problem:
@@ -114,7 +114,7 @@ def say(text: str) -> None:
 
 
 def measure(number: int, pairs: Sequence[Pair], options: argparse.Namespace) -> list[Result]:
-    """Runs the command for all pairs at once. Those that do not end in time are ended."""
+    """Runs the command for all pairs at the same time, and ends those that exceed --seconds."""
     running = []
     for pair in pairs:
         first, second = (options.hosts[node] for node in pair)
@@ -123,9 +123,9 @@ def measure(number: int, pairs: Sequence[Pair], options: argparse.Namespace) -> 
         with file.open("wb") as opened:
             process = subprocess.Popen(words, stdout=opened, stderr=subprocess.STDOUT, start_new_session=True)
         running.append((pair, process, file))
-    late = time.monotonic() + options.seconds
+    deadline = time.monotonic() + options.seconds
     for _, process, _ in running:
-        wait(process, late - time.monotonic())
+        wait(process, deadline - time.monotonic())
     hung = [(pair, process) for pair, process, _ in running if process.poll() is None]
     end(hung)
     results = []
@@ -143,7 +143,7 @@ def measure(number: int, pairs: Sequence[Pair], options: argparse.Namespace) -> 
 
 
 def result(pair: Pair, code: int, output: str) -> Result:
-    """The result of a command that has ended."""
+    """Result of a command that has ended with exit code `code`."""
     try:
         found = bandwidth(output)
     except ValueError as problem:
@@ -152,20 +152,20 @@ def result(pair: Pair, code: int, output: str) -> Result:
 
 
 def wait(process: "subprocess.Popen[bytes]", seconds: float) -> None:
-    """Waits for a process, for so long at most."""
+    """Waits for a process to end, at most `seconds`."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(max(seconds, 0))
 
 
 def end(hung: Sequence[tuple[Pair, "subprocess.Popen[bytes]"]]) -> None:
-    """Ends commands, and what they have started on other nodes: the next round needs the GPUs."""
+    """Ends commands and their job steps on other nodes: the next round needs the GPUs."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        late = time.monotonic() + SECONDS_TO_END
+        deadline = time.monotonic() + SECONDS_TO_END
         for _, process in hung:
             if process.poll() is None:
                 os.killpg(process.pid, number)
         for _, process in hung:
-            wait(process, late - time.monotonic())
+            wait(process, deadline - time.monotonic())
     if hung and "SLURM_JOB_ID" in os.environ:
         nodes = ",".join(node for pair, _ in hung for node in pair)
         words = ["squeue", "--steps", f"--jobs={os.environ['SLURM_JOB_ID']}", f"--nodelist={nodes}", "-h", "-o", "%i"]
@@ -175,12 +175,12 @@ def end(hung: Sequence[tuple[Pair, "subprocess.Popen[bytes]"]]) -> None:
 
 
 def output_of(words: list[str]) -> str:
-    """Standard output of a command, which may fail."""
+    """Standard output of a command, whatever its exit code."""
     return subprocess.run(words, capture_output=True, text=True, check=False).stdout
 
 
 def drain(node: str, reason: str) -> None:
-    """Drains a node, unless it is drained with another reason. Prints the command if the user may not."""
+    """Drains a node, unless it is drained already. Prints the command if the user may not drain nodes."""
     if "drain" in output_of(["sinfo", "--noheader", f"--nodes={node}", "--format=%T"]):
         say(f"{node} is drained already")
         return
@@ -192,7 +192,7 @@ def drain(node: str, reason: str) -> None:
 
 
 def report(results: Sequence[Result], options: argparse.Namespace) -> int:
-    """Prints what was found, and drains nodes. Returns the exit code."""
+    """Prints the results, and drains nodes at fault. Returns the exit code."""
     for line in table(results):
         say(line)
     if not options.floor:
@@ -216,12 +216,14 @@ def report(results: Sequence[Result], options: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code of the program."""
+    """Runs the rounds. Returns the exit code."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--nodes", required=True, help="names, with commas; HOST=NAME where the command needs another")
+    parser.add_argument(
+        "--nodes", required=True, help="names, separated by commas; HOST=NAME if the command needs another name"
+    )
     parser.add_argument("--type", required=True, help="instance type of the nodes")
     parser.add_argument("--floor", type=float, required=True, help="GB/s of a good pair; 0 if none is known")
-    parser.add_argument("--seconds", type=float, required=True, help="limit of a pair")
+    parser.add_argument("--seconds", type=float, required=True, help="time limit of a pair")
     parser.add_argument("command", nargs="+", help="command of a pair, with {first} and {second} for the nodes")
     options = parser.parse_args(arguments)
     named = (each.partition("=") for each in options.nodes.split(","))

@@ -1,14 +1,14 @@
-"""Runs the command of a training job, and ends it when it hangs. Says which ranks stopped, and on which nodes.
+"""Runs the command of a training job, ends it when it hangs, and names the ranks that stopped and their nodes.
 
-Ranks that write the number of their step to $JOB_FOLDER/heartbeats/RANK are watched: when one writes nothing for
---stalled seconds, the job hangs. When the command fails, the traces of PyTorch's flight recorder in $JOB_FOLDER/traces
-tell which ranks the others waited for. Files from before the start of this program are of an earlier run and not read.
+Heartbeats: each rank writes the number of its step to $JOB_FOLDER/heartbeats/RANK. The job hangs if a rank writes
+nothing for --stalled seconds. Traces: when the command fails, those of PyTorch's flight recorder in $JOB_FOLDER/traces
+show which ranks the others waited for. Files from before the start of this program belong to an earlier run.
 
-Under Slurm it runs in place of the batch script, on the first node. It requeues the job, without the nodes of these
-ranks as long as the queue has others, and also before the job's time ends: Slurm then sends SIGUSR1, and the file
-$JOB_FOLDER/stop asks the ranks to save a checkpoint and end. Under Kubernetes it runs in each pod and ends with exit
-code 75, which restarts the job; where the pods share the folder, the first one looks at all ranks. A command that fails
-with 2, 126 or 127 cannot start, so it is not restarted.
+Under Slurm it runs in the batch script, on the first node. It requeues the job after a hang or a failure, and excludes
+the nodes of these ranks if the queue has others. It also requeues before the time limit: Slurm then sends SIGUSR1, and
+the file $JOB_FOLDER/stop asks the ranks to save a checkpoint and end. Under Kubernetes it runs in each pod and exits
+with 75, which restarts the job; if the pods share the folder, the first one watches all ranks. A command that exits
+with 2, 126 or 127 cannot start and is not restarted.
 
 It needs Python 3.10 and nothing else. Source of the traces: PyTorch, FlightRecorder.hpp (2.4 to 2.14).
 """
@@ -26,25 +26,25 @@ from typing import Any, NamedTuple
 
 RESTART = 75
 CANNOT_START = (2, 126, 127)
-LONG_RUN = 3600  # seconds; failures before a run that was as long count no more
-SHOWN = 16  # ranks that are named
+LONG_RUN = 3600  # seconds; a run of this length resets the count of failures
+SHOWN = 16  # ranks in a report
 TIME_TO_STOP = 240  # seconds; Slurm sends the signal 300 s before the end
 
 
 class Beat(NamedTuple):
-    """The last heartbeat of a rank: seconds since the epoch, and its step, None if it wrote no number."""
+    """The last heartbeat of a rank: seconds since the epoch, and the step, None for a text that is no number."""
 
     at: float
     step: int | None
 
 
 def heartbeats(folder: Path, since: float) -> dict[int, Beat]:
-    """Last heartbeat of each rank."""
+    """Last heartbeat of each rank since `since`, in seconds since the epoch."""
     found = {}
     for file in folder.glob("[0-9]*"):
         try:
             at, text = file.stat().st_mtime, file.read_bytes()[:100].decode("ascii", "replace").strip()
-        except OSError:  # the rank is about to replace it
+        except OSError:  # the rank is replacing the file
             continue
         if file.name.isascii() and file.name.isdigit() and at >= since:
             found[int(file.name)] = Beat(at, int(text) if text.isdecimal() else None)
@@ -52,16 +52,16 @@ def heartbeats(folder: Path, since: float) -> dict[int, Beat]:
 
 
 def hangs(beats: dict[int, Beat], ranks: int, now: float, stalled: float) -> bool:
-    """Whether a rank is silent. A job without any heartbeat is not watched; with one, all `ranks` are."""
+    """Whether a rank wrote no heartbeat for `stalled` seconds. A job hangs only once at least one rank writes them."""
     if not beats:
         return False
-    if len(beats) < ranks:  # a rank that never wrote is late since the others started to
+    if len(beats) < ranks:  # a rank that never wrote counts from the first heartbeat of the others
         return now - min(beat.at for beat in beats.values()) > stalled
     return any(now - beat.at > stalled for beat in beats.values())
 
 
 def behind(beats: dict[int, Beat], ranks: int, stalled: float) -> list[int]:
-    """Ranks that stopped before the others: without a heartbeat, at the lowest step, or silent for much longer."""
+    """Ranks that stopped first: those without a heartbeat, else at the lowest step, else with the oldest heartbeats."""
     missing = [rank for rank in range(ranks) if rank not in beats]
     if missing and 2 * len(missing) < ranks:
         return missing
@@ -73,10 +73,10 @@ def behind(beats: dict[int, Beat], ranks: int, stalled: float) -> list[int]:
 
 
 class PlainUnpickler(pickle.Unpickler):
-    """Reads numbers, texts, lists and dictionaries only."""
+    """Unpickles numbers, strings, lists and dictionaries only: a trace must not run code."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """PyTorch marks a list of one type by a function, which is a list here."""
+        """PyTorch wraps typed lists in a function of torch.jit._pickle, which `list` replaces."""
         if module == "torch.jit._pickle":
             return list
         raise pickle.UnpicklingError(f"a trace holds {module}.{name}")
@@ -98,25 +98,25 @@ def traces(folder: Path, since: float) -> dict[int, Groups]:
                 groups = {str(group): {key: int(each[key]) for key in COUNTS} for group, each in status.items()}
                 found[int(file.name[5:])] = groups
         except (OSError, ValueError, EOFError, LookupError, TypeError, AttributeError, pickle.UnpicklingError):
-            continue  # half written, or of a version that writes others
+            continue  # incomplete, or written by an unknown version
     return found
 
 
-def waits(groups: Groups) -> bool:
-    """Whether a rank is in a collective that has not ended."""
+def in_collective(groups: Groups) -> bool:
+    """Whether a rank has enqueued a collective that has not completed."""
     return any(each[ENQUEUED] > each[COMPLETED] for each in groups.values())
 
 
 def awaited(states: Mapping[int, Groups], ranks: int) -> list[int]:
-    """Ranks for which the others wait in a collective; empty if the traces do not tell.
+    """Ranks for which the others wait in a collective; empty if the traces do not show any.
 
-    These are ranks without a trace, since a process that is gone or stopped writes none; otherwise ranks that wait in
-    no collective while others do; otherwise those that have enqueued the fewest collectives of all ranks.
+    Ranks without a trace come first, since a process that is gone or stopped writes none; then ranks in no collective
+    while others are in one; then ranks that have enqueued fewer collectives than others.
     """
     missing = [rank for rank in range(ranks) if rank not in states]
     if missing:
         return missing if 2 * len(missing) < ranks else []
-    waiting = {rank for rank, groups in states.items() if waits(groups)}
+    waiting = {rank for rank, groups in states.items() if in_collective(groups)}
     if waiting and len(waiting) < len(states):
         return sorted(set(states) - waiting)
     counts = {rank: groups["0"][ENQUEUED] for rank, groups in states.items() if "0" in groups}
@@ -126,13 +126,13 @@ def awaited(states: Mapping[int, Groups], ranks: int) -> list[int]:
 
 
 class Job:
-    """The command with its folder. Keeps the failures and the excluded nodes of earlier runs in the folder."""
+    """The command and the job's folder, which keeps the count of failures and the excluded nodes between runs."""
 
     def __init__(self, folder: Path, options: argparse.Namespace) -> None:
         self.folder, self.options = folder, options
         self.started = time.time()
         self.stop_by: float | None = None
-        self.looks = options.node_rank in ("", "0") or not options.ranks
+        self.watches_ranks = options.node_rank in ("", "0") or not options.ranks
         for name in ("heartbeats", "traces", "nodes"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         (folder / "stop").unlink(missing_ok=True)
@@ -142,13 +142,13 @@ class Job:
         print(f"watch_job: {text}", file=sys.stderr, flush=True)
 
     def ask_to_stop(self, *_: object) -> None:
-        """The time of the job ends soon."""
+        """Handler of SIGUSR1: asks the ranks to stop before the time limit of the job."""
         self.say("the time of the job ends; save a checkpoint and end")
         (self.folder / "stop").touch()
         self.stop_by = time.time() + TIME_TO_STOP
 
     def run(self) -> int:
-        """Runs the command. Returns 0 when it has finished, RESTART, or the code of a command that cannot start."""
+        """Runs the command. Returns 0 if it succeeded, RESTART, or its exit code if a restart would not help."""
         try:
             process = subprocess.Popen(self.options.command)
         except OSError as error:
@@ -162,17 +162,17 @@ class Job:
                 if self.stop_by and time.time() > self.stop_by:
                     self.say("the command did not end in time")
                     return self.end(process)
-                if self.looks and hangs(self.beats(), self.options.ranks, time.time(), self.options.stalled):
+                if self.watches_ranks and hangs(self.beats(), self.options.ranks, time.time(), self.options.stalled):
                     self.report(behind(self.beats(), self.options.ranks, self.options.stalled))
                     return self.end(process)
         if self.stop_by:
             return RESTART
         if process.returncode == 0 or process.returncode in CANNOT_START:
             return process.returncode
-        if self.options.under_slurm and not self.runs():
-            return process.returncode  # Slurm ended the job, and knows whether to start it again
+        if self.options.under_slurm and not self.is_running():
+            return process.returncode  # Slurm ended the job, and decides whether to requeue it
         self.say(f"the command ended with exit code {process.returncode}")
-        if self.looks:
+        if self.watches_ranks:
             self.report([])
         return RESTART
 
@@ -181,7 +181,7 @@ class Job:
         return heartbeats(self.folder / "heartbeats", self.started)
 
     def report(self, ranks: list[int]) -> None:
-        """Counts a failure, names the ranks, and excludes their nodes. Traces tell where heartbeats are alike."""
+        """Counts a failure, names the ranks that stopped, and excludes their nodes. Reads traces if there are none."""
         ranks = ranks or awaited(traces(self.folder / "traces", self.started), self.options.ranks)
         beats = self.beats()
         for rank in ranks[:SHOWN]:
@@ -193,27 +193,27 @@ class Job:
         failures = self.failures() if time.time() - self.started < LONG_RUN else 0
         (self.folder / "failures").write_text(str(failures + 1))
         if nodes and len(nodes) <= self.options.spares:
-            kept = [name for name in self.excluded() if name not in nodes]
-            (self.folder / "excluded").write_text("\n".join([*kept, *nodes]))
+            earlier = [name for name in self.excluded() if name not in nodes]
+            (self.folder / "excluded").write_text("\n".join([*earlier, *nodes]))
         elif nodes and self.options.under_slurm:
             self.say("the queue has no other nodes, so the next run may get them again")
 
     def node_of(self, rank: int) -> str:
-        """Node of a rank; empty if it is not known."""
+        """Name of the node of a rank; empty if unknown."""
         try:
             return (self.folder / "nodes" / str(rank // self.options.ranks_per_node)).read_text().strip()
         except OSError:
             return ""
 
     def failures(self) -> int:
-        """Failures so far."""
+        """Number of failures since the last long run."""
         try:
             return int((self.folder / "failures").read_text())
         except (OSError, ValueError):
             return 0
 
     def excluded(self) -> list[str]:
-        """Nodes that the job avoids, the last ones that fit."""
+        """Nodes to exclude: the latest ones, as many as the queue has spare nodes."""
         try:
             names = (self.folder / "excluded").read_text().split()
         except OSError:
@@ -221,7 +221,7 @@ class Job:
         return names[-self.options.spares :] if self.options.spares else []
 
     def end(self, process: "subprocess.Popen[bytes]") -> int:
-        """Ends the command: with SIGTERM, and after 30 s with SIGKILL. A process that hangs in the kernel stays."""
+        """Ends the command with SIGTERM, and after 30 s with SIGKILL. One that hangs in the kernel is left behind."""
         process.terminate()
         try:
             process.wait(30)
@@ -229,20 +229,20 @@ class Job:
             process.kill()
         return RESTART
 
-    def runs(self) -> bool:
-        """Whether the job runs for Slurm: it was not cancelled or preempted, and its nodes have not failed."""
+    def is_running(self) -> bool:
+        """Whether Slurm has the job as RUNNING: not cancelled, not preempted, and without failed nodes."""
         words = ["squeue", "-h", "-j", os.environ["SLURM_JOB_ID"], "-o", "%T"]
         return subprocess.run(words, stdout=subprocess.PIPE, check=False).stdout.decode().strip() == "RUNNING"
 
     def requeue(self) -> None:
-        """Lets Slurm start the job again, unless Slurm has ended it: a cancelled job must not come back."""
+        """Requeues the job, unless Slurm has ended it: a cancelled job must not start again."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         number = os.environ["SLURM_JOB_ID"]
-        if not self.runs():
+        if not self.is_running():
             return
         self.say("requeue")
         nodes = ",".join(self.excluded())
-        # only a job that does not run takes a change of its nodes
+        # Slurm accepts a change of ExcNodeList for a job that is not running only
         if (
             self.scontrol("requeue", number)
             and nodes
@@ -251,7 +251,7 @@ class Job:
             self.say(f"the next run avoids {nodes}")
 
     def scontrol(self, *words: str) -> bool:
-        """Whether Slurm did it; otherwise the output of the job has the reason."""
+        """Runs scontrol. Returns whether it succeeded; logs the reason if not."""
         ran = subprocess.run(["scontrol", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         if ran.returncode:
             self.say(f"scontrol {words[0]} failed: {ran.stdout.decode(errors='replace').strip()}")
@@ -259,16 +259,18 @@ class Job:
 
 
 def main() -> int:
-    """Exit code of the program."""
+    """Runs the job. Returns the exit code."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--ranks", type=int, default=0, help="of the job; 0 where each node has a folder of its own")
+    parser.add_argument("--ranks", type=int, default=0, help="ranks of the job; 0 if each node has a folder of its own")
     parser.add_argument("--ranks-per-node", type=int, default=1)
-    parser.add_argument("--stalled", type=float, default=1800, help="seconds without a heartbeat: the job hangs")
-    parser.add_argument("--restarts", type=int, default=3, help="restarts after failures one after the other")
+    parser.add_argument(
+        "--stalled", type=float, default=1800, help="seconds without a heartbeat after which the job hangs"
+    )
+    parser.add_argument("--restarts", type=int, default=3, help="restarts after consecutive failures")
     parser.add_argument("--spares", type=int, default=0, help="nodes of the queue that the job does not need")
     parser.add_argument("--node", default="", help="name of this node, under Kubernetes")
     parser.add_argument("--node-rank", default="", help="number of this node, under Kubernetes")
-    parser.add_argument("--poll", type=float, default=30, help="seconds between looks")
+    parser.add_argument("--poll", type=float, default=30, help="seconds between checks")
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
     options.under_slurm = "SLURM_JOB_ID" in os.environ

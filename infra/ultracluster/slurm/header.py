@@ -24,17 +24,17 @@ def header(job: SlurmJob, printed_by: str) -> str:
         f"#SBATCH --partition={job.queue.name}",
         *([f"#SBATCH --account={job.account}"] if job.account else []),
         *_resources(job),
-        "# The output is in this file of the folder. A restart appends to it.",
+        "# The output file is in the folder of submission; a restart appends to it.",
         "#SBATCH --output=%x-%j.out",
         "#SBATCH --open-mode=append",
-        "# Limits are those of the nodes, where EFA may lock memory, and not those of the session that submits this.",
+        "# Resource limits of the nodes, not of the submitting session: EFA needs unlimited locked memory.",
         "#SBATCH --propagate=NONE",
-        "# When a node fails, Slurm starts the job again on others.",
+        "# When a node fails, Slurm requeues the job.",
         "#SBATCH --requeue",
     ]
     if job.kind == "train":
         lines += [
-            f"# Before the job's time ends, by {NOTICE_SECONDS} seconds, Slurm signals it.",
+            f"# Slurm sends USR1 to the script {NOTICE_SECONDS} seconds before the time limit.",
             f"#SBATCH --signal=B:USR1@{NOTICE_SECONDS}",
         ]
     return "\n".join(lines)
@@ -87,7 +87,7 @@ def _resources(job: SlurmJob) -> list[str]:
     lines.append("#SBATCH --wait-all-nodes=1")
     if job.segment:
         lines += [
-            f"# Each {job.segment} nodes are of one UltraServer, so NVLink joins their GPUs.",
+            f"# Each segment of {job.segment} nodes is in one UltraServer, so NVLink connects its GPUs.",
             f"#SBATCH --segment={job.segment}",
         ]
     return lines

@@ -36,7 +36,7 @@ def nccl_pairs(job: SlurmJob) -> str:
     more = pair_environment(hardware)
     container = [PAIRS_CONTAINER, *container_options(job, [])]
     image = f"""
-# Nodes import the image here, so that it is not in the time of the pairs.
+# Import the image on all nodes first, so that it does not count in the time of the pairs.
 srun {wrapped(['--ntasks="$SLURM_JOB_NUM_NODES"', "--ntasks-per-node=1", *container])} \\
     true
 """

@@ -31,10 +31,10 @@ esac
 def job_folder() -> str:
     """Creates $JOB_FOLDER, and refuses one of another user."""
     return """
-# The folder of this job. It stays, so a restart finds what the run before it wrote.
+# The folder of this job. A restart uses the same folder.
 export JOB_FOLDER=$PWD/$SLURM_JOB_NAME-$SLURM_JOB_ID
 mkdir -p "$JOB_FOLDER"
-# Others may write into the folder above, and what is in this one runs.
+# Other users may write to the parent folder, and the job runs files of this one.
 if [[ ! -O $JOB_FOLDER || -L $JOB_FOLDER ]]; then
     echo "$JOB_FOLDER belongs to somebody else" >&2
     exit 2
@@ -52,7 +52,7 @@ def network_exports(job: SlurmJob, more: Mapping[str, str]) -> str:
     container = CONTAINER_VARIABLES if job.image else {}
     variables = {**training_environment(job.group.hardware, efa=job.group.efa), **more, **container}
     comment = (
-        "# Without the EFA plugin or without EFA, NCCL would use TCP. With these settings the job fails instead.\n"
+        "# Without EFA or its plugin NCCL would fall back to TCP. With these settings the job fails instead.\n"
         if job.group.efa and job.nodes > 1
         else ""
     )

@@ -18,12 +18,13 @@ def train(job: SlurmJob) -> str:
         job_folder(),
         user_script(job),
         network_exports(job, {}),
-        "# When a collective times out, each rank writes what it waited for, and ends.\n" + exports(recorder),
+        "# When a collective times out, each rank writes a trace of its last collectives and exits.\n"
+        + exports(recorder),
         _rendezvous(job),
         here_document("node.sh", _node_script(job)),
         f"""
-# watch_job.py runs the job. It ends a job whose ranks write no heartbeat for --stalled seconds, names the ranks that
-# stopped, and starts the job again without their nodes. Slurm sends it the signal before the time of the job ends.
+# watch_job.py runs the job. If ranks write no heartbeat for --stalled seconds, it ends the job, names the ranks that
+# stopped, and requeues the job without their nodes. It also requeues the job at the signal before the time limit.
 write_watch_job
 exec python3 "$JOB_FOLDER/watch_job.py" --ranks {job.gpus} --ranks-per-node {job.gpus_per_node} \\
     --stalled {STALLED_SECONDS} --restarts {MAXIMUM_RESTARTS} --spares {job.spares} -- \\
@@ -49,7 +50,7 @@ def _node_script(job: SlurmJob) -> str:
     words = shell_words(job.command if job.script or job.command else [TRAINING_SCRIPT])
     command = f'"$JOB_FOLDER/{job.script.name}" {words}'.rstrip() if job.script else words
     torchrun = "torchrun" if job.image else f"{job.venv}/bin/torchrun"
-    return f"""# What each node runs: one torchrun for all its GPUs. Its number is that in Slurm's list of nodes.
+    return f"""# Runs on each node: one torchrun for all GPUs. SLURM_NODEID is the index of the node in Slurm's list.
 echo "$SLURMD_NODENAME" > "$JOB_FOLDER/nodes/$SLURM_NODEID"
 exec {shlex.quote(torchrun)} --nnodes {job.nodes} --nproc-per-node {job.gpus_per_node} --node-rank "$SLURM_NODEID" \\
     --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" {command}

@@ -157,8 +157,8 @@ def test_what_the_fleet_cannot_run_is_refused(wish, refusal):
         (
             {"storage": {}},
             {"gpus": 8},
-            "slurm-fleet has no shared file system, so nodes cannot read the files of a login node; add storage.lustre or "
-            "storage.home",
+            "slurm-fleet has no shared file system, so nodes cannot read the files of a login node; "
+            "add storage.lustre or storage.home",
         ),
         (
             {"control_plane__accounting": False, "control_plane__teams": []},
