@@ -198,6 +198,9 @@ def _content_problems(file: NamedFile, at: str | Path) -> Iterator[Problem]:
     elif "\r\n" in words:
         message = f"{file} has Windows line endings (CRLF), with which Linux does not run a script"
         yield Problem("bootstrap-not-a-script", at, message, f"convert it: sed -i 's/\\r$//' {file}")
+    elif words.startswith("\ufeff"):
+        message = f"{file} begins with a byte order mark, so Linux does not find #! and the program"
+        yield Problem("bootstrap-not-a-script", at, message, f"remove it: sed -i '1s/^\\xef\\xbb\\xbf//' {file}")
     elif not words.startswith("#!/"):
         message = f"{file} does not begin with #! and the path of a program"
         yield Problem("bootstrap-not-a-script", at, message, "begin the script with #!/bin/bash")

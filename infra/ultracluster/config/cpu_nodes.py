@@ -1,5 +1,6 @@
 """Rules about the instance types of login nodes, system nodes and CPU nodes."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from ultracluster.catalog import instance_types
@@ -13,14 +14,20 @@ AGENTS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "eks-node-monitorin
 SHARED_PODS = 5
 """Minimum of other pods on the system nodes: two each of CoreDNS and metrics-server, and one that queues jobs."""
 
+_SIZE = re.compile(r"nano|micro|small|medium|large|\d*xlarge|metal(-\d+xl)?")
+"""Sizes of instance types (EC2 User Guide, "Naming conventions", 2026). New types have new families or numbers."""
+
 
 def unlisted_type(name: str, at: Path) -> Iterator[Problem]:
-    """A warning about an instance type that is not in the list: a typing error, or a newer type."""
+    """A type that is not in the list: an error if no type has such a size, else a warning, since it may be newer."""
     if name not in instance_types:
         message = f"{name} is not in the list of EC2 instance types of {read_on()}"
         near = nearest(name)
         hint = f"did you mean {near[0]}?" if near else "check the name with `aws ec2 describe-instance-types`"
-        yield Problem("instance-type-unlisted", at, message, hint, "warning")
+        if _SIZE.fullmatch(name.partition(".")[2]):
+            yield Problem("instance-type-unlisted", at, message, hint, "warning")
+        else:
+            yield Problem("unknown-instance-type", at, message, hint)
 
 
 def login_architecture(fleet: Fleet, instance_type: str) -> Iterator[Problem]:

@@ -21,7 +21,8 @@ def team_problems(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
 
 def _gpus_by_group(fleet: Fleet, team: Team, at: Path) -> Iterator[Problem]:
     if isinstance(team.gpus, int):
-        groups = [name for name in dict.fromkeys(team.node_groups) if name not in fleet.cpu_groups]
+        known = {group.name for group in fleet.node_groups} - fleet.cpu_groups  # others are an error of their own
+        groups = [name for name in dict.fromkeys(team.node_groups) if name in known]
         if len(groups) > 1:
             message = f"{team.gpus} GPUs for {len(groups)} node groups; each node group needs its own number"
             split = ", ".join(f"{name}: {0 if i else team.gpus}" for i, name in enumerate(groups))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ultracluster.config.problems import Path, Problem, dotted
 from ultracluster.config.source import Source
@@ -24,14 +25,16 @@ def with_nulls(placed: Sequence[Placed], source: Source, own_file: str) -> list[
     switched = _of_other_types(placed, source)
     found: list[Placed] = []
     for path, problem in placed:
-        keys = next((keys for keys in switched.values() if path in keys), [path])
-        if keys[0] != path:
+        section = next((section for section, keys in switched.items() if path in keys), None)
+        problems = switched[section] if section is not None else {path: path}
+        if next(iter(problems)) != path:
             continue
-        if len(keys) > 1:
+        keys = [*dict.fromkeys(problems.values())]
+        if len(problems) > 1:
             hint = f"set {_nulls(keys, own_file)}, or move them from the shared file into those that need them"
             names = ", ".join(str(key[-1]) for key in keys)
             message = f"{names} of the shared file belong to another type than that of {own_file}"
-            found.append((path, replace(problem, message=message, hint=hint)))
+            found.append((keys[0], replace(problem, code="unknown-key", message=message, hint=hint)))
         else:
             nulls = [*_removable(path, problem.hint, source)]
             hint = f"{problem.hint}, or set {_nulls(nulls, own_file, ' or ')}" if nulls else problem.hint
@@ -39,15 +42,35 @@ def with_nulls(placed: Sequence[Placed], source: Source, own_file: str) -> list[
     return found
 
 
-def _of_other_types(placed: Sequence[Placed], source: Source) -> dict[Path, list[Path]]:
-    """Unknown keys of the base, by their section, where the file itself sets the `type` of the section."""
-    found: dict[Path, list[Path]] = {}
+def _of_other_types(placed: Sequence[Placed], source: Source) -> dict[Path, dict[Path, Path]]:
+    """By section of which the file itself sets the `type`: keys of the base that this type does not have.
+
+    A key that both types have, with other keys inside, such as `teams`, is one of them. Each is listed by the path of
+    its problem.
+    """
+    found: dict[Path, dict[Path, Path]] = {}
     for path, problem in placed:
-        kind = (*path[:-1], "type")
-        own = kind in source.positions and not source.is_inherited(kind)
-        if problem.code == "unknown-key" and source.is_inherited(path) and own:
-            found.setdefault(path[:-1], []).append(path)
+        for end in range(len(path)):
+            section, key = path[:end], path[: end + 1]
+            kind = (*section, "type")
+            if kind not in source.positions or source.is_inherited(kind) or not source.is_inherited(key):
+                continue
+            inside = problem.code in ("unknown-key", "missing-key") and _value(source.parts[1], kind) not in (
+                None,
+                _value(source.parts[0], kind),
+            )
+            if inside or (problem.code == "unknown-key" and key == path):
+                found.setdefault(section, {})[path] = key
+                break
     return found
+
+
+def _value(source: Source, path: Path) -> Any:
+    """The value at a path of sections; None without it."""
+    value = source.data
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
 
 
 def _removable(path: Path, hint: str, source: Source) -> Iterator[Path]:

@@ -57,5 +57,8 @@ def _changes(text: str) -> Iterator[str]:
     if (digits := re.sub(r"[ -]", "", text)).isdecimal():
         yield digits
     yield re.sub(r"[-/]+$", "", text)
+    # a day in full, an hour of one digit
+    time = re.sub(r"^([a-z]{3})[a-z]*:", r"\1:", text.lower())
+    yield re.sub(r"(^|:)(\d):(?=\d\d$)", r"\g<1>0\2:", time)
     # a role by its session
     yield re.sub(r"^arn:(aws[a-z-]*):sts::(\d+):assumed-role/([^/]+)/.*$", r"arn:\1:iam::\2:role/\3", text)

@@ -112,9 +112,14 @@ class Users(Settings):
     def _distinct_names(self) -> Iterator[Problem]:
         """Users and groups: a user has a group of the same name."""
         named: dict[str, str] = {}
+        own = {user.name: user.uid for user in self.users}
+        spare = {f"groups[{i}]" for i, group in enumerate(self.groups) if own.get(group.name) == group.gid}
         for path, name in self._names():
             if name in named:
-                yield Problem("duplicate-name", path, f"{name} is already the name of {named[name]}", "choose another")
+                holder = named[name]
+                same = f"remove {holder}: {name} has a group of that name and id"
+                hint = same if holder in spare else "choose another"
+                yield Problem("duplicate-name", path, f"{name} is already the name of {holder}", hint)
             named.setdefault(name, f"{path[0]}[{path[1]}]")
 
     @rule
@@ -137,7 +142,9 @@ class Users(Settings):
             yield f"user {user.name} {user.uid} {user.primary_gid} {'yes' if user.sudo else 'no'}"
         for user in self.users:
             yield from (f"member {group} {user.name}" for group in user.groups)
-            yield from (f"key {user.name} {key.strip()}" for key in user.keys)
+            # of a comment only: sshd does not read it, and not every program of a node writes other letters
+            keys = (key.strip().encode("ascii", "replace").decode() for key in user.keys)
+            yield from (f"key {user.name} {key}" for key in keys)
 
     def _names(self) -> Iterator[tuple[Path, str]]:
         for i, group in enumerate(self.groups):
@@ -157,7 +164,7 @@ class Users(Settings):
         for i, group in enumerate(self.groups):
             if group.gid in gids[:i]:
                 yield _id_twice(("groups", i, "gid"), group.gid, self.groups[gids.index(group.gid)].name, self._ids)
-            elif group.gid in own:
+            elif own.get(group.gid, group.name) != group.name:  # the same name is an error of its own
                 yield _id_twice(("groups", i, "gid"), group.gid, f"the own group of {own[group.gid]}", self._ids)
 
     @property

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from types import NoneType, UnionType
-from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, Tag
 from pydantic_core import ErrorDetails
@@ -13,6 +13,9 @@ from ultracluster.config.codes import Code
 from ultracluster.config.fields import CDK_VALUE, FORMATS
 from ultracluster.config.problems import Path, Problem
 from ultracluster.config.repairs import meant_choice, meant_number, meant_text
+
+_TIME = re.compile(r"\d:\d\d$")
+"""The end of a time, which parsers of YAML 1.1 take for a number."""
 
 _PRICE = re.compile(r"price|bid")
 """Keys that people write to limit the price of Spot Instances."""
@@ -165,7 +168,9 @@ def without_consequences(problems: Sequence[Problem]) -> list[Problem]:
         if problem.code == "unknown-key":
             section = {path[-1]: path for path in missing if path[:-1] == problem.path[:-1]}
             near = get_close_matches(str(problem.path[-1]), [str(key) for key in section], n=1)
-            explained |= {section[key] for key in near}
+            # a section that takes true in place of its keys
+            whole = len(problem.path) > 1 and problem.hint == f"set {problem.path[-2]}: true"
+            explained |= {section[key] for key in (section if whole else near)}
     return [problem for problem in problems if problem.code != "missing-key" or problem.path not in explained]
 
 
@@ -185,6 +190,8 @@ def _words(code: Code, place: _Place, value: Any, shown: str, context: dict[str,
             if place.path[-3:] == ("storage", "lustre", "existing"):
                 listed = f"{{type: lustre, name: data, existing: {shown.strip(chr(39))}, mount_path: /fsx}}"
                 hint = f"set storage.more: [{listed}] in place of storage.lustre"
+            if key == "enabled" and "<flag>" in _sides(place.above.above.annotation):
+                hint = f"set {place.above.above.path[-1]}: true"
             if _PRICE.search(key):
                 hint = f"remove {key}: PCS, EKS and Karpenter take no limit of the Spot price"
             return f"unknown key; known keys: {', '.join(known)}", hint
@@ -221,7 +228,7 @@ def _format_hint(place: _Place, key: str, value: str, pattern: str) -> str:
         return f"write {key} in that format"
     if key == value and not _model(place.above.annotation):
         return f"rename it {meant}"
-    quoted = f'"{meant}"' if meant.isdecimal() else meant
+    quoted = f'"{meant}"' if meant.isdecimal() or _TIME.search(meant) else meant
     return f"write {quoted}" if key == ENTRY else f"set {key}: {quoted}"
 
 
@@ -289,7 +296,7 @@ def _type(place: _Place, key: str, value: Any, shown: str, kind: str, context: M
     if isinstance(value, str) and allowed.startswith("a whole number") and (number := meant_number(value)):
         text = f"{shown} in quotes is text, not {allowed}" if number == value else f"{shown} is not {allowed}"
         return text, f"set {key}: {number}"
-    if allowed == "a list" and isinstance(value, str) and _PLAIN.fullmatch(value):
+    if allowed == "a list" and isinstance(value, str) and (_PLAIN.fullmatch(value) or _NETWORK.fullmatch(value)):
         return f"{shown} is not {allowed}", f"{'write' if key == ENTRY else f'set {key}:'} [{value}]"
     known = _known_keys(place) if allowed == "a mapping" and place.path and not _sides(place.annotation) else []
     keys = f"; known keys: {', '.join(known)}" if known else ""
@@ -319,6 +326,9 @@ def _other_form(place: _Place, key: str, value: Any) -> str | None:
     if isinstance(value, str) and _model(sides.get(f"<{value}>")):
         return f"{key}: {{type: {value}}}"
     fields = model.model_fields if (model := _model(place.annotation)) else {}
+    for name, field in fields.items():
+        if get_origin(bare := _bare(field.annotation)) is Literal and value in get_args(bare):
+            return f"{key}: {{{name}: {value}}}"
     names = [name for name, field in fields.items() if field.is_required()] or [*fields]
     if len(names) != 1 or "type" in fields:
         return None
@@ -336,6 +346,9 @@ def _are_names(values: list[Any]) -> bool:
 
 _PLAIN = re.compile(r"[A-Za-z_/][\w@./+-]{0,59}")
 """Text that needs no quotes in YAML."""
+
+_NETWORK = re.compile(r"\d+(\.\d+){3}/\d+")
+"""A CIDR block."""
 
 _BOOLEANS = {"yes": "true", "on": "true", "1": "true", "true": "true"}
 _BOOLEANS |= {"no": "false", "off": "false", "0": "false", "false": "false"}

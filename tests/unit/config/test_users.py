@@ -14,7 +14,7 @@ from ultracluster.config.loader import load, validate
 from ultracluster.config.problems import InvalidSettings
 from ultracluster.config.public_keys import is_private, wrong_key
 from ultracluster.config.users import User, Users
-from ultracluster.nodes.users import user_list
+from ultracluster.nodes.users import PART_LENGTH, list_parts, user_list
 
 FORMAT = (serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
 
@@ -136,13 +136,32 @@ def test_a_list_that_no_template_holds_is_refused(tmp_path):
     assert "access.directory" in found.hint
 
 
-def test_quotes_and_letters_beyond_ascii_count_as_in_a_template():
+def test_quotes_count_as_in_a_template():
     key, number = ED25519.rpartition(" ")[0], 1200
     Users(**people_with(f"{key} {'a' * 400}", number))
-    for comment in ('"' * 400, "\u00e9" * 400):
+    with pytest.raises(InvalidSettings) as refused:
+        Users(**people_with(f"{key} {chr(34) * 400}", number))
+    assert [problem.code for problem in refused.value.problems] == ["wrong-length"]
+
+
+def test_the_list_of_machines_is_ascii_whatever_a_comment_says():
+    key = ED25519.rpartition(" ")[0]
+    text = user_list(Users(**people_with(f"{key} Ad\u00e9le's laptop \u2014 2026", 40)))
+    assert text.isascii()
+    assert f"key user0 {key} Ad?le's laptop ? 2026" in text.splitlines()
+    assert all(len(part.encode()) <= PART_LENGTH for part in list_parts(text))
+
+
+def test_a_group_that_repeats_the_own_group_of_a_user_is_one_error():
+    ada = {"name": "ada", "uid": 10001, "keys": [ED25519]}
+    for gid, code, hint in (
+        (10001, "duplicate-name", "remove groups[0]: ada has a group of that name and id"),
+        (20000, "duplicate-name", "choose another"),
+    ):
         with pytest.raises(InvalidSettings) as refused:
-            Users(**people_with(f"{key} {comment}", number))
-        assert [problem.code for problem in refused.value.problems] == ["wrong-length"]
+            Users(users=[ada], groups=[{"name": "ada", "gid": gid}])
+        (problem,) = refused.value.problems
+        assert (problem.code, problem.hint) == (code, hint)
 
 
 def test_the_file_of_users_lies_beside_the_file_that_names_it(tmp_path):
