@@ -1,6 +1,7 @@
 """Functions, and the custom resources that they make."""
 
 import io
+import re
 import threading
 import zipfile
 from typing import Any
@@ -108,8 +109,40 @@ def test_new_physical_id_in_an_update_deletes_the_old_one(stacks: Stacks) -> Non
     ids=["failed", "raised", "exits", "silent", "missing", "syntax"],
 )
 def test_function_that_fails_or_does_not_respond_fails_the_resource(stacks: Stacks, code: str, words: str) -> None:
-    assert stacks.create(resources(code), **IAM) == "ROLLBACK_COMPLETE"
+    assert stacks.create(resources(code), **IAM) == "ROLLBACK_FAILED"
     assert words in stacks.event_reason("Thing", "CREATE_FAILED")
+    assert words in stacks.event_reason("Thing", "DELETE_FAILED")
+
+
+@pytest.mark.parametrize(
+    ("sent", "deleted"),
+    [("physicalResourceId='half-made'", "half-made"), ("", r"\d{4}/\d\d/\d\d/\[\$LATEST\]\w{32}"), (None, "Thing-.+")],
+    ids=["named", "unnamed", "silent"],
+)
+def test_what_a_failed_creation_left_is_deleted(stacks: Stacks, sent: str | None, deleted: str) -> None:
+    """A function without a physical id sends the name of its log stream; without a response there is no name."""
+    respond = f"cfnresponse.send(e, c, 'FAILED', {{}}, {sent})" if sent is not None else "return"
+    code = f"""
+import boto3, cfnresponse
+def handler(e, c):
+    if e["RequestType"] == "Create":
+        {respond}
+    else:
+        boto3.client("ssm").put_parameter(Name="/deleted", Value=e["PhysicalResourceId"], Type="String")
+        cfnresponse.send(e, c, "SUCCESS", {{}}, e["PhysicalResourceId"])
+"""
+    assert stacks.create(resources(code), **IAM) == "ROLLBACK_COMPLETE"
+    assert re.fullmatch(deleted, parameters()["/deleted"])
+    assert stacks.delete() == "DELETE_COMPLETE"
+
+
+def test_a_function_that_names_no_physical_id_replaces_its_resource(stacks: Stacks) -> None:
+    code = "import cfnresponse\ndef handler(e, c):\n    cfnresponse.send(e, c, 'SUCCESS', {})"
+    stacks.create(resources(code, Count=1), **IAM)
+    before = stacks.ids()["Thing"]
+    assert stacks.update(resources(code, Count=2), **IAM) == "UPDATE_COMPLETE"
+    assert stacks.ids()["Thing"] != before
+    assert ("Thing", "DELETE_COMPLETE") in stacks.events()
 
 
 def test_function_that_never_ends_is_stopped_and_its_region_goes_on(
@@ -118,13 +151,14 @@ def test_function_that_never_ends_is_stopped_and_its_region_goes_on(
     monkeypatch.setattr(custom, "LEAST_SECONDS", 0.2)
     parts = resources("import time\ndef handler(e, c):\n    while True: time.sleep(0.01)")
     parts["Function"]["Properties"]["Timeout"] = 1
-    assert stacks.create(parts, **IAM) == "ROLLBACK_COMPLETE"
+    assert stacks.create(parts, **IAM) == "ROLLBACK_FAILED"
     assert "Task timed out after 1.00 seconds" in stacks.event_reason("Thing", "CREATE_FAILED")
     functions = [thread for thread in threading.enumerate() if thread.name == "function"]
     for thread in functions:
         thread.join(10)
     assert not any(thread.is_alive() for thread in functions)
-    assert stacks.delete() == "DELETE_COMPLETE"
+    assert stacks.delete() == "DELETE_FAILED"
+    assert stacks.delete(RetainResources=["Thing"]) == "DELETE_COMPLETE"
 
 
 def test_a_function_sees_how_much_time_is_left(stacks: Stacks) -> None:
@@ -179,10 +213,10 @@ def test_code_in_s3_responds_by_itself_and_reads_its_files(stacks: Stacks) -> No
 
 def test_code_in_s3_that_fails_or_calls_another_host_fails_the_resource(stacks: Stacks) -> None:
     parts = uploaded(Status="FAILED")
-    assert stacks.create(parts, **IAM) == "ROLLBACK_COMPLETE"
+    assert stacks.create(parts, **IAM) == "ROLLBACK_FAILED"
     assert "Message returned: as asked" in stacks.event_reason("Thing", "CREATE_FAILED")
     parts["Thing"]["Properties"] |= {"Status": "SUCCESS", "To": "https://example.com/"}
-    assert stacks.create(parts, "other", **IAM) == "ROLLBACK_COMPLETE"
+    assert stacks.create(parts, "other", **IAM) == "ROLLBACK_FAILED"
     assert "the embedded AWS has no host example.com" in stacks.event_reason("Thing", "CREATE_FAILED", "other")
 
 

@@ -18,7 +18,7 @@ from localaws.estimates import Verb as StepVerb
 from localaws.intrinsics import Scope, TemplateError
 from localaws.parallel import clashes
 from localaws.properties import check, handler_of, replacement, resolved_properties
-from localaws.resources import Context, HandlerError, Properties, Resource, Untouched, is_gone
+from localaws.resources import Context, HandlerError, Properties, Resource, Unfinished, Untouched, is_gone
 from localaws.stacks import Record, Stack, Version
 from localaws.templates import Declaration
 
@@ -175,7 +175,12 @@ class ResourceSteps:
             faults.raise_injected(context, "create")
             if clash := self._clashes.get(declaration.logical_id):
                 raise HandlerError(clash)
-            return handler_of(declaration.type).create(context, properties)
+            try:
+                return handler_of(declaration.type).create(context, properties)
+            except Unfinished as error:
+                left = _record(declaration, properties, Resource(error.physical_id, {}), rank, "CREATE_FAILED")
+                self._stack.alive[left.key] = left
+                raise
 
         made = _result_of(create)
         if not isinstance(made, Resource):
@@ -186,20 +191,7 @@ class ResourceSteps:
     def _record_success(
         self, declaration: Declaration, properties: Properties, made: Resource, rank: int, status: str
     ) -> Record:
-        record = Record(
-            logical_id=declaration.logical_id,
-            type=declaration.type,
-            physical_id=made.physical_id,
-            properties=properties,
-            attributes=made.attributes,
-            metadata=declaration.metadata,
-            deletion_policy=declaration.deletion_policy,
-            needs=declaration.needs,
-            rank=rank,
-            status=status,
-            reason=None,
-            at=datetime.now(UTC),
-        )
+        record = _record(declaration, properties, made, rank, status)
         self._stack.set_current(record)
         self._event(record, status, None, properties)
         return record
@@ -245,6 +237,23 @@ def _result_of(call: Callable[[], Resource]) -> Resource | str:
     except Exception as error:  # a bug of the embedded AWS fails the resource and is named in its event
         logger.exception("handler failed")
         return f"Internal failure of the embedded AWS: {error!r}"
+
+
+def _record(declaration: Declaration, properties: Properties, made: Resource, rank: int, status: str) -> Record:
+    return Record(
+        logical_id=declaration.logical_id,
+        type=declaration.type,
+        physical_id=made.physical_id,
+        properties=properties,
+        attributes=made.attributes,
+        metadata=declaration.metadata,
+        deletion_policy=declaration.deletion_policy,
+        needs=declaration.needs,
+        rank=rank,
+        status=status,
+        reason=None,
+        at=datetime.now(UTC),
+    )
 
 
 def _with_declaration(record: Record, declaration: Declaration, rank: int) -> Record:

@@ -32,6 +32,14 @@ class Untouched(HandlerError):
     """A handler refuses an update before it changes anything, so a rollback has nothing to undo."""
 
 
+class Unfinished(HandlerError):
+    """A creation fails and may leave something behind, which a rollback deletes by `physical_id`."""
+
+    def __init__(self, message: str, physical_id: str) -> None:
+        super().__init__(message)
+        self.physical_id = physical_id
+
+
 class NotUpdatable(Untouched):
     """A handler does not support this update in place."""
 

@@ -14,6 +14,7 @@ import uuid
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -23,7 +24,7 @@ import boto3
 from localaws import accounts
 from localaws.handlers.common import function_failed
 from localaws.outbound import RESPONSES, urlopen_in
-from localaws.resources import Context, Handler, HandlerError, Properties, Resource, handler, new_session
+from localaws.resources import Context, Handler, HandlerError, Properties, Resource, Unfinished, handler, new_session
 from localaws.services.calls import Session
 
 LEAST_SECONDS = 10.0
@@ -56,7 +57,10 @@ class CustomResource(Handler):
     supported_properties = frozenset({"*"})
 
     def create(self, context: Context, properties: Properties) -> Resource:
-        """Send Create."""
+        """Send Create. After a failure, CloudFormation sends Delete, with an id of its own where the function has none.
+
+        Source: aws-cdk, custom-resources/lib/provider-framework/runtime/cfn-response.ts, which ignores such a Delete.
+        """
         return _send(context, "Create", properties)
 
     def update(self, context: Context, physical_id: str, old: Properties, new: Properties) -> Resource:
@@ -81,11 +85,16 @@ def _send(context: Context, request: str, properties: Properties, **more: Any) -
         **more,
     }
     seconds = min(float(properties.get("ServiceTimeout", function.timeout)), function.timeout)
-    answer = _run(function, event, max(seconds, LEAST_SECONDS))
-    if answer.status != "SUCCESS":
-        raise function_failed(answer.reason)
-    physical_id = answer.physical_id or more.get("PhysicalResourceId") or f"{context.logical_id}-{uuid.uuid4()}"
-    return Resource(physical_id, answer.data)
+    answer, physical_id = Answer(), more.get("PhysicalResourceId") or f"{context.logical_id}-{uuid.uuid4()}"
+    try:
+        _run(function, event, max(seconds, LEAST_SECONDS), answer)
+        if answer.status != "SUCCESS":
+            raise function_failed(answer.reason)
+    except HandlerError as error:
+        if request == "Create":
+            raise Unfinished(str(error), answer.physical_id or physical_id) from error
+        raise
+    return Resource(answer.physical_id or physical_id, answer.data)
 
 
 def _function(context: Context, token: str) -> Any:
@@ -103,12 +112,12 @@ def _function(context: Context, token: str) -> Any:
     return function
 
 
-def _run(function: Any, event: dict[str, Any], seconds: float) -> Answer:
-    """Run the function's handler and return its response.
+def _run(function: Any, event: dict[str, Any], seconds: float, answer: Answer) -> None:
+    """Run the function's handler, which fills `answer`.
 
     HandlerError when it raises, sends no response, or takes longer than `seconds`.
     """
-    answer, inline = Answer(), "S3Bucket" not in function.code
+    inline = "S3Bucket" not in function.code
     module_name, _, handler_name = str(function.handler).rpartition(".")
     if inline and module_name != "index":
         raise HandlerError(f"inline code is the module `index`, so the handler cannot be {function.handler}")
@@ -140,7 +149,6 @@ def _run(function: Any, event: dict[str, Any], seconds: float) -> Answer:
                 raise HandlerError(f"custom resource function {function.function_name} raised {error!r}") from error
     if answer.status is None:
         raise HandlerError(f"custom resource function {function.function_name} ended without a response")
-    return answer
 
 
 def _within(seconds: float, call: Callable[[], None]) -> None:
@@ -201,7 +209,7 @@ def _response_module(answer: Answer) -> types.ModuleType:
     """The `cfnresponse` module that AWS provides for inline code. The response stays in this process."""
 
     def send(
-        event: dict[str, Any],
+        event: dict[str, Any],  # noqa: ARG001
         context: Any,
         responseStatus: str,  # noqa: N803 - AWS's names, because callers may pass keywords
         responseData: dict[str, Any] | None,  # noqa: N803
@@ -211,7 +219,8 @@ def _response_module(answer: Answer) -> types.ModuleType:
     ) -> None:
         answer.status = responseStatus
         answer.reason = reason or f"See the details in CloudWatch Log Stream: {context.log_stream_name}"
-        answer.physical_id = physicalResourceId or event.get("PhysicalResourceId")
+        # as AWS's module does: a function that names no id replaces its resource with each update
+        answer.physical_id = physicalResourceId or context.log_stream_name
         answer.data = dict(responseData or {})
 
     module = types.ModuleType("cfnresponse")
@@ -227,6 +236,6 @@ def _lambda_context(function: Any, end: float) -> types.SimpleNamespace:
         memory_limit_in_mb=function.memory_size,
         aws_request_id=str(uuid.uuid4()),
         log_group_name=function.logs_group_name,
-        log_stream_name=f"{function.function_name}/[$LATEST]",
+        log_stream_name=f"{datetime.now(UTC):%Y/%m/%d}/[$LATEST]{uuid.uuid4().hex}",
         get_remaining_time_in_millis=lambda: max(0, int((end - time.monotonic()) * 1000)),
     )
