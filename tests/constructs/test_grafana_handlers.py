@@ -48,7 +48,10 @@ class Served:
             (self.folder / f"{dashboard['uid']}.json").write_text(json.dumps(dashboard), "utf-8")
 
     def run(self, request, *, earlier=None, seconds=900, **changes):
-        """Runs the function, which has `seconds`. Returns the status and reason that CloudFormation got."""
+        """Runs the function, which has `seconds`. Returns the status and reason that CloudFormation got.
+
+        `id` is the physical id of the last response, which CloudFormation sends with later requests.
+        """
         properties = {
             "WorkspaceId": self.workspace.id,
             "Url": self.url,
@@ -64,6 +67,8 @@ class Served:
         }
         ids = {"StackId": "stack", "RequestId": "1", "LogicalResourceId": "Content"}
         event = {"RequestType": request, "ResourceProperties": properties, "ResponseURL": f"{self.url}/response", **ids}
+        if request != "Create":
+            event["PhysicalResourceId"] = getattr(self, "id", f"{self.workspace.id}/dev")
         if earlier is not None:
             event["OldResourceProperties"] = {**properties, "Dashboards": earlier}
         context = SimpleNamespace(**{**vars(CONTEXT), "get_remaining_time_in_millis": lambda: seconds * 1000})
@@ -71,7 +76,10 @@ class Served:
             grafana_content.handler(event, context)
         answer = self.workspace.responses.pop()
         self.step = answer["Data"].get("ManualStep")
-        assert answer["PhysicalResourceId"] == f"{properties['WorkspaceId']}/dev"
+        end = "/incomplete" if request == "Create" and answer["Status"] == "FAILED" else ""
+        expected = event["PhysicalResourceId"] if request == "Delete" else f"{properties['WorkspaceId']}/dev{end}"
+        self.id = answer["PhysicalResourceId"]
+        assert self.id == expected
         assert {name: answer[name] for name in ids} == ids
         return answer["Status"], answer["Reason"]
 
@@ -220,6 +228,21 @@ def test_a_call_that_is_refused_fails_the_deployment_and_leaves_no_token(grafana
     assert f"with 403 {json.dumps({'message': 'a fault of the test'})}" in reason
     assert call.strip("$") in reason
     assert grafana.workspace.accounts == {}
+
+
+def test_what_a_failed_creation_left_is_deleted(grafana):
+    grafana.workspace.faults.append(("POST /api/dashboards/db", 403))
+    assert grafana.run("Create")[0] == "FAILED"
+    assert grafana.run("Delete")[0] == "SUCCESS"
+    assert (grafana.workspace.inside["sources"], grafana.workspace.inside["folders"]) == ({}, {})
+
+
+def test_a_creation_that_fails_for_good_can_be_rolled_back_and_a_deletion_says_that_it_fails(grafana):
+    assert grafana.run("Create")[0] == "SUCCESS"
+    grafana.workspace.faults += [("GET /api/org", 403)] * 3
+    assert grafana.run("Delete")[0] == "FAILED"
+    assert grafana.run("Create")[0] == "FAILED"
+    assert grafana.run("Delete")[0] == "SUCCESS"
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -24,19 +24,27 @@ LAST_SECONDS = 60
 """Kept of the time that the function may run, to delete the service account and to answer CloudFormation."""
 BUSY = (429, 500, 502, 503, 504)
 NOTHING = "none"
+INCOMPLETE = "/incomplete"
+"""End of the id of a resource whose creation failed. CloudFormation sends Delete for it, which must not fail too: what
+Grafana refused at the creation it may still refuse, and the stack could neither roll back nor be deleted."""
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
     """Answers CloudFormation. The resource is its workspace and folder, so another workspace is another resource."""
-    properties = event["ResourceProperties"]
+    request, properties = event["RequestType"], event["ResourceProperties"]
     resource = f"{properties['WorkspaceId']}/{properties['FolderUid']}"
+    if request == "Delete":
+        resource = event["PhysicalResourceId"]
     old = event.get("OldResourceProperties") or {}
     ends = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - LAST_SECONDS
     try:
-        step = serve(event["RequestType"], properties, earlier=old.get("Dashboards", ()), ends=ends)
+        step = serve(request, properties, earlier=old.get("Dashboards", ()), ends=ends)
     except Exception as error:
         logging.exception("Grafana content")
-        respond(event, context, "FAILED", resource, str(error))
+        if request == "Create":
+            resource += INCOMPLETE
+        status = "SUCCESS" if request == "Delete" and resource.endswith(INCOMPLETE) else "FAILED"
+        respond(event, context, status, resource, str(error))
         return
     respond(event, context, "SUCCESS", resource, "", {"ManualStep": step})
 
