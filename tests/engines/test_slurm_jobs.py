@@ -164,7 +164,7 @@ def test_a_job_whose_time_ends_saves_and_goes_on(debian):
 as_ana sbatch --signal=B:USR1@50 --time=1 train.sbatch >/dev/null
 {WAIT}scontrol show job 1 | grep -o 'Restarts=[0-9]*'"""
     said, all_said = run(debian, script, train=printed(8))
-    assert "watch_job: the time of the job ends; save a checkpoint and end" in said, all_said
+    assert "watch_job: the job has to end soon; save a checkpoint and end" in said, all_said
     assert said.count("SAVED") == 2
     assert said[-1] == "Restarts=1"
     assert said.count("DONE") == 4

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.engines.slurm import start
+from tests.engines.test_slurm_jobs import FOLDER, TORCHRUN, printed
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Pcs
 from ultracluster.nodes.slurm_accounts import arguments
@@ -35,7 +36,7 @@ state() { squeue -h -j "$1" -o '%T %r'; }
 records() {
   sacctmgr -nP show associations \
     format=account,user,share,grptres,grpjobs,grpsubmitjobs,maxjobs,maxsubmitjobs,qos,defaultqos
-  sacctmgr -nP show qos format=name,priority,preempt
+  sacctmgr -nP show qos format=name,priority,preempt,gracetime
   sacctmgr -nP show account format=account,organization
   sacctmgr -nP show user format=user,defaultaccount
 }
@@ -131,7 +132,7 @@ sacctmgr -nP show associations where account=research user= format=account,user,
     assert "pretrain||60||||||high,low,normal|high" in first
     assert "research||40|gres/gpu=4|||||low,normal|normal" in first
     assert "evaluate||1||||||low|low" in first
-    assert {"high|100|low,normal", "normal|50|low", "low|0|"} <= set(first)
+    assert {"high|100|low,normal|00:00:00", "normal|50|low|00:02:00", "low|0||00:02:00"} <= set(first)
     assert {"ana|pretrain", "ben|pretrain", "carl|research", "dora|evaluate"} <= set(first)
     assert fewer[0] == "same"
     assert "pretrain||10||||||low,normal|normal" in fewer
@@ -198,7 +199,7 @@ def test_a_higher_qos_evicts_the_youngest_job_which_is_requeued_without_hold(run
         """
 old=$(submit ana --qos=low -N1 --gres=gpu:4 --wrap 'sleep 100')
 until_seen '[ "$(state $old)" = "RUNNING None" ]'; sleep 2
-young=$(submit ana --qos=low -N1 --gres=gpu:4 --wrap 'sleep 100')
+young=$(submit ana --qos=low -N1 --gres=gpu:4 --wrap 'srun sleep 100')
 until_seen '[ "$(state $young)" = "RUNNING None" ]'
 high=$(submit ana -N1 --gres=gpu:4 --wrap 'sleep 5')
 until_seen '[ "$(state $high)" = "RUNNING None" ]'
@@ -217,6 +218,60 @@ until_seen '[ "$(state $young)" = "RUNNING None" ]' && echo 'runs again'
     assert (facts["Requeue"], facts["Restarts"]) == ("1", "1")
     assert facts["Priority"] != "0", "a held job has priority 0"
     assert said[3] == "runs again"
+
+
+TRAINING = f"""
+install -d -m 1777 /fsx /fsx/queues {FOLDER}
+cd {FOLDER}
+low=$(as ana sbatch --parsable --partition=train --qos=low /train.sbatch)
+until_seen 'grep -q NODE *.out 2> /dev/null'; sleep 3
+high=$(submit ana -N1 --gres=gpu:4 --wrap 'sleep 5')
+until_seen '[ "$(state $high)" = "RUNNING None" ]' 2> /dev/null || until_seen '[ "$(state $high)" = "RUNNING None" ]'
+until_seen '[[ "$(state $low)" = PENDING* ]]' 2> /dev/null || until_seen '[[ "$(state $low)" = PENDING* ]]'
+scontrol show job $low | grep -oE 'JobState=[A-Z]*|Restarts=[0-9]*'
+"""
+
+
+def test_a_preempted_job_saves_a_checkpoint_and_goes_on(run, debian):
+    debian.write("/train.sbatch", printed(8))
+    debian.write(f"{FOLDER}/venv/bin/torchrun", TORCHRUN, mode=0o755)
+    debian.write(f"{FOLDER}/long", "")
+    said, errors = run(
+        f"""{TRAINING}
+until_seen '! squeue -h -j $high 2> /dev/null | grep -q .'
+scontrol update jobid=$low eligibletime=now
+until_seen '! squeue -h -j $low 2> /dev/null | grep -q .'
+scontrol show job $low | grep -oE 'JobState=[A-Z]*|Restarts=[0-9]*'
+cat *.out; ls */failures 2> /dev/null
+""",
+        {"PreemptExemptTime": "00:00:00"},
+    )
+    assert said[:4] == ["JobState=PENDING", "Restarts=1", "JobState=COMPLETED", "Restarts=1"], errors
+    assert said.count("watch_job: the job has to end soon; save a checkpoint and end") == 1, said
+    assert said.count("SAVED") == 2
+    assert said.count("DONE") == 4
+
+
+def test_a_preempted_job_that_ignores_the_signal_is_requeued_when_its_grace_time_ends(run, debian):
+    debian.write("/train.sbatch", printed(8))
+    wait = "#!/bin/bash\necho NODE\ntrap '' TERM\nwhile sleep 1; do :; done\n"
+    debian.write(f"{FOLDER}/venv/bin/torchrun", wait, mode=0o755)
+    said, errors = run(
+        f"""sacctmgr -i modify qos low set gracetime=5 > /dev/null
+/accounts > /dev/null
+sacctmgr -nP show qos low format=gracetime
+{TRAINING}
+cat *.out | grep watch_job; ls */failures 2> /dev/null
+scancel $low
+""",
+        {"PreemptExemptTime": "00:00:00"},
+    )
+    assert said == [
+        "00:00:05",
+        "JobState=PENDING",
+        "Restarts=1",
+        "watch_job: the job has to end soon; save a checkpoint and end",
+    ], errors
 
 
 def test_a_suspended_job_would_keep_its_gpus_so_nobody_is_evicted(run):

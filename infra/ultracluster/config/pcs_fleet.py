@@ -91,7 +91,7 @@ def _suspended_jobs(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     for at, values in given:
         words = lower_words(values, "PreemptMode")
         if word := words.get("suspend") or words.get("gang"):
-            message = f"with {word} a job that another one evicts keeps its GPUs, so the other job waits for them"
+            message = f"with {word} a job that another one preempts keeps its GPUs, so the other job waits for them"
             hint = "set PreemptMode: REQUEUE, or CANCEL"
             yield Problem("slurm-setting-value", (*at, "slurm_settings", "PreemptMode"), message, hint)
 

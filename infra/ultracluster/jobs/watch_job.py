@@ -5,10 +5,11 @@ nothing for --stalled seconds. Traces: when the command fails, those of PyTorch'
 show which ranks the others waited for. Files from before the start of this program belong to an earlier run.
 
 Under Slurm it runs in the batch script, on the first node. It requeues the job after a hang or a failure, and excludes
-the nodes of these ranks if the queue has others. It also requeues before the time limit: Slurm then sends SIGUSR1, and
-the file $JOB_FOLDER/stop asks the ranks to save a checkpoint and end. Under Kubernetes it runs in each pod and exits
-with 75, which restarts the job; if the pods share the folder, the first one watches all ranks. A command that exits
-with 2, 126 or 127 cannot start and is not restarted.
+the nodes of these ranks if the queue has others. It also requeues before the time limit and when another job preempts
+this one: Slurm then sends SIGUSR1, and the file $JOB_FOLDER/stop asks the ranks to save a checkpoint and end. After
+--restarts failures in a row it ends the job; a run that got further than all runs before it resets the count. Under
+Kubernetes it runs in each pod and exits with 75, which restarts the job; if the pods share the folder, the first one
+watches all ranks. A command that exits with 2, 126 or 127 cannot start and is not restarted.
 
 It needs Python 3.10 and nothing else. Source of the traces: PyTorch, FlightRecorder.hpp (2.4 to 2.14).
 """
@@ -26,7 +27,6 @@ from typing import Any, NamedTuple
 
 RESTART = 75
 CANNOT_START = (2, 126, 127)
-LONG_RUN = 3600  # seconds; a run of this length resets the count of failures
 SHOWN = 16  # ranks in a report
 TIME_TO_STOP = 240  # seconds; Slurm sends the signal 300 s before the end
 
@@ -142,8 +142,8 @@ class Job:
         print(f"watch_job: {text}", file=sys.stderr, flush=True)
 
     def ask_to_stop(self, *_: object) -> None:
-        """Handler of SIGUSR1: asks the ranks to stop before the time limit of the job."""
-        self.say("the time of the job ends; save a checkpoint and end")
+        """Handler of SIGUSR1: asks the ranks to stop before the time limit, or when another job preempts this one."""
+        self.say("the job has to end soon; save a checkpoint and end")
         (self.folder / "stop").touch()
         self.stop_by = time.time() + TIME_TO_STOP
 
@@ -161,11 +161,13 @@ class Job:
             except subprocess.TimeoutExpired:
                 if self.stop_by and time.time() > self.stop_by:
                     self.say("the command did not end in time")
+                    self.count_failure()
                     return self.end(process)
                 if self.watches_ranks and hangs(self.beats(), self.options.ranks, time.time(), self.options.stalled):
                     self.report(behind(self.beats(), self.options.ranks, self.options.stalled))
                     return self.end(process)
         if self.stop_by:
+            (self.folder / "failures").unlink(missing_ok=True)
             return RESTART
         if process.returncode == 0 or process.returncode in CANNOT_START:
             return process.returncode
@@ -190,8 +192,7 @@ class Job:
         nodes = sorted({self.node_of(rank) for rank in ranks} - {""})
         if not ranks:
             self.say("no rank stopped before the others")
-        failures = self.failures() if time.time() - self.started < LONG_RUN else 0
-        (self.folder / "failures").write_text(str(failures + 1))
+        self.count_failure()
         if nodes and len(nodes) <= self.options.spares:
             earlier = [name for name in self.excluded() if name not in nodes]
             (self.folder / "excluded").write_text("\n".join([*earlier, *nodes]))
@@ -205,10 +206,22 @@ class Job:
         except OSError:
             return ""
 
+    def count_failure(self) -> None:
+        """Counts a failure. The count restarts when a rank reached a higher step than in any earlier run."""
+        reached = max((beat.step or 0 for beat in self.beats().values()), default=0)
+        further = reached > self.number("reached")
+        if further:
+            (self.folder / "reached").write_text(str(reached))
+        (self.folder / "failures").write_text(str(1 if further else self.failures() + 1))
+
     def failures(self) -> int:
-        """Number of failures since the last long run."""
+        """Number of failures in a row."""
+        return self.number("failures")
+
+    def number(self, name: str) -> int:
+        """The number that an earlier run wrote to a file of the folder; 0 if there is none."""
         try:
-            return int((self.folder / "failures").read_text())
+            return int((self.folder / name).read_text())
         except (OSError, ValueError):
             return 0
 
@@ -280,7 +293,7 @@ def main() -> int:
     signal.signal(signal.SIGUSR1, job.ask_to_stop)
     status = job.run()
     if status == RESTART and options.under_slurm:
-        if job.stop_by or job.failures() <= job.options.restarts:
+        if job.failures() <= job.options.restarts:
             job.requeue()
         else:
             job.say(f"the job failed {job.failures()} times, so it ends here")

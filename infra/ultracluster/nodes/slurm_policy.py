@@ -57,6 +57,8 @@ def cluster_settings(settings: Pcs, groups: Sequence[NodeGroup]) -> dict[str, st
         # Slurm takes both or neither
         if given.get("PreemptType") != "preempt/none" and ("PreemptMode" not in given or evicts(given)):
             defaults |= {"PreemptType": "preempt/qos", "PreemptMode": "REQUEUE", "PreemptExemptTime": "00:15:00"}
+            # the signal of sbatch --signal in place of SIGTERM, at the start of the grace time of the QOS
+            given = {**given, "PreemptParameters": with_words(given.get("PreemptParameters", ""), "send_user_signal")}
             words.append("preempt_youngest_first")
     # PCS has words of its own, which a list may replace
     own = pcs.scheduler_parameters(settings.slurm_version)

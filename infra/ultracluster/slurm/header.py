@@ -34,7 +34,7 @@ def header(job: SlurmJob, printed_by: str) -> str:
     ]
     if job.kind == "train":
         lines += [
-            f"# Slurm sends USR1 to the script {NOTICE_SECONDS} seconds before the time limit.",
+            f"# Slurm sends USR1 to the script {NOTICE_SECONDS} seconds before the time limit, and on preemption.",
             f"#SBATCH --signal=B:USR1@{NOTICE_SECONDS}",
         ]
     return "\n".join(lines)

@@ -24,7 +24,7 @@ def train(job: SlurmJob) -> str:
         here_document("node.sh", _node_script(job)),
         f"""
 # watch_job.py runs the job. If ranks write no heartbeat for --stalled seconds, it ends the job, names the ranks that
-# stopped, and requeues the job without their nodes. It also requeues the job at the signal before the time limit.
+# stopped, and requeues the job without their nodes. It also requeues the job at Slurm's signal.
 write_watch_job
 exec python3 "$JOB_FOLDER/watch_job.py" --ranks {job.gpus} --ranks-per-node {job.gpus_per_node} \\
     --stalled {STALLED_SECONDS} --restarts {MAXIMUM_RESTARTS} --spares {job.spares} -- \\

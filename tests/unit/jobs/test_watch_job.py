@@ -210,6 +210,38 @@ def test_a_job_that_fails_again_and_again_ends(tmp_path):
     assert "watch_job: the job failed 4 times, so it ends here" in said[-1]
 
 
+def test_a_job_that_gets_further_is_started_again_as_often_as_it_takes(tmp_path):
+    variables = slurm(tmp_path)
+    runs = [5, 9, 9, 8, 12, 12, 12, 12]
+    words = [f'echo {step} > "$JOB_FOLDER/heartbeats/0"; exit 1' for step in runs]
+    said = [watch(tmp_path, "bash", "-c", each, **variables).stderr for each in words]
+    assert ["requeue" in text for text in said] == [True] * 7 + [False]
+    assert "watch_job: the job failed 4 times, so it ends here" in said[-1]
+
+
+def test_a_job_that_does_not_end_in_time_again_and_again_ends(tmp_path, monkeypatch, capsys):
+    for name, value in slurm(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("JOB_FOLDER", str(tmp_path))
+    monkeypatch.setattr(watch_job, "TIME_TO_STOP", 0)
+    monkeypatch.setattr(watch_job.signal, "signal", lambda *_: None)
+    words = ["watch_job", "--poll", "0.05", "--", "sleep", "60"]
+    monkeypatch.setattr(watch_job.sys, "argv", words)
+    run = watch_job.Job.run
+
+    def asked(job):
+        job.ask_to_stop()
+        return run(job)
+
+    monkeypatch.setattr(watch_job.Job, "run", asked)
+    for _ in range(4):
+        assert watch_job.main() == 1
+    said = capsys.readouterr().err.splitlines()
+    assert said.count("watch_job: the command did not end in time") == 4
+    assert said.count("watch_job: requeue") == 3
+    assert said[-1] == "watch_job: the job failed 4 times, so it ends here"
+
+
 def test_a_job_that_slurm_ended_is_left_alone(tmp_path):
     done = fails(tmp_path, 3, 2, **slurm(tmp_path, "COMPLETING"))
     assert (done.returncode, done.stderr) == (1, "")
@@ -217,9 +249,10 @@ def test_a_job_that_slurm_ended_is_left_alone(tmp_path):
 
 
 def test_the_end_of_the_time_asks_for_a_checkpoint_and_counts_no_failure(tmp_path):
+    (tmp_path / "failures").write_text("3")
     script = 'kill -USR1 $PPID; while [ ! -e "$JOB_FOLDER/stop" ]; do sleep 0.05; done'
     done = watch(tmp_path, "bash", "-c", script, **slurm(tmp_path))
-    assert "watch_job: the time of the job ends; save a checkpoint and end" in done.stderr
+    assert "watch_job: the job has to end soon; save a checkpoint and end" in done.stderr
     assert (tmp_path / "called").read_text() == "requeue 7\n"
-    assert not (tmp_path / "failures").exists()
+    assert not (tmp_path / "failures").exists(), "an earlier failure is not in a row with a later one"
     assert watch(tmp_path, "bash", "-c", 'ls "$JOB_FOLDER/stop"').returncode == 2  # gone at the next start

@@ -68,6 +68,12 @@ def test_settings_of_the_file_win_and_words_are_added_to_its_words():
     assert set(pcs.scheduler_parameters("26.05")) <= set(words), "PCS's own words stay"
 
 
+def test_preempted_jobs_get_the_signal_that_they_ask_for():
+    assert cluster_settings(plane(), [GPU])["PreemptParameters"] == "send_user_signal"
+    own = cluster_settings(plane(settings={"PreemptParameters": "reorder_count=2"}), [GPU])
+    assert own["PreemptParameters"] == "reorder_count=2,send_user_signal"
+
+
 def test_without_accounting_nothing_is_added():
     found = plane(teams=[]).model_copy(update={"accounting": False})
     assert cluster_settings(found, [GPU]) == {}
@@ -97,6 +103,7 @@ def test_a_file_that_switches_eviction_off_gets_no_half_of_it(settings):
     found = cluster_settings(plane(teams=[TEAMS[0]], settings=settings), [GPU])
     assert {name for name in found if name.startswith("Preempt")} == settings.keys()
     assert "preempt_youngest_first" not in found["SchedulerParameters"]
+    assert "PreemptParameters" not in found
     assert list(cluster_conflicts(found, preempts=False)) == []
 
 
