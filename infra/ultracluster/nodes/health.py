@@ -1,8 +1,8 @@
 """Health of PCS nodes: the step that writes the checks, and the one that accepts a node before its first job.
 
 The programs are the same on both control planes: `nodes/programs/check_node.py`, with tables of NVIDIA's XIDs and of
-floors. Slurm runs them in the prolog and as its health check; whichever finds a fault drains the node, so that a job
-which runs there ends by itself.
+floors. Slurm runs them in the prolog and as HealthCheckProgram. Either drains a node with a fault: running jobs end by
+themselves.
 
 Source: slurm.conf man page, HealthCheckProgram, Prolog (26.05); AWS PCS User Guide, "Run custom scripts with node
 lifecycle actions" (2026).
@@ -19,11 +19,11 @@ from ultracluster.nodes.lustre import LustreMount
 from ultracluster.nodes.steps import Step
 
 INTERVAL_SECONDS = 5 * HEALTH_CHECK_TIMEOUT_SECONDS
-"""Interval of Slurm's health check, which is to be longer than the time that one may take."""
+"""HealthCheckInterval: well above the time that a check may take."""
 
 
 def facts(group: NodeGroup, mounts: Sequence[LustreMount] = ()) -> list[str]:
-    """What the checks expect of a node of `group`, NAME=VALUE: GPUs, NVLink, EFA devices, mounts of Lustre."""
+    """Lines of health.conf for nodes of `group`, NAME=VALUE: type, GPUs, NVLink, EFA devices, Lustre mounts."""
     hardware = group.hardware
     over_efa = group.lustre_over_efa and any(mount.efa for mount in mounts)
     counts = {"gpus": hardware.gpu_count, "nvlink": int(hardware.has_nvlink), "efa": efa_devices(group.layout("pcs"))}
@@ -34,14 +34,14 @@ def facts(group: NodeGroup, mounts: Sequence[LustreMount] = ()) -> list[str]:
 
 
 def check_steps(health: Health, group: NodeGroup, mounts: Sequence[LustreMount]) -> list[Step]:
-    """The step that writes the checks; none if `health` wants none of them."""
+    """The step that writes the checks; none if `health` disables them all."""
     if not health.checks_nodes:
         return []
     return [Step(NAME, (*facts(group, mounts), f"prolog={health.prolog}", f"quarantine={health.quarantine}"))]
 
 
 def admit_steps(health: Health) -> list[Step]:
-    """The last step before a node takes jobs, which checks it. One that fails and is kept joins, and is drained."""
+    """The step that checks a node before it takes jobs; with on_failure: drain, also the step that drains it."""
     if health.accept == "none":
         return [Step("admit-jobs", frequency="every_boot")]
     admit = Step("admit-jobs", (health.accept, health.on_failure), "every_boot")
@@ -50,14 +50,14 @@ def admit_steps(health: Health) -> list[Step]:
 
 
 def login_steps(health: Health) -> list[Step]:
-    """Steps of login nodes: checks, since Slurm runs its health check there too, and the one that keeps spare nodes."""
+    """Steps of login nodes: checks, because Slurm runs HealthCheckProgram there too, and spare nodes."""
     nothing = ("gpus=0", "efa=0", "prolog=none", "quarantine=none")
     checks = [Step(NAME, nothing, required=False)] if health.periodic != "none" else []
     return [*checks, *spare_steps(health)]
 
 
 def spare_steps(health: Health) -> list[Step]:
-    """The step of login nodes that keeps spare nodes out of jobs; none without spares."""
+    """The step of login nodes that reserves spare nodes; none without spares."""
     spares = [f"{group}={count}" for group, count in health.spares.items()]
     return [Step("keep-spares", tuple(spares), stage="ready", required=False)] if spares else []
 
@@ -66,9 +66,9 @@ def health_settings(settings: Mapping[str, str | int], health: Health) -> dict[s
     """`slurm_settings` of a cluster, with Slurm's health check unless the user has one."""
     if health.periodic == "none" or "HealthCheckProgram" in settings:
         return dict(settings)
-    ours: dict[str, str | int] = {
+    defaults: dict[str, str | int] = {
         "HealthCheckProgram": HEALTH_CHECK,
         "HealthCheckInterval": INTERVAL_SECONDS,
         "HealthCheckNodeState": "ANY,CYCLE",
     }
-    return {**ours, **settings}
+    return {**defaults, **settings}

@@ -1,6 +1,6 @@
-"""The step that writes the health checks of a PCS node: the program of `programs`, its tables, and what Slurm runs.
+"""The boot step that writes the health checks of a PCS node: check-node, its tables, and the programs that Slurm runs.
 
-The script is generated, because its tables follow from those of NVIDIA's XIDs and of floors.
+The script is generated: it contains the catalogue's verdicts of NVIDIA's XIDs, and floors of bandwidth.
 """
 
 import json
@@ -21,8 +21,8 @@ HEALTH_CHECK = f"{FOLDER}/health-check"
 """Slurm's HealthCheckProgram."""
 
 _SCRIPT = """#!/bin/bash
-# Writes the health checks of the node, with its facts, "NAME=VALUE" each.
-# Slurm runs them before each job and every few minutes: a node with a fault is drained, and its jobs run to their end.
+# Writes the health checks of the node. Arguments are facts about the node, NAME=VALUE.
+# Slurm runs the checks in the prolog and as HealthCheckProgram: a node with a fault is drained.
 set -euo pipefail
 folder={folder}
 mkdir -p "$folder" /opt/ultracluster/prolog.d /etc/ultracluster /var/log/ultracluster
@@ -34,29 +34,29 @@ TABLES
 cat > "$folder/check-node" <<'PROGRAM'
 #!/usr/bin/python3 -IS
 {program}PROGRAM
-cat > "$folder/of-slurm" <<'PROGRAM'
-# What Slurm's commands need, which a health check and a unit of systemd do not have, and the name of the node.
+cat > "$folder/slurm.sh" <<'PROGRAM'
+# Sourced by health checks and systemd units, whose environment lacks it: PATH, SLURM_CONF, and the name of the node.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-# the image has several versions of Slurm; commands are those of the slurmd that runs
+# the image has several versions of Slurm; use the commands of the running slurmd
 if slurmd=$(readlink "/proc/$(pgrep --oldest --exact slurmd)/exe"); then PATH=${{slurmd%/sbin/*}}/bin:$PATH; fi
 if [ -e /run/slurm/conf/slurm.conf ]; then export SLURM_CONF=${{SLURM_CONF:-/run/slurm/conf/slurm.conf}}; fi
 node=${{SLURMD_NODENAME:-${{PCS_NODE_ID:-}}}}
 drain() {{ # reason
   timeout 10 scontrol update nodename="$node" state=drain reason="$1"
 }}
-checked() {{ # level: prints the reason against the node, also if the checks themselves fail
-  local found
-  found=$({folder}/check-node "$1") || echo "${{found:-health: isolate: limit: the checks of level $1 fail}}"
+failure_of() {{ # level: prints why the node fails the checks, also if check-node itself fails; nothing if it passes
+  local reason
+  reason=$({folder}/check-node "$1") || echo "${{reason:-health: isolate: limit: the checks of level $1 fail}}"
 }}
 PROGRAM
 cat > /opt/ultracluster/prolog.d/10-health <<'PROGRAM'
 #!/bin/bash
 # Part of the prolog: drains the node and fails if it was not accepted, or if the fast checks find a fault.
-. {folder}/of-slurm
+. {folder}/slurm.sh
 reason=$(cat /run/ultracluster/not-accepted 2> /dev/null)
-[ -n "$reason" ] || ! grep -qx prolog=fast /etc/ultracluster/health.conf || reason=$(checked fast)
+[ -n "$reason" ] || ! grep -qx prolog=fast /etc/ultracluster/health.conf || reason=$(failure_of fast)
 if [ -z "$reason" ]; then
-  # of a node that was returned before its quarantine has ended
+  # a person returned the node before the quarantine ended
   timeout 20 systemctl --quiet stop quarantine.service 2> /dev/null
   exit 0
 fi
@@ -66,10 +66,10 @@ exit 1
 PROGRAM
 cat > {check} <<'PROGRAM'
 #!/bin/bash
-# Slurm's health check: drains the node if the fast checks find a fault. On a node that was drained for its health and
-# has no job, it starts the quarantine: diagnostics that take hours, whose outcome becomes the reason of the drain.
-. {folder}/of-slurm
-reason=$(checked fast)
+# Slurm's HealthCheckProgram: drains the node if the fast checks find a fault. On an idle node that was drained for its
+# health, it starts the quarantine: diagnostics of several hours, whose outcome becomes the reason of the drain.
+. {folder}/slurm.sh
+reason=$(failure_of fast)
 shown=$(timeout 10 scontrol --oneliner show node "$node") || exit 0
 [[ $shown =~ \\ State=([^ ]+) ]] && state=${{BASH_REMATCH[1]}}
 if [[ $state != *DRAIN* ]]; then
@@ -85,20 +85,20 @@ grep -qx quarantine=full /etc/ultracluster/health.conf || exit 0
 PROGRAM
 cat > "$folder/quarantine" <<'PROGRAM'
 #!/bin/bash
-# Checks the node, which was drained for the reason $1, level by level. It stays drained; the reason says how it went.
-. {folder}/of-slurm
+# Runs diagnostics on a node that was drained for the reason $1. The node stays drained; the new reason is the outcome.
+. {folder}/slurm.sh
 drain "quarantine runs: $1"
-found=$(checked quarantine)
-if [ -z "$found" ]; then
-  found="passed; was: $1"
+failure=$(failure_of quarantine)
+if [ -z "$failure" ]; then
+  outcome="passed; was: $1"
 else
-  found="failed: $found"
-  [ "$found" = "failed: $1" ] || found+="; was: $1"
+  outcome="failed: $failure"
+  [ "$failure" = "$1" ] || outcome+="; was: $1"
 fi
-# a controller that is updated does not answer for minutes; a node that a person has returned meanwhile is left alone
+# slurmctld does not answer for minutes during an update; a node that a person has returned meanwhile stays returned
 for _ in $(seq 60); do
   if shown=$(timeout 10 scontrol --oneliner show node "$node"); then
-    [[ ! $shown =~ \\ State=([^ ]*DRAIN) ]] || drain "quarantine $found"
+    [[ ! $shown =~ \\ State=([^ ]*DRAIN) ]] || drain "quarantine $outcome"
     exit
   fi
   sleep 10
@@ -114,13 +114,13 @@ _IMPORT = re.compile(r"^from ultracluster\.nodes\.programs\.(\w+) import (?:\([^
 
 @cache
 def program(name: str) -> str:
-    """Text of a program of `programs`: one file, with the modules of `programs` that it imports in their place."""
-    known = set[str]()
+    """Text of a program of `programs` as one file: each import of a module of `programs` is replaced by its text."""
+    included = set[str]()
 
     def text_of(module: str) -> str:
-        if module in known:
+        if module in included:
             return ""
-        known.add(module)
+        included.add(module)
         text = files("ultracluster.nodes").joinpath("programs", f"{module}.py").read_text("utf-8")
         return _IMPORT.sub(lambda found: text_of(found[1]), text)
 
@@ -129,7 +129,7 @@ def program(name: str) -> str:
 
 @cache
 def tables() -> str:
-    """What the checks know of XIDs and of floors, as JSON."""
+    """Content of tables.json: verdicts of XIDs by their code, floors by instance type."""
     codes = {str(code): verdict(xid) for code, xid in XIDS.items()}
     floors = {name: each._asdict() for name, each in floors_by_type().items()}
     return json.dumps({"xids": codes, "floors": floors}, separators=(",", ":"))

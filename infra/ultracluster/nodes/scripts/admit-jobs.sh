@@ -1,8 +1,8 @@
 #!/bin/bash
-# The last step before jobs: slurmd of a compute node starts only after it (see fence-slurmd.sh). /run is empty after a reboot.
-# It checks the node first, at the level $1: fast, or at the first boot full, which takes minutes. If the node fails, with
-# $2 replace so does the step, and PCS terminates the node; with drain it joins, and is drained. Without arguments it
-# checks nothing. What fails is checked again for two minutes: an NVLink fabric takes time to come up.
+# The last step before jobs: slurmd of a compute node starts after it only (fence-slurmd.sh), at each boot.
+# Checks the node at the level $1: fast, or full at the first boot, which takes minutes. $2 is for a node that fails: with
+# replace the step fails and PCS terminates the node; with drain the node joins and is drained. No arguments: no checks.
+# Fast checks that fail are repeated for two minutes, because an NVLink fabric takes time to come up.
 set -euo pipefail
 mkdir -p /run/ultracluster /var/lib/ultracluster
 rm -f /run/ultracluster/not-accepted

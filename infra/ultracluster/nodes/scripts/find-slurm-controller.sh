@@ -1,13 +1,12 @@
 #!/bin/bash
-# Has the metrics agent of a login node read the metrics of slurmctld, at the paths $1...: systemd writes its addresses to
-# the file of targets, every five minutes, since an update of the cluster may change them. The agent reads the file again
-# when it changes.
+# Lets the metrics agent of a login node scrape slurmctld at the paths $1...: a systemd timer writes the controller's
+# addresses to the agent's file of targets every five minutes, because an update of the cluster may change them.
 set -euo pipefail
 cat > /usr/local/sbin/find-slurm-controller <<'SCRIPT'
 #!/bin/bash
-# Writes the addresses of slurmctld to the file of targets, with each of the paths $1...
+# Writes the addresses of slurmctld with each of the paths $1... to the file of targets, if they have changed.
 set -euo pipefail
-# the image has several versions of Slurm; a controller does not answer a command that is newer than itself
+# the image has several versions of Slurm; slurmctld does not answer commands that are newer than itself
 configuration=
 for _ in $(seq 20); do
   for scontrol in /opt/aws/pcs/scheduler/slurm-*/bin/scontrol; do

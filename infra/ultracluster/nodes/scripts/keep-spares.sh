@@ -1,13 +1,13 @@
 #!/bin/bash
-# Keeps spare nodes out of jobs, "GROUP=COUNT" each: a reservation of Slurm holds them, which gives up a node for each one
-# of the group that fails. Systemd looks every minute.
+# Reserves spare nodes, "GROUP=COUNT" each, in a Slurm reservation for each group. It releases one node for each node of the
+# group that fails. A systemd timer updates it every minute.
 set -euo pipefail
 cat > /usr/local/sbin/keep-spares <<'SCRIPT'
 #!/bin/bash
-# Has the reservation spares-GROUP hold COUNT nodes of each GROUP=COUNT, less those that are down or drained.
+# Makes the reservation spares-GROUP hold COUNT nodes, less the number of nodes that are down or drained, for each GROUP=COUNT.
 set -euo pipefail
 export LC_ALL=C
-# the image has several versions of Slurm; a controller does not answer a command that is newer than itself
+# the image has several versions of Slurm; slurmctld does not answer commands that are newer than itself
 scontrol=
 for found in /opt/aws/pcs/scheduler/slurm-*/bin/scontrol; do
   if "$found" ping > /dev/null 2>&1; then
@@ -16,7 +16,7 @@ for found in /opt/aws/pcs/scheduler/slurm-*/bin/scontrol; do
   fi
 done
 [ -n "$scontrol" ] || { echo "Slurm does not answer" >&2; exit 1; }
-# login nodes do this at the same time, and what one has done is done for all
+# all login nodes run this; a reservation that is right already is not touched
 nodes=$("$scontrol" --all --oneliner show nodes)
 for spare in "$@"; do
   group=${spare%=*} reservation=spares-${spare%=*}
@@ -25,7 +25,7 @@ for spare in "$@"; do
   if [[ $shown =~ \ Nodes=([^ ]+) ]]; then
     held=$("$scontrol" show hostnames "${BASH_REMATCH[1]}" | sort)
   fi
-  # the number of nodes that have failed, then the others: those that are held, those without a job, the rest
+  # first line: number of failed nodes; second line: the others, reserved ones first, then idle ones
   mapfile -t found < <(awk -v group="$group" -v held="$(tr '\n' ' ' <<< "$held")" '
     BEGIN { split(held, list, " "); for (i in list) holds[list[i]] }
     {

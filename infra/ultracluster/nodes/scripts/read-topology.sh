@@ -1,6 +1,7 @@
 #!/bin/bash
-# Records the network nodes above this instance, and writes order-nodes, with which jobs order their nodes by them.
-# PCS gives Slurm no network topology of these nodes, and takes no features of single nodes.
+# Records the network nodes above this instance (EC2 instance topology), and writes order-nodes, which sorts the nodes of
+# a job by them.
+# PCS configures no topology plugin for these nodes, and no features of single nodes.
 set -euo pipefail
 metadata=http://169.254.169.254/latest
 token=$(curl -fsS --retry 5 -X PUT -H "X-aws-ec2-metadata-token-ttl-seconds: 300" "$metadata/api/token")
@@ -12,8 +13,8 @@ region=$(read_metadata placement/region)
 mkdir -p /opt/ultracluster
 cat > /opt/ultracluster/order-nodes <<'SCRIPT'
 #!/bin/bash
-# Prints the nodes of the job that runs this, each $1 times (1 by default), those that share network nodes side by side:
-# a file for SLURM_HOSTFILE and `srun --distribution=arbitrary`. Nodes whose place is not known come last.
+# Prints the nodes of the current job, each $1 times (1 by default), with nodes under the same network nodes next to each
+# other: a file for SLURM_HOSTFILE and `srun --distribution=arbitrary`. Nodes without a known topology come last.
 set -euo pipefail
 unset SLURM_HOSTFILE SLURM_DISTRIBUTION
 srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --overlap \
@@ -22,7 +23,7 @@ srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per
 SCRIPT
 chmod 755 /opt/ultracluster/order-nodes
 for attempt in 1 2 3 4 5 6; do
-  # top to bottom, so that sorted lines bring together what is near
+  # from the top layer down, so that sorting brings neighbours together
   nodes=$(aws ec2 describe-instance-topology --region "$region" --instance-ids "$id" --cli-connect-timeout 5 \
     --query 'Instances[0].NetworkNodes' --output text) || exit 1
   if [ -n "$nodes" ] && [ "$nodes" != None ]; then

@@ -1,8 +1,7 @@
 #!/bin/bash
-# Sets environment variables for jobs, "NAME=VALUE" each: Slurm runs the program below before each task and batch script
-# and adds what it exports. Login shells on the node get them too. Without variables the program exports nothing.
-# Removes the limit of locked memory, because EFA registers every buffer: from slurmd, whose limit is the highest that a
-# job can have, and from sessions, whose limit Slurm passes on to the jobs that are submitted in them.
+# Sets environment variables, "NAME=VALUE" each, for jobs (TaskProlog) and for login shells on the node.
+# Removes the limit of locked memory, because EFA registers every buffer: of slurmd, which is the maximum for jobs, and of
+# sessions, whose limits Slurm propagates to the jobs that they submit.
 set -euo pipefail
 mkdir -p /opt/ultracluster
 {

@@ -1,15 +1,16 @@
 #!/bin/bash
-# Gives Slurm's accounting the QOS, the accounts of teams and their members that $1 lists, on a login node, as root:
-#   account NAME FAIRSHARE GPUS QOS,... DEFAULT-QOS   GPUS is -1 without a limit; the team's QOS
-#   member ACCOUNT USER                               an account without one has members that people add
-# It may run again at any time. It deletes nothing, so that the history of jobs stays: the account of a team that is no
-# longer listed, and the association of a member who is not, take no further jobs. Limits of other kinds stay as they are.
+# Creates QOS, accounts of teams and associations of their members in Slurm's accounting; runs on a login node as root.
+# Lines of $1:
+#   account NAME FAIRSHARE GPUS QOS,... DEFAULT-QOS   GPUS -1: no limit
+#   member ACCOUNT USER                               an account without these lines keeps the members that people add
+# It is idempotent, and deletes nothing, so that the history of jobs stays: accounts and members that are no longer listed
+# get limits of 0 jobs. Other limits are not changed.
 set -euo pipefail
 teams=$1
 export LC_ALL=C
-lists() { printf '%s\n' "$1" | grep -qxF -- "$2"; }
-# the image has several versions of Slurm; slurmdbd does not answer a command that is newer than itself
-answering() {
+has_line() { printf '%s\n' "$1" | grep -qxF -- "$2"; }
+# the image has several versions of Slurm; slurmdbd does not answer commands that are newer than itself
+find_sacctmgr() {
   local found
   for found in /opt/aws/pcs/scheduler/slurm-*/bin/sacctmgr; do
     if "$found" --noheader show cluster 2> /dev/null | grep -q .; then
@@ -22,9 +23,9 @@ answering() {
 sacctmgr() { "$program" "$@"; }
 shown() { sacctmgr --noheader --parsable2 show "$@"; }
 
-# slurmdbd knows GPUs after a controller with AccountingStorageTRES=gres/gpu has told it
+# slurmdbd knows gres/gpu once a controller with AccountingStorageTRES=gres/gpu has registered
 ready() {
-  answering || return 1
+  find_sacctmgr || return 1
   gpus_known=$(shown tres | grep -c '^gres|gpu|' || true)
   [ "$gpus_known" -gt 0 ] || [[ ! $teams =~ account\ [^\ ]+\ [0-9]+\ [0-9] ]]
 }
@@ -35,9 +36,9 @@ for attempt in $(seq 120); do
 done
 
 found=$(shown qos format=name)
-lists "$found" high || sacctmgr --immediate add qos high
-lists "$found" normal || sacctmgr --immediate add qos normal
-lists "$found" low || sacctmgr --immediate add qos low
+has_line "$found" high || sacctmgr --immediate add qos high
+has_line "$found" normal || sacctmgr --immediate add qos normal
+has_line "$found" low || sacctmgr --immediate add qos low
 sacctmgr --immediate modify qos high set priority=100 preempt=normal,low
 sacctmgr --immediate modify qos normal set priority=50 preempt=low
 sacctmgr --immediate modify qos low set priority=0 preempt=
@@ -54,16 +55,16 @@ mine=''
 while read -r kind account fairshare gpus qos default; do
   [ "$kind" = account ] || continue
   mine+="$account"$'\n'
-  lists "$accounts" "$account" || sacctmgr --immediate add account "$account" organization=ultracluster
+  has_line "$accounts" "$account" || sacctmgr --immediate add account "$account" organization=ultracluster
   sacctmgr --immediate modify account "$account" set organization=ultracluster
   sacctmgr --immediate modify account "$account" set fairshare="$fairshare" qos="$qos" defaultqos="$default"
   [ "$gpus_known" -eq 0 ] || sacctmgr --immediate modify account "$account" set grptres=gres/gpu="$gpus"
-  if lists "$limits" "$account||0|0||"; then # a team that comes back
+  if has_line "$limits" "$account||0|0||"; then # a team that comes back
     sacctmgr --immediate modify account "$account" set grpjobs=-1 grpsubmitjobs=-1
   fi
 done <<< "$teams"
 while IFS='|' read -r account organization; do
-  if [ "$organization" = ultracluster ] && ! lists "$mine" "$account"; then
+  if [ "$organization" = ultracluster ] && ! has_line "$mine" "$account"; then
     sacctmgr --immediate modify account "$account" set grpjobs=0 grpsubmitjobs=0
   fi
 done < <(shown account format=account,organization)
@@ -84,7 +85,7 @@ while read -r kind account user _; do
 done <<< "$teams"
 for each in "${!closed[@]}"; do
   account=${each% *} user=${each#* }
-  if lists "$mine" "$account" && lists "$listed" "$account" && ! lists "$wanted" "$each" && [ "${closed["$each"]}" != 0,0 ]; then
+  if has_line "$mine" "$account" && has_line "$listed" "$account" && ! has_line "$wanted" "$each" && [ "${closed["$each"]}" != 0,0 ]; then
     sacctmgr --immediate modify user where name="$user" account="$account" set maxjobs=0 maxsubmitjobs=0
   fi
 done

@@ -1,15 +1,15 @@
 #!/bin/bash
-# Has NVIDIA IMEX connect the nodes of each exclusive job by NVLink: enables its service, and writes a part of the prolog.
-# IMEX needs the addresses of the nodes of a job, so no domain can be made before the job has its nodes.
+# Enables the service of NVIDIA IMEX, and writes a part of the prolog that starts an IMEX domain (NVLink between instances)
+# for each exclusive job: IMEX needs the addresses of the job's nodes.
 set -euo pipefail
 systemctl enable nvidia-imex.service
 mkdir -p /opt/ultracluster/prolog.d
 cat > /opt/ultracluster/prolog.d/20-imex <<'SCRIPT'
 #!/bin/bash
-# Restarts NVIDIA IMEX with the addresses of the job's nodes, and waits until its domain is up, for less than the minute
-# that a part of the prolog has. Only for exclusive jobs: a restart would end NVLink of others on the node.
-# A node whose own IMEX is not ready fails, which drains it and requeues the job. One that only waits for another node
-# does not: that node fails itself.
+# Restarts NVIDIA IMEX with the addresses of the job's nodes, and waits until its domain is up, for less than a minute, the
+# time limit of a part of the prolog. For exclusive jobs only: a restart would end the NVLink connections of other jobs.
+# It fails if IMEX of this node is not ready, which drains the node and requeues the job. It does not fail if only other
+# nodes are not ready: the prolog fails there.
 set -uo pipefail
 [[ ${SLURM_JOB_OVERSUBSCRIBE:-} =~ ^(NO|TOPO)$ ]] || exit 0
 configuration=/etc/nvidia-imex/nodes_config.cfg
@@ -40,7 +40,7 @@ if [ ! -e "$channels/channel0" ]; then
   mkdir -p "$channels" && mknod -m 666 "$channels/channel0" c "$major" 0 || fail "cannot make $channels/channel0"
 fi
 
-# the file must not change while the service runs: IMEX then refuses the other nodes until all have restarted
+# the file must not change while the service runs: IMEX then refuses other nodes until all nodes have restarted it
 timeout 10 systemctl stop nvidia-imex.service
 pkill -KILL -x nvidia-imex
 mkdir -p "${configuration%/*}"
