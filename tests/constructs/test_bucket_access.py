@@ -1,5 +1,7 @@
 """The policy of jobs on buckets."""
 
+import json
+
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_iam as iam
@@ -179,3 +181,31 @@ def test_a_bucket_that_is_none_is_refused():
     role = iam.Role.from_role_name(stack, "Role", "Jobs")
     with pytest.raises(WrongReference, match=r"Pass an aws_cdk\.interfaces\.aws_s3\.IBucketRef"):
         BucketAccess(stack, "Access", buckets=["datasets"], role=role)
+
+
+@pytest.mark.parametrize(
+    ("env", "principal", "service"),
+    [
+        (
+            {"account": "111122223333", "region": "us-east-2"},
+            "arn:aws:iam::111122223333:root",
+            "s3.us-east-2.amazonaws.com",
+        ),
+        ({"account": "111122223333", "region": "us-gov-west-1"}, "arn:aws-us-gov:iam::111122223333:root", None),
+        ({}, "arn:aws:iam::ACCOUNT:root", "s3.REGION.amazonaws.com"),
+    ],
+)
+def test_statements_for_owners_can_be_pasted_into_a_policy(env, principal, service):
+    stack = cdk.Stack(cdk.App(), "stack", env=cdk.Environment(**env) if env else None)
+    role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
+    key = kms.Key.from_key_arn(stack, "Theirs", THEIR_KEY.replace("111122223333", "444455556666"))
+    bucket = TrainingBucket(stack, "Bucket", settings=Bucket(existing="theirs"), key=key)
+    BucketAccess(stack, "Access", buckets=[bucket], role=role)
+    warnings = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("owner must add"))
+    texts = [str(warning.entry.data) for warning in warnings]
+    statements = [json.loads(text[text.index("{") : text.rindex("}") + 1]) for text in texts]
+    assert len(statements) == (2 if env else 1)
+    assert {statement["Principal"]["AWS"] for statement in statements} == {principal}
+    assert "Ref" not in json.dumps(statements)
+    (through,) = [each["Condition"]["StringEquals"]["kms:ViaService"] for each in statements if "Condition" in each]
+    assert service in (None, through)

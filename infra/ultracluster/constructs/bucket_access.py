@@ -1,6 +1,5 @@
 """What jobs may do with the buckets of an environment."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from ultracluster.constructs.endpoints import read_statements
 from ultracluster.constructs.keys import DataKey, add_to_key_policy
 from ultracluster.constructs.names import REGION
 from ultracluster.constructs.references import bucket_reference, expect_list, key_arn, role_object
-from ultracluster.constructs.roles import managed_policy
+from ultracluster.constructs.roles import managed_policy, statement_text
 from ultracluster.errors import InvalidArgument
 
 READ_ACTION = "s3:GetObject"
@@ -117,7 +116,7 @@ class BucketAccess(Construct):
             resources=[arn, f"{arn}/*"],
             principals=[iam.ArnPrincipal(f"arn:{stack.partition}:iam::{stack.account}:root")],
         )
-        shown, name = json.dumps(stack.resolve(statement.to_statement_json())), bucket_reference(bucket).bucket_name
+        shown, name = statement_text(stack, statement), bucket_reference(bucket).bucket_name
         message = f"the key of the bucket {name} is another account's. If the bucket is too, its owner must add this "
         message += f"statement to the bucket policy, unless the policy allows it already: {shown}"
         Annotations.of(stack).add_warning_v2(f"ultracluster:bucket-policy:{name}", message)

@@ -16,7 +16,7 @@ from constructs import Construct
 from ultracluster.constructs.names import ACCOUNT, PARTITION
 from ultracluster.constructs.references import key_arn
 from ultracluster.constructs.retention import retain
-from ultracluster.constructs.roles import policy_document
+from ultracluster.constructs.roles import policy_document, statement_text
 
 DECRYPT = ("kms:Decrypt",)
 ENCRYPT = ("kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*")
@@ -111,7 +111,7 @@ def add_to_key_policy(scope: Construct, key: IKeyRef, statement: Mapping[str, An
     wanted = iam.PolicyStatement.from_json({"Effect": "Allow", **statement})
     if hasattr(key, "add_to_resource_policy") and key.add_to_resource_policy(wanted).statement_added:
         return ()
-    arn, shown = (json.dumps(Stack.of(scope).resolve(each)) for each in (key_arn(key), wanted.to_statement_json()))
+    arn, shown = json.dumps(Stack.of(scope).resolve(key_arn(key))), statement_text(scope, wanted)
     message = f"the policy of the key {arn} is not managed by this app. Its owner must add this statement, unless the "
     message += f"policy allows it already: {shown}"
     Annotations.of(scope).add_warning_v2("ultracluster:key-policy", message)

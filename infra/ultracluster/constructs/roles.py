@@ -1,12 +1,15 @@
 """IAM roles that AWS services or pods assume, and their policies."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from aws_cdk import Stack, Token
 from aws_cdk import aws_iam as iam
 from aws_cdk.interfaces.aws_iam import IRoleRef
 from constructs import Construct
 
+from ultracluster.catalog.regions import PARTITIONS
 from ultracluster.constructs.acknowledgements import acknowledge
 from ultracluster.constructs.names import PARTITION
 
@@ -73,3 +76,27 @@ def managed_policy(
 def policy_document(statements: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """An IAM policy document; statements have the effect Allow unless they name another."""
     return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **statement} for statement in statements]}
+
+
+def statement_text(scope: Construct, statement: iam.PolicyStatement) -> str:
+    """A statement as JSON to paste into a policy: with account and Region, or ACCOUNT and REGION if they are tokens."""
+    stack = Stack.of(scope)
+    region, account = (None if Token.is_unresolved(each) else each for each in (stack.region, stack.account))
+    partition = PARTITIONS.get(region or "", "aws")
+    values = {"AWS::Partition": partition, "AWS::Region": region or "REGION", "AWS::AccountId": account or "ACCOUNT"}
+    return json.dumps(_with_values(stack.resolve(statement.to_statement_json()), values))
+
+
+def _with_values(resolved: Any, values: Mapping[str, str]) -> Any:
+    """A resolved value with pseudo parameters replaced, and text that was joined around them in one piece."""
+    match resolved:
+        case {"Ref": name}:
+            return values.get(name, resolved)
+        case {"Fn::Join": ["", [*parts]]}:
+            known = [_with_values(part, values) for part in parts]
+            return "".join(known) if all(isinstance(part, str) for part in known) else {"Fn::Join": ["", known]}
+        case dict():
+            return {key: _with_values(value, values) for key, value in resolved.items()}
+        case list():
+            return [_with_values(value, values) for value in resolved]
+    return resolved
