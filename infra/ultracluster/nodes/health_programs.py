@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 
 from ultracluster.catalog.health import floors_by_type
-from ultracluster.telemetry.xids import XIDS, verdict
+from ultracluster.telemetry.xids import XIDS, nvlink5_units, verdict
 
 NAME = "write-health-checks"
 """Name of the step that writes the programs."""
@@ -132,7 +132,8 @@ def tables() -> str:
     """Content of tables.json: verdicts of XIDs by their code, floors by instance type."""
     codes = {str(code): verdict(xid) for code, xid in XIDS.items()}
     floors = {name: each._asdict() for name, each in floors_by_type().items()}
-    return json.dumps({"xids": codes, "floors": floors}, separators=(",", ":"))
+    found = {"xids": codes, "nvlink5": nvlink5_units(), "floors": floors}
+    return json.dumps(found, separators=(",", ":"))
 
 
 def script_text() -> str:

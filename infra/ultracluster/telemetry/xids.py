@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from ultracluster.telemetry.records import records
 
@@ -59,3 +59,24 @@ def verdict(xid: Xid) -> Verdict:
 
 
 _NO_ACTION = ("IGNORE", "RESTART_APP")
+
+_NVLINK5_VERDICTS: Mapping[str, Verdict] = {"IGNORE": "monitor", "XID_154_EVAL": "monitor", "RESET_GPU": "reset"}
+
+
+def nvlink5_units() -> dict[str, dict[str, Any]]:
+    """How the registers in the message of XIDs 144 to 150 decide, by the name of the unit in the message.
+
+    `register` is status_bits, status or subcode; `verdicts` are by its value; `promoted` are masks and values of the
+    first register that call for a reset whatever the other says.
+    """
+    units: dict[str, dict[str, Any]] = {}
+    for entry in records("xids")["nvlink5"]:
+        verdicts = {
+            str(int(value, 16)): _NVLINK5_VERDICTS[action]
+            for action, values in entry["actions"].items()
+            for value in values
+        }
+        promoted = [[int(number, 16) for number in pair] for pair in entry.get("promoted", [])]
+        unit = {"register": entry["register"], "verdicts": verdicts, "promoted": promoted}
+        units |= dict.fromkeys(entry["names"], unit)
+    return units

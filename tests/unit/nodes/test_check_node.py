@@ -17,7 +17,9 @@ from ultracluster.config.health import Health
 from ultracluster.nodes import health_programs
 from ultracluster.nodes.health import admit_steps, check_steps, facts, health_settings, login_steps
 from ultracluster.nodes.lustre import LustreMount
-from ultracluster.telemetry.xids import XIDS, verdict
+from ultracluster.nodes.programs import check_node
+from ultracluster.telemetry.records import records
+from ultracluster.telemetry.xids import XIDS, nvlink5_units, verdict
 
 FACTS = ("type=p5.48xlarge", "gpus=2", "nvlink=1", "efa=2", "lustre=/fsx", "lustre_efa=1")
 
@@ -46,6 +48,7 @@ LINKS = "".join(
 )
 NET = "net:\n    - net type: efa\n      local NI(s):\n        - nid: 10.0.0.1@efa\n          status: up\n"
 XID_154 = "4,9,7,-;NVRM: Xid (PCI:0000:53:00): 154, GPU recovery action changed from 0x0 (None) to {}"
+NVLINK5 = "4,9,7,-;NVRM: Xid (PCI:0000:53:00): {}, {} XC0 i0 Link 08 {}"
 XID_79 = "3,1200,5000000,-;NVRM: Xid (PCI:0000:53:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
 
 
@@ -268,6 +271,16 @@ def test_gpus_that_nothing_joins_need_no_fabric(node):
         (XID_154.format("0x1 (PF FLR)"), "reset: xids: XID 154"),
         (XID_154.format("0x2 (OS Reboot)"), "reboot: xids: XID 154"),
         ("4,9,7,-;NVRM: Xid (PCI:0000:53:00): 145, RLW_REMAP", "isolate: xids: XID 145"),
+        (NVLINK5.format(149, "NETIR_LINK_EVT  Fatal  ", "(0x004505c6 0x00000000 0x00000000)"), "reset: xids: XID 149"),
+        (NVLINK5.format(149, "NETIR_LINK_DOWN Fatal", "(0x02a00011 0x00000000)"), "reset: xids: XID 149"),
+        (NVLINK5.format(149, "NETIR_LINK_EVT Fatal", "[0x0000000a]"), "isolate: xids: XID 149"),  # before R575
+        (NVLINK5.format(149, "NETIR_LINK_DOWN Fatal", "(0x03f00011 0x00000000)"), "isolate: xids: XID 149"),
+        (NVLINK5.format(144, "SAW_MVB Fatal", "(0x00000001 0x00000003)"), "reset: xids: XID 144"),
+        (NVLINK5.format(145, "RLW_RXPIPE Fatal", "(0x000004c2 0x00000001)"), "reset: xids: XID 145"),
+        (NVLINK5.format(145, "RLW_RXPIPE Fatal", "(0x00000086 0x00000001)"), "reset: xids: XID 145"),
+        (NVLINK5.format(145, "RLW_REMAP Nonfatal", "(0x00000004 0x00000400)"), "isolate: xids: XID 145"),
+        (NVLINK5.format(145, "RLW_NEW Nonfatal", "(0x00000004 0x00000001)"), "isolate: xids: XID 145"),
+        (NVLINK5.format(150, "MSE_WATCHDOG Fatal", "(0x00000000 0x00000000)"), "reset: xids: XID 150"),
     ],
 )  # fmt: skip
 def test_xids_that_take_a_node_out(node, line, found):
@@ -275,6 +288,29 @@ def test_xids_that_take_a_node_out(node, line, found):
     status, reason = node.check()
     assert status == 1
     assert reason.startswith(f"health: {found}")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        NVLINK5.format(145, "RLW_RXPIPE Nonfatal", "(0x000000c2 0x00000004)"),
+        NVLINK5.format(145, "RLW_RXPIPE Nonfatal", "(0x00000006 0x00000001)"),
+        NVLINK5.format(145, "RLW_REMAP Nonfatal", "(0x00000004 0x00000001)"),  # an XID 154 says what to do
+        NVLINK5.format(146, "TLW_RX_PIPE1 Nonfatal", "(0x0000000b 0x00000003)"),
+        NVLINK5.format(149, "NETIR_BER_EVENT Nonfatal", "(0x00000013 0x00000002)"),
+        NVLINK5.format(149, "NETIR_LINK_DOWN Fatal", "(0x02600011 0x00000000)"),
+    ],
+)
+def test_errors_of_nvlink_5_that_nvidia_ignores_take_no_node_out(node, line):
+    node.kernel_log(line)
+    assert node.check() == (0, "")
+    assert [(found["check"], found["verdict"]) for found in node.log()] == [("xids", "monitor")]
+
+
+def test_a_later_error_of_nvlink_5_does_not_hide_a_worse_one(node):
+    worse = NVLINK5.format(145, "RLW_REMAP Fatal", "(0x00000004 0x00000040)")
+    node.kernel_log(worse, NVLINK5.format(145, "RLW_RXPIPE Nonfatal", "(0x00000006 0x00000001)"))
+    assert node.check()[1].startswith("health: reset: xids: XID 145")
 
 
 @pytest.mark.parametrize("code", [13, 31, 43, 63, 94, 99999])
@@ -470,6 +506,12 @@ def test_a_node_without_gpus_is_checked_for_efa_and_lustre_alone(node):
     (node.root / "bin/nvidia-smi").unlink()
     node.kernel_log(XID_79)
     assert node.check() == (0, "")
+
+
+def test_each_xid_that_nvidia_decodes_by_its_registers_has_a_table():
+    decoded = {each.code for each in XIDS.values() if each.nvidia_action == "WORKFLOW_NVLINK5_ERR"}
+    assert {entry["code"] for entry in records("xids")["nvlink5"]} == decoded == set(map(int, check_node.NVLINK5))
+    assert {"RLW_RXPIPE", "NETIR_LINK_EVT", "NETIR_LINK_DOWN"} <= nvlink5_units().keys()
 
 
 def test_each_xid_has_a_verdict_that_agrees_with_what_the_alerts_and_eks_do():

@@ -38,11 +38,15 @@ from ultracluster.nodes.programs.findings import (
     passes,
     worst,
 )
+from ultracluster.nodes.programs.nvlink5 import nvlink5_verdict
 
 FAST_SECONDS = 45
 """Time limit of all fast checks: Slurm kills a health check after 60 seconds, the prolog each of its parts."""
 SMI_SECONDS = 25
 MOUNT_SECONDS = 10
+
+NVLINK5 = ("144", "145", "146", "147", "148", "149", "150")
+"""XIDs whose message decides."""
 
 RECOVERY = {
     "none": "ok",
@@ -161,18 +165,25 @@ def kernel_log() -> Iterator[tuple[int, str]]:
 
 
 def check_xids(facts: Facts, tables: dict[str, Any]) -> Iterator[Finding]:
-    """The last XID of each code and GPU since boot or the last `clear`, without those that applications cause."""
+    """The last XID of each code and GPU since boot or the last `clear`, without those that applications cause.
+
+    Those of NVLink 5 have several verdicts, so the last one of each.
+    """
     if not int(facts.get("gpus", "0")):
         return
-    latest: dict[tuple[str, str], Finding] = {}
+    latest: dict[tuple[str, str, str], Finding] = {}
     for when, message in kernel_log():
         if when > cleared_at() and (match := XID.search(message)):
             device, code, text = match.groups()
             verdict = tables["xids"].get(code, "monitor")
-            if code == "154":
+            if code in NVLINK5:
+                verdict = nvlink5_verdict(text, tables["nvlink5"])
+            elif code == "154":
                 actions = re.findall(r"\(([^()]+)\)", text) or [text.rpartition(" to ")[2]]
                 verdict = RECOVERY.get(actions[-1].strip().lower(), "isolate")
-            latest[device, code] = Finding("xids", verdict, f"XID {code} of GPU {device}: {text}"[:200])
+            latest[device, code, verdict if code in NVLINK5 else ""] = Finding(
+                "xids", verdict, f"XID {code} of GPU {device}: {text}"[:200]
+            )
     yield from (finding for finding in latest.values() if finding.verdict != "ok")
 
 
