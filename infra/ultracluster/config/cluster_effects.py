@@ -1,11 +1,11 @@
-"""Effects of the fields of the control planes that are none of the plain ones."""
+"""Effects of fields of the control planes that depend on values."""
 
 from typing import Any
 
 from ultracluster.catalog import eks, pcs
 from ultracluster.config.effect_rules import ANOTHER, CONTENT, IN_PLACE, JOBS_FIRST, NOTHING
 from ultracluster.config.effects import ByValue, Change, Effect, Effects, Nodes, On, refused
-from ultracluster.config.node_effects import lost_zones
+from ultracluster.config.node_effects import removed_zones
 from ultracluster.config.slurm_settings import serves_metrics, words
 
 # the PCS cluster
@@ -15,23 +15,23 @@ def _size(change: Change) -> Effect:
     old, new = pcs_size(change.before), pcs_size(change.after)
     if old == new:
         return NOTHING
-    return refused(ANOTHER, f"PCS resizes no cluster: from {old} to {new} it would be replaced")
+    return refused(ANOTHER, f"PCS cannot resize a cluster: from {old} to {new} it would be replaced")
 
 
 def pcs_size(environment: Any) -> str | None:
-    """The size of the environment's PCS cluster: that of the file, or what auto stands for."""
+    """The size of the environment's PCS cluster, with `auto` resolved."""
     plane = environment.control_plane
     return plane.size if plane.size != "auto" else pcs.smallest_size(plane.managed_nodes(environment.nodes))
 
 
 SIZE = Effects(
-    On(pcs=ByValue("refused, unless auto stands for the size that it has", _size), eks=NOTHING),
+    On(pcs=ByValue("refused, unless auto resolves to the current size", _size), eks=NOTHING),
 )
-CONTROLLER_PAUSE = "for some minutes Slurm takes and starts no jobs; running ones go on"
+CONTROLLER_PAUSE = "for some minutes Slurm accepts and starts no jobs; running jobs continue"
 ALL_ACTIVE = "every node group and queue must be active"
 _CLUSTER = Effect("in-place", jobs=CONTROLLER_PAUSE, first=ALL_ACTIVE)
 CLUSTER = Effects(_CLUSTER)
-LOGIN_TYPE = Effects(Effect("group", "login", note="their sessions end", first="tell users"))
+LOGIN_TYPE = Effects(Effect("group", "login", note="their sessions end", first="warn users"))
 
 
 def _cluster_settings(change: Change) -> Effect:
@@ -42,28 +42,29 @@ def _cluster_settings(change: Change) -> Effect:
 
 
 def _metrics_of_slurm(environment: Any) -> bool:
-    """Whether login nodes collect the metrics of Slurm's controller."""
+    """Whether login nodes collect the metrics of slurmctld."""
     plane = environment.control_plane
     return environment.observability.collects_metrics and serves_metrics(plane.slurm_settings, plane.slurm_version)
 
 
 CLUSTER_SETTINGS = Effects(
-    ByValue("in place; Prolog and Epilog replace compute nodes too, PrivateData login nodes", _cluster_settings)
+    ByValue("in place; Prolog and Epilog also replace compute nodes, PrivateData login nodes", _cluster_settings)
 )
 
 
 def _slurm_version(change: Change) -> Effect:
     allowed = pcs.UPGRADES.get(change.old, ())
     if change.new not in allowed:
-        way = f"; PCS takes {' or '.join(allowed)} from there" if allowed else ""
+        way = f"; PCS upgrades it to {' or '.join(allowed)}" if allowed else ""
         return refused(
-            ANOTHER if not allowed else f'set slurm_version: "{allowed[-1]}"', f"no upgrade from {change.old}{way}"
+            ANOTHER if not allowed else f'set slurm_version: "{allowed[-1]}"',
+            f"PCS does not upgrade {change.old} to {change.new}{way}",
         )
     if reason := _before_upgrade(change):
         return refused(f"{reason}, deploy, then upgrade")
     if reason := _after_upgrade(change):
         return refused(f"upgrade first, wait until no node has {change.old}, then add {reason}")
-    note = f"the controller is upgraded; nodes keep Slurm {change.old} until another image or their end replaces them"
+    note = f"the controller is upgraded; nodes keep Slurm {change.old} until they are replaced"
     first = f"{ALL_ACTIVE}, and images must hold both versions"
     if change.new < pcs.SPANK_PLUGINS_KEPT_SINCE:
         first += "; with SPANK plugins in the image, let all jobs end and set count to {min: 0} first"
@@ -78,7 +79,7 @@ def _slurm_version(change: Change) -> Effect:
 
 
 def _before_upgrade(change: Change) -> str:
-    """What to remove from Slurm's settings, because the new version has it no longer."""
+    """Words of settings to remove before the upgrade, because the new version does not have them."""
     for name, removed in pcs.REMOVED_WORDS.get(change.new, {}).items():
         given = words(change.before.control_plane.slurm_settings.get(name, ""))
         if found := [word for word in removed if word in given]:
@@ -87,7 +88,7 @@ def _before_upgrade(change: Change) -> str:
 
 
 def _after_upgrade(change: Change) -> str:
-    """Settings that the new file adds and that only the new version knows: nodes of the old one would not start."""
+    """Settings to add after the upgrade: only the new version knows them, and slurmd of the old one would not start."""
     old, new = change.before.control_plane.slurm_settings, change.after.control_plane.slurm_settings
     since = pcs.CLUSTER_SETTINGS_SINCE
     return ", ".join(name for name in new if name not in old and since.get(name, "") > change.old)
@@ -95,7 +96,7 @@ def _after_upgrade(change: Change) -> str:
 
 SLURM_VERSION = Effects(
     ByValue(
-        "newer ones that PCS takes: in place, then [new nodes](upgrading.md#upgrade-slurm); all others are refused",
+        "versions that PCS upgrades to: in place, then [new nodes](upgrading.md#upgrade-slurm); others are refused",
         _slurm_version,
     )
 )
@@ -103,35 +104,35 @@ QUEUES = Effects(
     IN_PLACE,
     added=Effect("creates"),
     removed=Effect(
-        "deletes", jobs="waiting jobs of the queue are lost", lost=True, first="let its jobs end, or move them"
+        "deletes", jobs="waiting jobs of the queue are lost", jobs_lost=True, first="let its jobs end, or move them"
     ),
 )
-QUEUE_NAME = Effects(Effect("group", note="another name is another queue", first="let its jobs end, or move them"))
-ACCOUNT = Effect("in-place", note="a login node changes Slurm's accounts, then queues follow")
+QUEUE_NAME = Effects(Effect("group", note="a new name is a new queue", first="let its jobs end, or move them"))
+ACCOUNT = Effect("in-place", note="a login node updates Slurm's accounts, then PCS updates queues")
 
 
 def _team_added(change: Change) -> Effect:
     if getattr(change.before.control_plane, "teams", ()):
         return ACCOUNT
-    note = "users without a team then submit no jobs; settings of the cluster and of queues change in place"
+    note = "users without a team can then submit no jobs; settings of the cluster and of queues change in place"
     return Effect("creates", note=note, jobs=CONTROLLER_PAUSE, first=ALL_ACTIVE)
 
 
 def _team_removed(change: Change) -> Effect:
-    jobs = "its running jobs end as they would, waiting ones do not start"
+    jobs = "running jobs of the team continue, waiting ones do not start"
     if getattr(change.after.control_plane, "teams", ()):
         return Effect("in-place", note="its account stays, with its history", jobs=jobs)
-    note = "the accounts stay, and nobody is held to them; settings of the cluster and of queues change in place"
-    return Effect("deletes", note=note, jobs=CONTROLLER_PAUSE, lost=False)
+    note = "the accounts stay without being enforced; settings of the cluster and of queues change in place"
+    return Effect("deletes", note=note, jobs=CONTROLLER_PAUSE, jobs_lost=False)
 
 
 ACCOUNTS = Effects(
     ACCOUNT,
     added=ByValue("in place; the first team also changes settings of the cluster and of queues", _team_added),
-    removed=ByValue("in place; accounts keep their history, and take no further jobs", _team_removed),
+    removed=ByValue("in place; accounts keep their history, and accept no further jobs", _team_removed),
 )
 ACCOUNT_KEY = Effects(ACCOUNT)
-ACCOUNT_NAME = Effects(Effect("in-place", note="another name is another account; the old one keeps its history"))
+ACCOUNT_NAME = Effects(Effect("in-place", note="a new name is a new account; the old one keeps its history"))
 
 # the EKS cluster
 
@@ -139,11 +140,11 @@ ACCOUNT_NAME = Effects(Effect("in-place", note="another name is another account;
 def _kubernetes_version(change: Change) -> Effect:
     if not eks.follows(change.new, change.old):
         return refused(
-            "upgrade one minor version at a time" if eks.older(change.old, change.new) else "stay at the version",
+            "upgrade one minor version at a time" if eks.older(change.old, change.new) else "keep the version",
             f"EKS upgrades from {change.old} to the next minor version only, and never back",
         )
     own = any(group.image != "auto" for group in change.before.node_groups)
-    note = "; node groups with an image of their own keep the Kubernetes in it until you change the id" if own else ""
+    note = "; node groups with their own image keep its Kubernetes version until you change the image" if own else ""
     return Effect(
         "nodes",
         "images",
@@ -163,7 +164,7 @@ def _cpu_count(change: Change) -> Effect:
     if not change.old:
         return Effect("creates", "cpu")
     if not change.new:
-        return Effect("deletes", "cpu", lost=True, first="end the jobs on them")
+        return Effect("deletes", "cpu", jobs_lost=True, first="end the jobs on them")
     return IN_PLACE
 
 
@@ -183,7 +184,7 @@ SCHEDULER = Effects(
     Effect(
         "content",
         note="the new scheduler and its queues are created, then the old ones are deleted",
-        lost=True,
+        jobs_lost=True,
         jobs="queues in use are not deleted, and the deployment waits for them",
         first="end all jobs",
     )
@@ -191,8 +192,8 @@ SCHEDULER = Effects(
 DEVICE_STACK = Effects(
     Effect(
         "in-place",
-        note="the new software is installed before the old is removed; labels of node groups change",
-        lost=True,
+        note="the new stack is installed before the old one is removed; labels of node groups change",
+        jobs_lost=True,
         jobs="two device stacks on one node allocate each GPU twice",
         first="drain the nodes",
     ),
@@ -201,29 +202,27 @@ DEVICE_STACK = Effects(
 TEAMS = Effects(
     CONTENT,
     added=Effect("creates"),
-    removed=Effect(
-        "deletes", note="queue, roles and volumes; its namespace stays with what runs in it", first="end its jobs"
-    ),
+    removed=Effect("deletes", note="queue, roles and volumes; its namespace and pods stay", first="end its jobs"),
 )
 
 
-def _lost_pool(change: Change) -> Effect:
-    gone = Effect("deletes", note="its nodes and its share of quotas", lost=True, first="end the jobs on it")
-    return lost_zones(change, change.old.zones, platform=True) or gone
+def _removed_pool(change: Change) -> Effect:
+    gone = Effect("deletes", note="its nodes and its share of quotas", jobs_lost=True, first="end the jobs on it")
+    return removed_zones(change, change.old.zones, platform=True) or gone
 
 
 POOLS = Effects(
     CONTENT,
     added=Effect("creates"),
-    removed=ByValue("deletes its nodes; a zone that nothing else names needs two steps", _lost_pool),
+    removed=ByValue("deletes its nodes; a zone that nothing else names needs two steps", _removed_pool),
 )
-TEAM_NAME = Effects(Effect("content", note="another name is another team: its namespace stays", first="end its jobs"))
-POOL_NAME = Effects(Effect("content", note="another name is another pool", lost=True, first="end the jobs on it"))
+TEAM_NAME = Effects(Effect("content", note="a new name is a new team: the old namespace stays", first="end its jobs"))
+POOL_NAME = Effects(Effect("content", note="a new name is a new pool", jobs_lost=True, first="end the jobs on it"))
 MEMBERS = Effects(Effect("in-place", note="access entries are created and deleted"))
 
 
 def _pool_zones(change: Change) -> Effect:
-    return lost_zones(change, change.old, platform=True) or Effect("content", note="new nodes are launched there")
+    return removed_zones(change, change.old, platform=True) or Effect("content", note="new nodes are launched there")
 
 
 POOL_ZONES = Effects(ByValue("new nodes follow; a zone that nothing else names needs two steps", _pool_zones))
@@ -238,14 +237,16 @@ POOL_NODES = Effects(
 def _karpenter(change: Change) -> Effect:
     if not change.old:
         return Effect("creates")
-    if lost := lost_zones(change, (zone for pool in change.before.pools for zone in pool.zones), platform=True):
+    if lost := removed_zones(change, (zone for pool in change.before.pools for zone in pool.zones), platform=True):
         return lost
     if not change.new:
-        return Effect("deletes", lost=True, first="end the jobs on its nodes")
-    return Effect("content", lost=True, note="old pools and their nodes are deleted", first="end the jobs on its nodes")
+        return Effect("deletes", jobs_lost=True, first="end the jobs on its nodes")
+    return Effect(
+        "content", jobs_lost=True, note="old pools and their nodes are deleted", first="end the jobs on its nodes"
+    )
 
 
-KARPENTER = Effects(ByValue("created or deleted; other pools replace the old ones and their nodes", _karpenter))
+KARPENTER = Effects(ByValue("created or deleted; new pools replace the old ones and their nodes", _karpenter))
 
 
 def _job_operators(change: Change) -> Effect:

@@ -1,4 +1,4 @@
-"""What a deployment of a changed environment file does: the changes between two files, each with its effect."""
+"""The differences between two environment files, each with the effect of its deployment."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -12,19 +12,19 @@ from ultracluster.config.environment import Environment
 from ultracluster.config.node_groups import NodeGroup
 
 IDENTITIES = ("name", "path")
-"""Keys that tell entries of a list apart: an entry keeps its effect on its neighbours when the list is sorted anew."""
+"""Keys that identify entries of a list, so that a new order of a list is no difference."""
 
 KUBERNETES_IMAGES = ("control_plane.kubernetes_version", "control_plane.image_release")
-"""Keys that change only the images of node groups on EKS."""
+"""Keys whose change updates only the images of node groups on EKS."""
 
 PROPERTIES = ("tags", "control_plane.node_repair", "control_plane.device_stack", "observability.auto_repair")
-"""Starts of paths whose change updates other properties of every node group on EKS."""
+"""Prefixes of paths whose change updates other properties of every node group on EKS."""
 
 
 class Difference(NamedTuple):
-    """One change of the file: its path, the values, the effect, and the names of the nodes that it replaces.
+    """One changed value: its path, both values, the effect, and the names of the affected node groups.
 
-    `field` is the model and key that have the effect.
+    `field` is the model and the key whose annotation has the effect.
     """
 
     path: str
@@ -36,7 +36,7 @@ class Difference(NamedTuple):
 
 
 def compare(before: Environment, after: Environment) -> list[Difference]:
-    """The changes between two environments, in the order of the models."""
+    """The differences between two environments, in the order of the fields of the models."""
     if before.control_plane.type != after.control_plane.type:
         kinds = before.control_plane.type, after.control_plane.type
         return [Difference("control_plane.type", *kinds, ANOTHER_KIND, ())]
@@ -46,7 +46,7 @@ def compare(before: Environment, after: Environment) -> list[Difference]:
 
 
 def effects_of(model: type[BaseModel], key: str) -> Effects | None:
-    """The effects beside a field; None if it has none."""
+    """`Effects` in the annotation of a field; None if there are none."""
     return next((each for each in model.model_fields[key].metadata if isinstance(each, Effects)), None)
 
 
@@ -119,7 +119,7 @@ def _difference(change: Change, effects: Effects, *, added: bool = False, remove
 
 
 def _nodes(change: Change, effect: Effect) -> Iterator[str]:
-    """Names of the nodes that an effect is about, as the old file has them."""
+    """Names of the node groups of the old file that an effect is about."""
     environment = change.before
     on_pcs = environment.control_plane.type == "pcs"
     groups: tuple[NodeGroup, ...] = environment.node_groups
@@ -154,7 +154,7 @@ def _group_of(change: Change) -> str:
 
 
 def _implied_size(before: Environment, after: Environment, found: list[Difference]) -> Iterator[Difference]:
-    """The size that `auto` stands for grows with the fleet."""
+    """`size: auto` resolves to another size when the fleet grows."""
     if before.control_plane.type == "pcs" and not any(each.path == "control_plane.size" for each in found):
         sizes = [f"auto ({pcs_size(each)})" for each in (before, after)]
         if pcs_size(before) != pcs_size(after):
@@ -163,7 +163,7 @@ def _implied_size(before: Environment, after: Environment, found: list[Differenc
 
 
 def _mixed_changes(before: Environment, found: list[Difference]) -> Iterator[Difference]:
-    """CloudFormation takes one kind of change of a node group on EKS at a time (docs/operations-kubernetes.md)."""
+    """CloudFormation allows one kind of change of an EKS node group at a time (docs/operations-kubernetes.md)."""
     if before.control_plane.type != "eks":
         return
     for name in [*(group.name for group in before.launched_groups), "system", "cpu"]:
@@ -173,8 +173,8 @@ def _mixed_changes(before: Environment, found: list[Difference]) -> Iterator[Dif
                 kinds.setdefault(kind, []).append(each.path)
         if len(kinds) > 1:
             paths = "; ".join(f"{kind}: {', '.join(paths)}" for kind, paths in kinds.items())
-            first = "spread them over several deployments, one for each kind"
-            effect = refused(first, f"CloudFormation takes one kind of change of a node group at a time. {paths}")
+            first = "deploy them one kind at a time"
+            effect = refused(first, f"CloudFormation allows one kind of change of a node group at a time. {paths}")
             yield Difference(f"node group {name}", None, None, effect, (name,))
 
 

@@ -1,27 +1,27 @@
-"""Effects of the environment, its network, storage, people and observability that are none of the plain ones."""
+"""Effects of fields of the environment, its network, storage, access and observability that depend on values."""
 
 from ultracluster.config.effects import ByValue, Change, Effect, Effects, On, refused
 
 ANOTHER = "deploy a second environment, move jobs and data to it, then destroy this one"
 COPY = "add a second file system under storage.more, deploy, copy the data, then point jobs at it and remove this one"
-JOBS_FIRST = "let the jobs on these nodes end: give the queue no new ones"
+JOBS_FIRST = "let the jobs on these nodes end, and submit no new ones to them"
 NEW_NODES = Effect("nodes", "group")
 NEW_GROUP = Effect("group", "group", first=JOBS_FIRST)
 FLEET = Effect("nodes", "fleet")
 IN_PLACE, CONTENT, NOTHING = Effect("in-place"), Effect("content"), Effect("none")
 
-ENVIRONMENT = Effects(refused(ANOTHER, "stacks of another environment"))
+ENVIRONMENT = Effects(refused(ANOTHER, "the stacks would be those of another environment"))
 PLACE = Effects(refused(ANOTHER, "subnets, file systems and the cluster would be replaced"))
-ANOTHER_KIND = refused(ANOTHER, "another service; nothing of the old cluster is taken over")
+ANOTHER_KIND = refused(ANOTHER, "another service: the old cluster is not migrated")
 KIND = Effects(ANOTHER_KIND)
 
 
 def _account(change: Change) -> Effect:
     if change.old and change.new:
-        return refused(ANOTHER, "stacks of another account")
+        return refused(ANOTHER, "the stacks would be in another account")
     first = "deploy with credentials of the account that the stacks are in"
     if change.before.control_plane.type == "eks" and any(group.bootstrap for group in change.before.node_groups):
-        # user data quote the name of the bucket with the scripts only where it is not known at synth
+        # user data contain the name of the bucket of scripts: a token without an account, a text with one
         return Effect("nodes", "scripts", first=first)
     return Effect("none", first=first)
 
@@ -37,12 +37,12 @@ ACCOUNT = Effects(
 
 def _retain(change: Change) -> Effect:
     if change.new:
-        return Effect("in-place", note="data is kept from now on when stacks are deleted")
-    return Effect("in-place", note="destroying the stacks deletes all data after this deployment")
+        return Effect("in-place", note="after this deployment, deleting the stacks retains data")
+    return Effect("in-place", note="after this deployment, deleting the stacks deletes all data")
 
 
 RETAIN = Effects(
-    ByValue("in place; destroying the stacks later acts by what was deployed last", _retain),
+    ByValue("in place; deleting the stacks follows the last deployment", _retain),
 )
 
 # network
@@ -59,10 +59,10 @@ def _endpoints(change: Change) -> Effect:
     )
 
 
-ENDPOINTS = Effects(ByValue("in place; removed beside an access host in two steps", _endpoints))
+ENDPOINTS = Effects(ByValue("in place; with an access host, removed in two steps", _endpoints))
 CONTROL_PLANE_SUBNETS = Effects(
     On(
-        pcs=refused(ANOTHER, "the subnet of a PCS cluster never changes"),
+        pcs=refused(ANOTHER, "PCS cannot change the subnet of a cluster"),
         eks=Effect("group", "system", note="the cluster moves its network interfaces in place"),
     )
 )
@@ -81,7 +81,7 @@ NEW_FILE_SYSTEM = On(
 )
 
 
-def _lost_file_system(change: Change) -> Effect:
+def _removed_file_system(change: Change) -> Effect:
     on_pcs = change.before.control_plane.type == "pcs"
     if not getattr(change.old, "existing", None):
         stacks = "NAME-compute" if on_pcs else "NAME-platform"
@@ -91,15 +91,15 @@ def _lost_file_system(change: Change) -> Effect:
             "stacks that mount it import it until they are deployed",
         )
     if on_pcs:
-        return Effect("nodes", "fleet", note="nodes mount it no longer")
+        return Effect("nodes", "fleet", note="nodes no longer mount it")
     return Effect("deletes", note="volumes of teams", first="end the jobs that mount it")
 
 
-LOST_FILE_SYSTEM = ByValue(
-    "a new one in two steps, in which it stays with its data; an existing one at once", _lost_file_system
+REMOVED_FILE_SYSTEM = ByValue(
+    "a new one in two steps, which retain it with its data; an existing one at once", _removed_file_system
 )
-OTHER_FILE_SYSTEM = refused(COPY, "another kind of file system is a new one")
-FILE_SYSTEM = Effects(OTHER_FILE_SYSTEM, added=NEW_FILE_SYSTEM, removed=LOST_FILE_SYSTEM)
+OTHER_FILE_SYSTEM = refused(COPY, "another type is a new file system")
+FILE_SYSTEM = Effects(OTHER_FILE_SYSTEM, added=NEW_FILE_SYSTEM, removed=REMOVED_FILE_SYSTEM)
 FILE_SYSTEM_KIND = Effects(OTHER_FILE_SYSTEM)
 _VOLUMES = Effect("content", note="volumes of teams; pods keep their mounts until they end")
 MOUNTED = Effects(On(pcs=FLEET, eks=_VOLUMES))
@@ -109,20 +109,20 @@ MOUNT_PATH = Effects(On(pcs=FLEET, eks=Effect("none", note="printed jobs mount i
 def _existing(change: Change) -> Effect:
     if change.old and change.new:
         return FLEET if change.before.control_plane.type == "pcs" else _VOLUMES
-    return refused(COPY, "a new file system and an existing one are two")
+    return refused(COPY, "the new and the existing file system are different ones")
 
 
 EXISTING_FILE_SYSTEM = Effects(
-    ByValue("mounted in its place; refused between an existing and a new file system", _existing)
+    ByValue("the other file system is mounted; refused between an existing and a new one", _existing)
 )
 
 
-_STORAGE = Effect("in-place", note="FSx takes one change of storage in six hours")
+_STORAGE = Effect("in-place", note="FSx allows one storage change in six hours")
 
 
 def _capacity(change: Change) -> Effect:
     if change.old is None or change.new is None:
-        return refused(COPY, "another kind of storage")
+        return refused(COPY, "another storage type")
     if change.new < change.old:
         return refused(COPY, "FSx never shrinks a file system")
     if getattr(change.owner, "type", "") == "openzfs" and change.new * 10 < change.old * 11:
@@ -137,7 +137,7 @@ CAPACITY = Effects(ByValue("in place when higher; refused when lower, because FS
 
 def _tier(change: Change) -> Effect:
     if change.owner.efa:
-        return refused(COPY, "FSx changes no throughput tier of a file system with EFA")
+        return refused(COPY, "FSx cannot change the throughput tier of a file system with EFA")
     return _STORAGE
 
 
@@ -148,7 +148,7 @@ def _only_higher(change: Change) -> Effect:
     values = change.old, change.new
     if all(isinstance(value, int) for value in values) and change.new < change.old:
         return refused(COPY, "FSx only raises it")
-    return Effect("in-place", note="FSx takes one such change in six hours")
+    return Effect("in-place", note="FSx allows one such change in six hours")
 
 
 ONLY_HIGHER = Effects(ByValue("in place when higher; refused when lower", _only_higher))
@@ -161,13 +161,13 @@ def _efa(change: Change) -> Effect:
     return refused(COPY, "EFA is chosen when a file system is created")
 
 
-FILE_SYSTEM_EFA = Effects(ByValue("refused; of an existing file system, nodes mount it otherwise", _efa))
+FILE_SYSTEM_EFA = Effects(ByValue("refused; for an existing file system, nodes mount it differently", _efa))
 OTHER_LINK = refused(
     "remove the link, deploy, add the changed link, deploy", "the new association would overlap the old one"
 )
 
 
-def _lost_link(change: Change) -> Effect:
+def _removed_link(change: Change) -> Effect:
     links, bucket = change.owner.links, change.before.storage.buckets.get(change.old.bucket)
     if not links:
         first = "npx cdk destroy NAME-links -c env=NAME with the old file, then all stacks; files and objects stay"
@@ -182,13 +182,13 @@ def _lost_link(change: Change) -> Effect:
 LINK = Effects(
     OTHER_LINK,
     added=Effect("creates"),
-    removed=ByValue("deleted; the last one of a bucket on PCS, and the last of all, in two steps", _lost_link),
+    removed=ByValue("deleted; the last one of a bucket on PCS, and the last of all, in two steps", _removed_link),
 )
 LINK_KEY = Effects(OTHER_LINK)
 
 
 def _imports(change: Change) -> Effect:
-    # whether objects that are there already are imported too is chosen when an association is created
+    # import of existing objects (BatchImportMetaDataOnCreate) applies at creation of an association only
     return IN_PLACE if bool(change.old) == bool(change.new) else OTHER_LINK
 
 
@@ -199,28 +199,28 @@ def _exports(change: Change) -> Effect:
     if bool(change.old) == bool(change.new):
         return IN_PLACE
     if change.before.control_plane.type == "eks":
-        return Effect("in-place", note="folders of teams in it are created, or no longer")
-    return Effect("nodes", "login", note="login nodes open the folder to users, or no longer")
+        return Effect("in-place", note="folders of teams in it are created, or no longer created")
+    return Effect("nodes", "login", note="login nodes change the permissions of the folder")
 
 
-EXPORTS = Effects(ByValue("in place; on PCS the first or last event gives new login nodes", _exports))
+EXPORTS = Effects(ByValue("in place; on PCS the first or last event replaces login nodes", _exports))
 
 
 def _bucket(change: Change) -> Effect:
     if change.old and change.new:
-        return Effect("in-place", note="rights of nodes and pods follow")
+        return Effect("in-place", note="permissions of nodes and pods follow")
     return refused(
         "add the other bucket under a key of its own, copy the objects, then remove this one",
-        "a new bucket and an existing one are two",
+        "the new and the existing bucket are different ones",
     )
 
 
 BUCKET_EXISTING = Effects(ByValue("in place; refused between a new and an existing bucket", _bucket))
 
 
-def _lost_bucket(change: Change) -> Effect:
+def _removed_bucket(change: Change) -> Effect:
     if change.old.existing:
-        return Effect("in-place", note="rights of nodes and pods end")
+        return Effect("in-place", note="permissions of nodes and pods are removed")
     return refused(
         "npx cdk deploy --exclusively NAME-compute NAME-links -c env=NAME (on EKS NAME-platform NAME-links), "
         "then all stacks; the bucket and its objects stay",
@@ -232,14 +232,14 @@ BUCKETS = Effects(
     IN_PLACE,
     added=Effect("creates"),
     removed=ByValue(
-        "a new bucket in two steps, in which it stays with its objects; an existing one in place", _lost_bucket
+        "a new bucket in two steps, which retain it with its objects; an existing one in place", _removed_bucket
     ),
 )
 
 # people and observability
 
 USERS = Effects(
-    Effect("content", note="machines read the list within ten minutes"),
+    Effect("content", note="nodes and the access host read the list within ten minutes"),
     added=On(pcs=FLEET, eks=IN_PLACE),
     removed=On(pcs=FLEET, eks=IN_PLACE),
     whole=True,
@@ -265,13 +265,13 @@ COLLECTED = Effects(On(pcs=Effect("nodes", "fleet", note="agents on nodes read i
 def _metrics(change: Change) -> Effect:
     on_pcs = change.before.control_plane.type == "pcs"
     if change.new == "none":
-        note = "no agents run any more" if on_pcs else "exporters and scraper go"
+        note = "agents are removed" if on_pcs else "exporters and the scraper are deleted"
     elif change.old == "none":
         note = "agents start" if on_pcs else "exporters and a scraper are created"
     else:
-        note = "agents send to the other workspace" if on_pcs else "the scraper is replaced"
+        note = "agents write to the other workspace" if on_pcs else "the scraper is replaced"
     stays = change.old is None
-    # the CDK CLI leaves stacks that are no longer in the app
+    # the CDK CLI does not delete stacks that are no longer in the app
     note += "; the stack of the workspace stays until you delete it" if stays else ""
     return Effect("nodes", "fleet", note=note) if on_pcs else Effect("in-place", note=note)
 

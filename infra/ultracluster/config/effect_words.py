@@ -4,7 +4,7 @@ from ultracluster.config.effects import ByValue, Effect, Effects, Kind, Nodes, O
 
 KINDS: dict[Kind, str] = {
     "none": "nothing that is deployed changes",
-    "content": "a new deployment of content",
+    "content": "content of resources changes",
     "in-place": "in place",
     "nodes": "replaces nodes",
     "group": "replaces the node group: a new one is created, then the old one is deleted",
@@ -42,7 +42,7 @@ JOBS: dict[tuple[Kind, Plane], str] = {
     ("group", "pcs"): "jobs on the old nodes fail and return to their queues",
     ("group", "eks"): "pods on drained nodes are evicted",
 }
-"""What happens to jobs, where an effect does not say it."""
+"""What happens to jobs, for effects without `jobs`."""
 
 
 def happens(effect: Effect, plane: Plane) -> str:
@@ -54,7 +54,7 @@ def happens(effect: Effect, plane: Plane) -> str:
 
 
 def jobs(effect: Effect, plane: Plane) -> str:
-    """What happens to jobs; empty where nothing does."""
+    """What happens to jobs; empty if nothing happens to them."""
     if effect.jobs:
         return effect.jobs
     if effect.nodes in ("login", "system") and (effect.kind, plane) in JOBS:
@@ -64,15 +64,15 @@ def jobs(effect: Effect, plane: Plane) -> str:
 
 def jobs_lost(effect: Effect, plane: Plane) -> bool:
     """Whether running jobs end early."""
-    if effect.lost is not None:
-        return effect.lost
+    if effect.jobs_lost is not None:
+        return effect.jobs_lost
     if effect.nodes in ("login", "system"):
         return False
     return effect.kind == "group" or (effect.kind == "nodes" and plane == "eks")
 
 
 def in_docs(effects: Effects) -> str:
-    """The effects of a field for a table: both control planes, and what adding or removing does."""
+    """Effects of a field in a cell of a table: on both control planes, and when it is added or removed."""
     parts = [_both(effects.changed)]
     for word, effect in (("added", effects.added), ("removed", effects.removed)):
         if effect and effect != effects.changed:

@@ -1,7 +1,7 @@
-"""What a change of a field of the environment file does to the deployed environment: data beside each field.
+"""Effects of a change of the environment file on the deployed environment, as data beside each field.
 
 A field carries `Effects` in its annotation. `ultracluster validate --effects` and docs/environment-file.md are
-generated from them, and tests/contract/test_effects.py compares each with what CloudFormation does to the templates.
+generated from them; tests/contract/test_effects.py compares them with the changes of the templates.
 """
 
 from collections.abc import Callable
@@ -22,16 +22,17 @@ Plane = Literal["pcs", "eks"]
 
 
 class Effect(NamedTuple):
-    """What one change does. `note` says more of it, `jobs` what happens to jobs, `first` what to do before it.
+    """Effect of one change.
 
-    Of a refused change, `first` is what to do instead. `lost` is None where the kind decides whether jobs are lost.
+    `note` has details, `jobs` what happens to jobs. `first` is what to do before the deployment, or instead of a
+    refused change. `jobs_lost` is whether running jobs end early; None if `kind` and `nodes` decide it.
     """
 
     kind: Kind
     nodes: Nodes = ""
     note: str = ""
     jobs: str = ""
-    lost: bool | None = None
+    jobs_lost: bool | None = None
     first: str = ""
 
 
@@ -97,7 +98,7 @@ NEW_NODES = Effects(_NEW_NODES)
 NEW_FLEET = Effects(_FLEET)
 NEW_LOGIN_NODES = Effects(_LOGIN)
 NEW_SECTION = Effects(Effect("in-place", note="as its keys say"))
-"""Of a section whose keys have effects of their own."""
+"""For a section whose keys have effects of their own."""
 
 
 def refused(first: str, note: str = "") -> Effect:

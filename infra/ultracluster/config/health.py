@@ -27,7 +27,7 @@ ON_NODES = Effects(On(pcs=Effect("nodes", "groups"), eks=Effect("none")))
 def _accept_on_eks(change: Change) -> Effect:
     if "none" in (change.old, change.new):
         return Effect("group", "gpus", note="the startup taint", first=JOBS_FIRST)
-    return Effect("content", note="the agent of nodes, which checks later ones otherwise")
+    return Effect("content", note="agent of nodes; applies to new nodes")
 
 
 ACCEPT = Effects(
@@ -40,9 +40,9 @@ ON_FAILURE = Effects(On(pcs=Effect("nodes", "groups"), eks=Effect("content")))
 
 
 def _periodic_on_pcs(change: Change) -> Effect:
-    # compute nodes have the programs of the checks for any of them
-    only = change.before.health.checks_nodes != change.after.health.checks_nodes
-    return Effect("nodes", "fleet" if only else "login", jobs=cluster_effects.CONTROLLER_PAUSE)
+    # compute nodes get the programs of the checks if any check is on
+    first_or_last = change.before.health.checks_nodes != change.after.health.checks_nodes
+    return Effect("nodes", "fleet" if first_or_last else "login", jobs=cluster_effects.CONTROLLER_PAUSE)
 
 
 def _quarantine_on_pcs(change: Change) -> Effect:
@@ -52,7 +52,7 @@ def _quarantine_on_pcs(change: Change) -> Effect:
 
 PERIODIC = Effects(
     On(
-        pcs=ByValue("replaces login nodes; the only check replaces compute nodes too", _periodic_on_pcs),
+        pcs=ByValue("replaces login nodes; the first or last check also replaces compute nodes", _periodic_on_pcs),
         eks=Effect("none"),
     )
 )
@@ -62,61 +62,61 @@ QUARANTINE = Effects(
 
 
 def _spare_nodes(change: Change) -> Effect:
-    gone = ", ".join(f"spares-{group}" for group in change.old if group not in change.new)
-    note = f"nothing ends the reservations of Slurm {gone} then: scontrol delete reservationname=..." if gone else ""
-    return Effect("nodes", "login", note=note)
+    removed = [group for group in change.old if group not in change.new]
+    commands = "; ".join(f"scontrol delete reservationname=spares-{group}" for group in removed)
+    return Effect("nodes", "login", note=f"Slurm keeps reservations; delete them: {commands}" if removed else "")
 
 
 SPARES = Effects(
     On(
-        pcs=ByValue("replaces login nodes; reservations of groups that have no spares any more stay", _spare_nodes),
+        pcs=ByValue("replaces login nodes; Slurm reservations of groups without spares stay", _spare_nodes),
         eks=Effect("content"),
     ),
     whole=True,
 )
 
 MIG_PROFILE = re.compile(r"\b\d+g\.\d+gb\b")
-"""Part of a GPU in Gres, such as gpu:1g.10gb:7 (NVIDIA, "MIG User Guide")."""
+"""A MIG profile in Gres, such as gpu:1g.10gb:7 (NVIDIA, "MIG User Guide")."""
 
 
 class Health(Settings):
-    """Checks of nodes, and spare nodes.
+    """Health checks of nodes, and spare nodes.
 
-    `fast` reads nvidia-smi, the kernel's log, and the state of NVLink, EFA and Lustre, in seconds and beside a job.
-    `full` runs DCGM's diagnostics, memory bandwidth and NCCL on idle GPUs, for minutes; the quarantine runs the levels
-    of DCGM that take hours too. A node with a fault is drained: its jobs run to their end.
+    `fast` checks read nvidia-smi, the kernel's log, and the state of NVLink, EFA and Lustre: seconds, beside jobs.
+    `full` checks run DCGM's diagnostics, memory bandwidth and NCCL on idle GPUs: minutes. The quarantine also runs the
+    levels of DCGM that take hours. A node with a fault is drained: its jobs run to their end.
 
-    On EKS, new nodes with GPUs have a startup taint until they are accepted, and AWS's node monitoring agent checks
-    nodes all the time: those whose GPUs it reports go to quarantine. There is no prolog.
+    On EKS, new nodes with GPUs have a startup taint until they are accepted. AWS's node monitoring agent checks them
+    continuously; nodes whose GPUs it reports as faulty go to quarantine. There is no prolog.
     """
 
     accept: Annotated[Literal["none", "fast", "full"], ACCEPT] = "fast"
-    """Checks of a new node before its first job, alone: `ultracluster job --kind nccl-pairs` tests pairs of nodes."""
+    """Checks of a new node before its first job. `ultracluster job --kind nccl-pairs` tests pairs of nodes."""
     prolog: Annotated[Literal["none", "fast"], ON_NODES] = "fast"
     """Checks of a node before each job. A node that fails is drained, and the job is requeued. PCS only."""
     periodic: Annotated[Literal["none", "fast"], PERIODIC] = "fast"
     """Checks every five minutes, beside jobs. On EKS, AWS's node monitoring agent does them."""
     quarantine: Annotated[Literal["none", "full"], QUARANTINE] = "full"
-    """Diagnostics of a node with a fault, once its jobs have ended; hours on its GPUs. On EKS, a node that passes takes
-    jobs again."""
+    """Diagnostics of a node with a fault, for hours, once its jobs have ended. On EKS, a node that passes returns to
+    service."""
     on_failure: Annotated[Literal["drain", "replace"], ON_FAILURE] = "drain"
-    """What happens to a new node that is not accepted, and on EKS to one that fails the quarantine: it is kept for a
-    person to look at, or terminated."""
+    """What happens to a new node that is not accepted, and on EKS to a node that fails the quarantine: drained for
+    inspection, or terminated."""
     spares: Annotated[Mapping[str, Annotated[int, Field(ge=1)]], SPARES] = Field(default_factory=dict)
-    """Nodes of each node group that jobs use only in place of nodes that have failed."""
+    """Number of nodes by node group that jobs get only as a replacement of failed nodes."""
 
     @property
     def checks_nodes(self) -> bool:
-        """Whether a PCS node needs the programs of the checks."""
+        """Whether any check of PCS nodes is on, so that they need the programs of the checks."""
         return (self.accept, self.prolog, self.periodic) != ("none", "none", "none")
 
-    def given(self, name: str) -> bool:
+    def is_set(self, name: str) -> bool:
         """Whether the file sets a key."""
         return name in self.model_fields_set
 
 
 NO_CHECKS = Health(accept="none", prolog="none", periodic="none", quarantine="none")
-"""No checks of ours, and no spares."""
+"""No checks and no spares."""
 
 
 def health_problems(health: Health, fleet: Fleet, plane: Pcs | Eks) -> Iterator[Problem]:
@@ -134,15 +134,15 @@ def _without_gpus(health: Health, fleet: Fleet) -> Iterator[Problem]:
     if health.accept == "full":
         message = "full checks need GPUs, and no node group has any"
         yield Problem("health-full-without-gpus", "accept", message, "set accept: fast")
-    used = [key for key in ("accept", "prolog", "periodic") if health.given(key) and getattr(health, key) == "fast"]
+    used = [key for key in ("accept", "prolog", "periodic") if health.is_set(key) and getattr(health, key) == "fast"]
     if used:
         message = "no node group has GPUs, so the checks cover only EFA devices and Lustre"
         yield Problem("health-without-gpus", used[0], message, f"remove {used[0]}: it is the default", "warning")
 
 
 def _on_failure(health: Health, plane: Pcs | Eks) -> Iterator[Problem]:
-    judged_later = isinstance(plane, Eks) and health.quarantine == "full"
-    if health.on_failure == "replace" and health.accept == "none" and not judged_later:
+    fails_quarantine = isinstance(plane, Eks) and health.quarantine == "full"
+    if health.on_failure == "replace" and health.accept == "none" and not fails_quarantine:
         message = "with accept: none no node is checked before its first job, so on_failure would be ignored"
         yield Problem("health-setting-ignored", "on_failure", message, "remove on_failure, or set accept: fast")
 
@@ -158,19 +158,19 @@ def _on_eks(health: Health) -> Iterator[Problem]:
 
 
 def _on_pcs(health: Health, plane: Pcs) -> Iterator[Problem]:
-    own = _instead_of_periodic(plane.slurm_settings)
-    if health.given("periodic") and health.periodic == "fast" and own:
-        message = f"{own} of slurm_settings overrides the periodic check, so periodic is ignored"
-        hint = f"remove periodic, or remove {own}"
+    setting = _overrides_periodic(plane.slurm_settings)
+    if health.is_set("periodic") and health.periodic == "fast" and setting:
+        message = f"{setting} of slurm_settings overrides the periodic check, so periodic is ignored"
+        hint = f"remove periodic, or remove {setting}"
         yield Problem("health-setting-ignored", "periodic", message, hint, "warning")
-    if health.given("quarantine") and health.quarantine == "full" and (own or health.periodic == "none"):
+    if health.is_set("quarantine") and health.quarantine == "full" and (setting or health.periodic == "none"):
         message = "only the periodic check starts the quarantine, and it does not run"
         hint = "remove quarantine, or set periodic: fast"
         yield Problem("health-setting-ignored", "quarantine", message, hint, "warning")
 
 
-def _instead_of_periodic(settings: Mapping[str, str | int]) -> str:
-    """The setting of Slurm with which our check does not run again and again; empty if there is none."""
+def _overrides_periodic(settings: Mapping[str, str | int]) -> str:
+    """The setting of Slurm that disables or replaces the periodic check; empty if there is none."""
     if HEALTH_PROGRAM in settings:
         return HEALTH_PROGRAM
     if str(settings.get("HealthCheckInterval", "")).strip() == "0":
@@ -184,10 +184,10 @@ def _full(health: Health, fleet: Fleet) -> Iterator[Problem]:
     if health.accept != "full":
         return
     for _, group in fleet.gpu_groups:
-        if divides_gpus(group):
+        if uses_mig(group):
             message = f"{group.name} uses MIG, and DCGM diagnostics do not run on MIG instances"
             yield Problem("health-full-with-mig", "accept", message, "set accept: fast")
-        elif missing := _unknown(group.hardware):
+        elif missing := _missing_floors(group.hardware):
             message = (
                 f"no minimum is known for {missing} on {group.type_names}, so full checks measure it without a verdict"
             )
@@ -195,14 +195,14 @@ def _full(health: Health, fleet: Fleet) -> Iterator[Problem]:
             yield Problem("health-floor-unknown", "accept", message, hint, "warning")
 
 
-def divides_gpus(group: NodeGroup) -> bool:
-    """Whether jobs get parts of GPUs (MIG), by the settings of the group for Slurm."""
+def uses_mig(group: NodeGroup) -> bool:
+    """Whether Gres or gres_settings of the group name a MIG profile."""
     records = [value for record in group.gres_settings for value in record.values()]
     return any(MIG_PROFILE.search(str(value)) for value in (*group.slurm_settings.values(), *records))
 
 
-def _unknown(hardware: InstanceType) -> str:
-    """The floors that nobody has published for a type, in words."""
+def _missing_floors(hardware: InstanceType) -> str:
+    """Measurements without a known floor for an instance type, in words."""
     known = floors(instance_types[hardware.name])
     memory = [] if known.memory_mb_per_s else ["memory bandwidth"]
     nccl = [] if known.nccl_gb_per_s or hardware.gpu_count == 1 else ["NCCL bandwidth"]
@@ -249,7 +249,7 @@ def _spares_of(group: NodeGroup, spares: int, at: Path, plane: Pcs | Eks) -> Ite
 
 
 def _spares_in_quotas(group: NodeGroup, spares: int, at: Path, plane: Eks) -> Iterator[Problem]:
-    """Spares are what no quota holds. Only Kueue's quotas end where its own do."""
+    """Spares are nodes outside all quotas. Only Kueue limits borrowing to the sum of the quotas."""
     if plane.queues_with != "kueue":
         message = f"{plane.queues_with} lets teams borrow beyond their quotas, so it cannot keep a node as a spare"
         yield Problem("spares-without-kueue", at, message, "remove spares, or set scheduler: kueue")

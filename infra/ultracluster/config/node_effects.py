@@ -1,4 +1,4 @@
-"""Effects of the fields of node groups and login nodes that are none of the plain ones."""
+"""Effects of fields of node groups and login nodes that depend on values."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,16 +16,16 @@ def _count(change: Change) -> Effect:
             "in-place",
             note="PCS removes nodes down to the new maximum",
             jobs="jobs on the removed nodes fail and return to their queues",
-            lost=True,
-            first="drain the nodes: PCS chooses which, not you",
+            jobs_lost=True,
+            first="drain the nodes: PCS chooses which nodes it removes",
         )
     if not on_pcs and _minimum(change.new) < _minimum(change.old):
         return Effect(
             "in-place",
             note="EC2 Auto Scaling chooses the nodes, EKS drains them",
             jobs="pods on them are evicted",
-            lost=True,
-            first="let jobs end, or cordon and empty as many nodes",
+            jobs_lost=True,
+            first="let jobs end, or cordon and drain as many nodes",
         )
     return IN_PLACE
 
@@ -39,7 +39,7 @@ def _minimum(count: Any) -> int:
 
 
 COUNT = Effects(
-    ByValue("in place; a lower maximum on PCS, or a lower count on EKS, ends the jobs of the nodes that go", _count),
+    ByValue("in place; a lower maximum on PCS, or a lower count on EKS, ends the jobs on the removed nodes", _count),
     whole=True,
 )
 
@@ -61,7 +61,7 @@ def _image_types(group: Any) -> str:
 TYPE = Effects(
     On(
         pcs=NEW_GROUP,
-        eks=ByValue("replaces nodes; a new group for several types, or where AWS's image is another one", _types),
+        eks=ByValue("replaces nodes; a new group for several types, or if AWS's image differs", _types),
     )
 )
 TYPES = Effects(NEW_GROUP)
@@ -72,7 +72,7 @@ def _purchase(change: Change) -> Effect:
     if change.before.control_plane.type == "eks":
         return NEW_NODES if markets[0] == markets[1] else NEW_GROUP
     if {change.old, change.new} == {"on_demand", "spot"}:
-        return Effect("in-place", note="new nodes are bought so; AWS does not say whether PCS replaces running ones")
+        return Effect("in-place", note="applies to new nodes; AWS does not document whether PCS replaces running ones")
     return NEW_NODES
 
 
@@ -90,13 +90,13 @@ PURCHASE_TYPE = Effects(
 
 def _zones(change: Change) -> Effect:
     if change.before.control_plane.type == "eks":
-        return lost_zones(change, change.old) or NEW_GROUP
+        return removed_zones(change, change.old) or NEW_GROUP
     stays = Effect("in-place", note="new nodes are launched there; running ones stay")
-    return lost_zones(change, change.old) or stays
+    return removed_zones(change, change.old) or stays
 
 
-def lost_zones(change: Change, zones: Iterable[str], *, platform: bool = False) -> Effect | None:
-    """The effect of zones whose subnet of ours goes, because the new file names them nowhere; None if none goes."""
+def removed_zones(change: Change, zones: Iterable[str], *, platform: bool = False) -> Effect | None:
+    """Effect of removing zones that the new file does not use: their subnets are deleted. None if no subnet is."""
     named = {*change.after.further_zones, change.after.availability_zone}
     lost = [zone for zone in zones if zone not in named]
     if not (lost and change.after.network.create):
@@ -106,7 +106,7 @@ def lost_zones(change: Change, zones: Iterable[str], *, platform: bool = False) 
     )
     return refused(
         f"npx cdk deploy --exclusively {stacks} -c env=NAME, then all stacks",
-        f"nothing names {', '.join(lost)} any more, which loses its subnet, and {user} still imports it",
+        f"nothing names {', '.join(lost)} any more, so its subnet is deleted, and {user} still imports the subnet",
     )
 
 
@@ -127,7 +127,7 @@ IMAGE = Effects(
 )
 
 
-_OF_ROLE = Effect("in-place", note="of the role, at once")
+_OF_ROLE = Effect("in-place", note="applies to the role at once")
 
 
 def _policies(change: Change) -> Effect:
@@ -138,8 +138,12 @@ def _policies(change: Change) -> Effect:
 
 POLICIES = Effects(
     On(
-        pcs=ByValue("in place; the first or none gives the group another role, which replaces nodes", _policies),
-        eks=ByValue("in place; the first or none gives the group another role, and so a new group", _policies),
+        pcs=ByValue(
+            "in place; adding the first or removing the last changes the role, which replaces nodes", _policies
+        ),
+        eks=ByValue(
+            "in place; adding the first or removing the last changes the role, which needs a new group", _policies
+        ),
     )
 )
 
@@ -149,37 +153,39 @@ def _blocks(change: Change) -> Effect:
     if old == new:
         return NEW_NODES
     if min(old, new) > 1:
-        return Effect("creates", "group") if new > old else Effect("deletes", "group", lost=True, first=JOBS_FIRST)
-    note = "the node group is created anew: each block is a node group of its own"
-    return Effect("deletes", "group", note=note, lost=True, first=JOBS_FIRST)
+        return Effect("creates", "group") if new > old else Effect("deletes", "group", jobs_lost=True, first=JOBS_FIRST)
+    note = "the node group is recreated: each block is a node group of its own"
+    return Effect("deletes", "group", note=note, jobs_lost=True, first=JOBS_FIRST)
 
 
-BLOCKS = Effects(ByValue("replaces nodes; another number of blocks is another number of node groups", _blocks))
-ULTRASERVER = Effects(Effect("in-place", note="with the count that it has"))
+BLOCKS = Effects(ByValue("replaces nodes; node groups are created or deleted with blocks", _blocks))
+ULTRASERVER = Effects(Effect("in-place", note="together with count"))
 
 
 def _login_policies(change: Change) -> Effect:
     return _OF_ROLE if change.old and change.new else Effect("nodes", "login")
 
 
-def _lost_group(change: Change) -> Effect:
-    gone = Effect("deletes", "group", lost=True, first=JOBS_FIRST)
-    return lost_zones(change, change.old.zones) or gone
+def _removed_group(change: Change) -> Effect:
+    gone = Effect("deletes", "group", jobs_lost=True, first=JOBS_FIRST)
+    return removed_zones(change, change.old.zones) or gone
 
 
-LOGIN_POLICIES = Effects(ByValue("in place; the first or none replaces login nodes", _login_policies))
+LOGIN_POLICIES = Effects(
+    ByValue("in place; adding the first or removing the last replaces login nodes", _login_policies)
+)
 NODE_GROUPS = Effects(
     IN_PLACE,
     added=Effect("creates"),
     removed=On(
-        pcs=ByValue("deletes the group; a zone that nothing else names needs two steps", _lost_group),
+        pcs=ByValue("deletes the group; a zone that nothing else names needs two steps", _removed_group),
         eks=Effect(
             "deletes",
             "group",
-            lost=True,
+            jobs_lost=True,
             first=f"{JOBS_FIRST}. Its stack leaves the app, so delete it with the old file: "
             "npx cdk destroy NAME-compute-GROUP -c env=NAME",
         ),
     ),
 )
-NODE_GROUP_NAME = Effects(Effect("group", "group", note="another name is another group", first=JOBS_FIRST))
+NODE_GROUP_NAME = Effects(Effect("group", "group", note="a new name is a new group", first=JOBS_FIRST))

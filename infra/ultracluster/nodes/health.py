@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from ultracluster.catalog import efa_devices
 from ultracluster.catalog.pcs import HEALTH_CHECK_TIMEOUT_SECONDS
-from ultracluster.config.health import Health, divides_gpus
+from ultracluster.config.health import Health, uses_mig
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.nodes.health_programs import HEALTH_CHECK, NAME
 from ultracluster.nodes.lustre import LustreMount
@@ -28,7 +28,7 @@ def facts(group: NodeGroup, mounts: Sequence[LustreMount] = ()) -> list[str]:
     over_efa = group.lustre_over_efa and any(mount.efa for mount in mounts)
     counts = {"gpus": hardware.gpu_count, "nvlink": int(hardware.has_nvlink), "efa": efa_devices(group.layout("pcs"))}
     words = [f"type={group.one_type}"] if group.one_type else []
-    words += ["mig=1"] if divides_gpus(group) else []
+    words += ["mig=1"] if uses_mig(group) else []
     words += [f"{name}={count}" for name, count in counts.items()]
     return [*words, *(f"lustre={mount.path}" for mount in mounts), f"lustre_efa={int(over_efa)}"]
 

@@ -117,7 +117,9 @@ def test_a_family_lists_its_sizes(run):
 
 @pytest.mark.parametrize("name", ["trn1.32xlarge", "g6f.large", "g6f"])
 def test_a_type_that_node_groups_refuse_says_so(run, name):
-    assert "software here are for whole NVIDIA GPUs and for CPUs" in " ".join(run("catalog", name).stdout.split())
+    assert "supported are whole NVIDIA GPUs, and types without accelerators" in " ".join(
+        run("catalog", name).stdout.split()
+    )
     assert "efuse" not in run("catalog", "g6e.xlarge").stdout
 
 

@@ -75,7 +75,7 @@ def test_entries_of_lists_are_compared_by_name():
         ("pcs", [("storage.home.capacity_gib", 1030)], "refused", (), "capacity_gib to 1127"),
         ("pcs", [("availability_zone", "us-east-2c")], "refused", (), "second environment"),
         ("pcs", [("storage.buckets.archive", DELETED)], "in-place", (), ""),
-        ("pcs", [(SETTINGS, {"MinJobAge": 300})], "in-place", (), "takes and starts no jobs"),
+        ("pcs", [(SETTINGS, {"MinJobAge": 300})], "in-place", (), "accepts and starts no jobs"),
         ("pcs", [(SETTINGS, {"Prolog": "/opt/prolog"})], "nodes", COMPUTE, ""),
         ("pcs", [(SETTINGS, {"PrivateData": "jobs"})], "nodes", ("login",), ""),
         ("pcs", [(SETTINGS, {"PrivateData": "jobs", "Epilog": "/opt/epilog"})], "nodes", (*COMPUTE, "login"), ""),
@@ -229,7 +229,7 @@ def test_nodes_with_an_image_of_their_own_keep_its_kubernetes():
     each = only(change("eks", (f"{PLANE}.kubernetes_version", "1.35"), first=first))
     assert "train" not in each.nodes
     assert {"res", "system"} <= {*each.nodes}
-    assert "an image of their own" in each.effect.note
+    assert "their own image" in each.effect.note
 
 
 def test_eks_takes_one_kind_of_change_of_a_node_group():
