@@ -53,6 +53,7 @@ def many(count: int, about: dict[str, Any]) -> dict[str, Any]:
 PARAMETER = {"Type": "String", "Default": "a"}
 OUTPUT = {"Value": "a"}
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "format version": (with_more(AWSTemplateFormatVersion="2012-10-17"), "unsupported value for AWSTemplateFormat"),
     "unknown type": (of({"Type": "AWS::SQS::Kueue"}), "Unrecognized resource types: [AWS::SQS::Kueue]"),
     "no handler": (of({"Type": "AWS::Neptune::DBCluster"}), "no handler for these resource types: [AWS::Neptune"),
     "no type": (of({"Properties": {}}), "every Resources object must contain a Type member (Bad)"),
@@ -152,4 +153,16 @@ def test_an_update_with_a_bad_template_changes_nothing(cloudformation: Any) -> N
     (found,) = cloudformation.describe_stacks(StackName="good")["Stacks"]
     assert found["StackStatus"] == "CREATE_COMPLETE"
     cloudformation.delete_stack(StackName="good")
+    nothing_remains(cloudformation)
+
+
+@pytest.mark.parametrize("name", ["my_stack", "1st", "a" * 129])
+def test_a_stack_name_that_cloudformation_refuses(cloudformation: Any, name: str) -> None:
+    template = json.dumps({"Resources": OTHER})
+    for create, more in (
+        ("create_stack", {}),
+        ("create_change_set", {"ChangeSetName": "a", "ChangeSetType": "CREATE"}),
+    ):
+        with pytest.raises(ClientError, match="at 'stackName' failed to satisfy constraint"):
+            getattr(cloudformation, create)(StackName=name, TemplateBody=template, **more)
     nothing_remains(cloudformation)

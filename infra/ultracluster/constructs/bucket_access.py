@@ -29,7 +29,7 @@ OWN_KEYS = (DataKey, kms.Key, kms.CfnKey)
 
 
 class BucketAccess(Construct):
-    """Managed policies that let `role` use `buckets`.
+    """Managed policies with which `role` uses `buckets`.
 
     `access` in the settings of a TrainingBucket says how. Other buckets are listed, read and written. With `prefix`,
     which ends with a slash, the role may write and delete only objects whose keys start so. It deletes no versions, and

@@ -98,7 +98,7 @@ class TrainingBucket(Construct):
 
     @property
     def access(self) -> Access:
-        """What `BucketAccess` lets jobs do with the bucket."""
+        """Access that `BucketAccess` grants to jobs."""
         return self._access
 
     @property

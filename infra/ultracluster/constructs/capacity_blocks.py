@@ -1,4 +1,4 @@
-"""An alarm before a Capacity Block ends: EC2 tells EventBridge forty minutes ahead, and no metric knows.
+"""An alarm before a Capacity Block ends: EC2 sends an event forty minutes before, and publishes no metric.
 
 Source: EC2 User Guide, "Monitor Capacity Blocks using EventBridge" (2026); EventBridge User Guide, "Monitoring Amazon
 EventBridge", MatchedEvents (2026): EventBridge counts the events that match a rule, even one without targets.

@@ -1,4 +1,4 @@
-"""Drains Slurm nodes on alerts: a topic's messages reach a function, which has a login node run one command."""
+"""Drains Slurm nodes on alerts: a topic invokes a function, which runs one command on a login node."""
 
 from typing import Any
 
@@ -23,11 +23,11 @@ ACCEPTED = {
 
 
 class NodeDrain(Construct):
-    """Has the login nodes of `environment` drain the nodes that messages of the topic name.
+    """Drains the nodes that messages of the topic name, through the login nodes of `environment`.
 
-    A drained node finishes its jobs and gets no further ones; nothing kills a job. Audit trail: the log group of the
-    function, encrypted with `key`, with what the login node said; Run Command's history, CloudTrail, and the reason in
-    Slurm. The function may run one document, on login nodes of the environment, and the document does nothing else.
+    A drained node finishes its jobs and gets no further ones; no job is killed. Audit trail: the log group of the
+    function, encrypted with `key`, with the answer of the login node; Run Command's history, CloudTrail, and the reason
+    in Slurm. The function may run one document, on login nodes of the environment, and the document does nothing else.
     """
 
     def __init__(self, scope: Construct, id: str, *, environment: str, topic_arn: str, key: IKeyRef) -> None:

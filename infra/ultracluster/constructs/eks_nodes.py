@@ -36,7 +36,7 @@ UPDATED_AT_ONCE_PERCENT = 33
 
 
 class NodeCluster(Protocol):
-    """What a node group needs to know about its cluster."""
+    """The attributes of a cluster that a node group uses."""
 
     @property
     def cluster_name(self) -> str:

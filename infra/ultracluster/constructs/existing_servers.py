@@ -12,7 +12,7 @@ _NFS = {"openzfs": OPENZFS_PORTS, "efs": EFS_PORTS}
 
 
 class ExistingServers(Construct):
-    """The rules that let nodes mount existing file systems.
+    """Security group rules between nodes and existing file systems.
 
     File systems may share a security group, and services share ports: EC2 refuses a rule that exists, so each is
     created once. `clients` is the security group of all nodes, `efa_clients` that of nodes that talk over EFA.

@@ -100,7 +100,7 @@ class GrafanaContent(FunctionResource):
 
     @property
     def manual_step(self) -> str:
-        """What a person has to do in Grafana, known at deployment, or "none"."""
+        """The manual step in Grafana, known at deployment, or "none"."""
         return self.resource.get_att("ManualStep").to_string()
 
 

@@ -31,7 +31,7 @@ SESSION_MANAGER_ACTIONS = (
 
 
 class Image(NamedTuple):
-    """What a launch template needs to know about an AMI: its root device, and the IMDS hop limit of its software."""
+    """An AMI in a launch template: its root device, and the IMDS hop limit of its software."""
 
     root_device: str
     hop_limit: int
@@ -77,7 +77,7 @@ class NodeLaunchTemplate(Construct):
 
 
 class AcceleratedLaunchTemplate(NodeLaunchTemplate):
-    """The launch template of a node group: every EFA card wired, purchase and placement as the settings say.
+    """The launch template of a node group: interfaces on every EFA card, purchase and placement of the settings.
 
     The control plane names the instance types where there are several, and the subnets of nodes without EFA. The root
     volume is an encrypted gp3, and instance metadata requires IMDSv2 tokens. A cluster placement group is created where

@@ -28,7 +28,7 @@ class NodeTelemetry(Construct):
     """
 
     agents: Telemetry
-    """What the agents of nodes are told."""
+    """Settings of the agents of nodes."""
 
     def __init__(
         self,

@@ -80,7 +80,7 @@ class SlurmCluster(Construct):
     """Whether nodes that fail to boot are counted, so that node groups have an alarm."""
     _last_change: "PcsNodeGroup | PcsQueue | None" = None
     _accounts: Construct | None = None
-    """What queues wait for, since they may name what it makes."""
+    """What queues depend on: they may name its QOS."""
 
     @property
     def cluster_ref(self) -> ClusterReference:

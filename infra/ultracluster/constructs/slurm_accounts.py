@@ -1,4 +1,4 @@
-"""Teams in the accounting of a PCS cluster: a login node runs sacctmgr, as a State Manager association asks."""
+"""Teams in the accounting of a PCS cluster: a State Manager association runs sacctmgr on a login node."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Environments that are thrown away: deleting their stacks deletes all that the stacks have made."""
+"""Environments with `retain: false`: deleting their stacks deletes all resources of the stacks."""
 
 from typing import Any, cast
 
@@ -23,8 +23,8 @@ BUCKET_ACTIONS = (
 OBJECT_ACTIONS = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:DeleteObjectVersion")
 
 IN_THE_CLUSTER = "Custom::AWSCDK-EKS-"
-"""Start of the types of what is inside a cluster, which ends with the cluster. Deleting a namespace with pods of
-somebody could wait for them without end."""
+"""Start of the types of objects inside a cluster, which are deleted with the cluster. Deleting a namespace could wait
+for its pods without end."""
 
 FILE_SYSTEM = "AWS::FSx::FileSystem"
 EKS_CLUSTER = "AWS::EKS::Cluster"
@@ -37,7 +37,7 @@ TAG = "ultracluster:retain"
 
 
 def throw_away(stack: Stack, *, key: IKeyRef) -> None:
-    """Lets the deletion of a complete stack delete its retained resources, and empty its buckets before.
+    """Deletes retained resources with their stack, and empties its buckets before.
 
     Keys are deleted after a week. `key` encrypts the logs of the functions that prepare the deletion. What the stack
     refers to by name or id is not part of it, and stays.
@@ -49,7 +49,7 @@ def throw_away(stack: Stack, *, key: IKeyRef) -> None:
         if isinstance(system, fsx.CfnFileSystem) and system.file_system_type == "OPENZFS":
             _delete_without_backup(stack, system, key)
     for cluster in _of_type(stack, EKS_CLUSTER):
-        _quieten(stack, cluster, key)
+        _disable_logs(stack, cluster, key)
     for resource in _retained_resources(stack):
         resource.apply_removal_policy(RemovalPolicy.DESTROY)
         # a change of the policy alone is none (CloudFormation Template Reference, "DeletionPolicy attribute", 2026)
@@ -64,7 +64,7 @@ def _of_type(stack: Stack, *types: str) -> list[CfnResource]:
 
 
 def _delete_without_backup(stack: Stack, system: fsx.CfnFileSystem, key: IKeyRef) -> None:
-    """A resource that CloudFormation deletes before the file system, which is gone then."""
+    """A custom resource that CloudFormation deletes before the file system, and whose function deletes that."""
     deletes = {"Action": "fsx:DeleteFileSystem", "Resource": own_arn("fsx", f"file-system/{system.ref}")}
     volumes: dict[str, Any] = {"Action": "fsx:DeleteVolume", "Resource": own_arn("fsx", f"volume/{system.ref}/*")}
     # ARNs of snapshots name volumes, not file systems (CloudFormation Template Reference, AWS::FSx::Snapshot, 2026)
@@ -87,8 +87,8 @@ def _delete_without_backup(stack: Stack, system: fsx.CfnFileSystem, key: IKeyRef
     acknowledge(resource, wildcards(stack, ["*", volumes["Resource"], snapshots["Resource"]], reason))
 
 
-def _quieten(stack: Stack, cluster: CfnResource, key: IKeyRef) -> None:
-    """A resource that CloudFormation deletes first, while nothing else changes the cluster."""
+def _disable_logs(stack: Stack, cluster: CfnResource, key: IKeyRef) -> None:
+    """A custom resource that CloudFormation deletes first, while nothing else changes the cluster."""
     Tags.of(cluster).add(TAG, "false")
     arn = own_arn("eks", f"cluster/{cluster.ref}")
     quiet = InlineResource(

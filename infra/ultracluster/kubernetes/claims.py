@@ -16,7 +16,7 @@ Whether a mount uses EFA or TCP depends on the node.
 """
 
 NOMINAL_SIZE = "1200Gi"
-"""Size of every volume. Kubernetes requires one but does not use it here, and does not let these claims grow."""
+"""Size of every volume. Kubernetes requires one and does not use it here; these claims cannot be expanded."""
 
 
 def file_system_claim(

@@ -190,7 +190,7 @@ def torchrun_pod(job: Job, main_address: str, *, rank: str) -> Object:
 
 
 def gpu_pod(job: Job, name: str, command: list[str], variables: dict[str, str], *, files: bool = True) -> Object:
-    """Template of pods that take a whole node each. Without `command` they run what the image or an operator says.
+    """Template of pods that take a whole node each. Without `command` they run that of the image or the operator.
 
     With `files` they mount the team's folders as the team's user; otherwise they run as the image's user.
     """

@@ -97,7 +97,7 @@ def with_gpus(environment: EksEnvironment, template: Object) -> Object:
 
 
 def huge_pages(name: str, pools: Sequence[str]) -> Object:
-    """Tells Karpenter of the huge pages that nodes with EFA, those of `pools`, allocate at boot.
+    """The NodeOverlay with the huge pages that nodes of `pools`, which have EFA, allocate at boot.
 
     Karpenter counts only resources that it knows of a type: without this it launches no node for a pod that requests
     huge pages (karpenter-provider-aws issue 3315). NodeOverlay is an alpha feature of Karpenter 1.14.

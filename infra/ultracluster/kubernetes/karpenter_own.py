@@ -43,7 +43,7 @@ class ElasticPool:
 
 
 def own_pools(environment: EksEnvironment, resources: KarpenterResources) -> tuple[Objects, ...]:
-    """A set for each pool, and one that tells Karpenter of the huge pages of those with EFA."""
+    """A set for each pool, and one with the NodeOverlay for the huge pages of pools with EFA."""
     pools = environment.settings.pools
     sets = [
         Objects(elastic_group(pool), _objects(environment, resources, pool), after=("karpenter",)) for pool in pools

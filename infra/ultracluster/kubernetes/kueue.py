@@ -89,7 +89,7 @@ def topology_aware(environment: EksEnvironment, group: NodeGroup) -> bool:
 
 
 def flavor_name(environment: EksEnvironment, group: NodeGroup) -> str:
-    """Name of the flavor of `group`. It contains the topology, which Kueue does not let a flavor change."""
+    """Name of the flavor of `group`. It contains the topology, which is immutable in a flavor."""
     return f"{group.name}.{topology_name(group.hardware)}" if topology_aware(environment, group) else group.name
 
 

@@ -42,7 +42,7 @@ TTL_SECONDS = 3600
 
 
 def operator_parts(environment: EksEnvironment, *, after: tuple[str, ...]) -> tuple[Part, ...]:
-    """Job operators of the environment. They start after the releases in `after`, whose CRDs they look for."""
+    """Job operators of the environment. They start after the releases in `after`, whose CRDs they require."""
     jobs = environment.job_operators
     parts: list[Part] = []
     for operator, chart in CHARTS.items():

@@ -1,4 +1,4 @@
-"""Namespaces, access and queues of teams, as sets of objects that come and go with a team or a node group."""
+"""Namespaces, access and queues of teams: a set of objects for each team and each node group."""
 
 from ultracluster.config.eks import Team
 from ultracluster.kubernetes import kai, kueue, kueue_elastic, volcano
@@ -88,7 +88,7 @@ def _elastic(environment: EksEnvironment) -> tuple[Objects, ...]:
 
 
 def _elastic_fleet(environment: EksEnvironment) -> tuple[Objects, ...]:
-    """Flavors and the cohort of Karpenter's pools. Each flavor of the file's pools comes and goes with its pool."""
+    """Flavors and the cohort of Karpenter's pools. A pool of the file is deleted with its flavor."""
     flavors, cohort = kueue_elastic.elastic_flavors(environment), kueue_elastic.elastic_cohort(environment)
     if not environment.settings.pools:
         return (Objects("flavors-elastic", (*flavors, cohort), after=("fleet-kueue",)),)

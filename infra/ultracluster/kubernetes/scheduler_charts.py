@@ -47,7 +47,7 @@ RELEASES = {"kueue": "kueue", "volcano": "volcano", "kai": "kai-scheduler"}
 
 
 def gang_scheduler_release(environment: EksEnvironment) -> tuple[str, ...]:
-    """Name of the gang scheduler's release, if it is not Kueue. Job operators look for its PodGroup CRD at start."""
+    """Name of the gang scheduler's release, if not Kueue. Job operators require its PodGroup CRD at their start."""
     return () if environment.gang_scheduler == "kueue" else (RELEASES[environment.gang_scheduler],)
 
 

@@ -103,7 +103,7 @@ def _node_job(drop: Collection[str]) -> dict[str, Any]:
 
 
 def _dcgm_job(teams: Sequence[str], drop: Collection[str]) -> dict[str, Any]:
-    """DCGM exporter on the GPU nodes. It knows the pod that uses a GPU, and the pod's labels."""
+    """DCGM exporter on the GPU nodes. Its series have the pod that uses a GPU, and the pod's labels."""
     gpu_nodes = {
         "source_labels": [f"{META}node_labelpresent_{label_name(DEVICE_STACK)}"],
         "action": "keep",

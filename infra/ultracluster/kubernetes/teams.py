@@ -53,7 +53,7 @@ def namespace(team: Team) -> Object:
 
 
 def fleet_view(environment: EksEnvironment) -> Object:
-    """The ClusterRole that lets every team read what it shares: nodes, queues, storage classes, training runtimes."""
+    """The ClusterRole with which every team reads shared objects: nodes, queues, storage classes, training runtimes."""
     queues = [_rule(*_CLUSTER_KINDS[name], READ) for name in _queue_software(environment)]
     rules = [
         _rule("", ["nodes", "namespaces"], READ),

@@ -14,7 +14,7 @@ from ultracluster.kubernetes.parts import Object, Objects
 RELEASE = "kubeflow-trainer"
 
 TRAINER_STEP = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
-"""Label of the jobs that train. Trainer looks for their container by the name `node`."""
+"""Label of the jobs that train. Trainer expects their container under the name `node`."""
 
 
 def training_runtimes(environment: EksEnvironment) -> tuple[Objects, ...]:

@@ -24,7 +24,7 @@ class AccessStack(EnvironmentStack):
     """
 
     users: UserSource | DirectorySource | None
-    """Where the users of machines come from; None without users."""
+    """Source of the users of machines; None without users."""
 
     def __init__(
         self,

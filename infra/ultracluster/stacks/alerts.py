@@ -1,4 +1,4 @@
-"""`<env>-alerts`: rules, and alarms on what only CloudWatch knows, in a stack whose failure keeps no metric out."""
+"""`<env>-alerts`: rules, and alarms on metrics of CloudWatch, in a stack whose failure stops no collection."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,7 @@ from ultracluster.telemetry.rules import rule_files
 class AlertsStack(EnvironmentStack):
     """The rule files of the environment in the Prometheus workspace, and CloudWatch alarms that notify `topics`.
 
-    Without `metrics` there are only the alarms on what CloudWatch knows by itself.
+    Without `metrics` there are only the alarms on metrics that services publish in CloudWatch.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class AlertsStack(EnvironmentStack):
 
 
 def has_alarms(environment: Environment) -> bool:
-    """Whether CloudWatch alone has something to watch: a file system with a capacity, or a Capacity Block."""
+    """Whether there are alarms without a workspace: on a file system with a capacity, or on a Capacity Block."""
     storage = environment.storage
     sized = (each for each in (storage.homes, *storage.more) if isinstance(each, OpenZfs) and each.capacity_gib)
     return bool(storage.all_lustre) or any(sized) or bool(_capacity_blocks(environment))

@@ -1,4 +1,4 @@
-"""`<env>-repair` with Slurm: drains nodes on alerts, in a stack whose failure keeps neither nodes nor alerts out."""
+"""`<env>-repair` with Slurm: drains nodes on alerts, in a stack whose failure stops neither nodes nor alerts."""
 
 from collections.abc import Sequence
 

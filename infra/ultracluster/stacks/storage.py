@@ -73,7 +73,7 @@ class StorageStack(EnvironmentStack):
 
     def _existing_lustre(self, id: str, settings: MoreLustre) -> LustreFileSystem:
         file_system_id = str(settings.existing)
-        self._let_in(settings)
+        self._allow_nodes(settings)
         found = LustreLookup(self, f"{id}-Lookup", file_system_id=file_system_id, key=self.key, efa=settings.efa)
         return TrainingFileSystem.from_file_system_attributes(
             self,
@@ -90,7 +90,7 @@ class StorageStack(EnvironmentStack):
     def _nfs(self, id: str, settings: OpenZfs | Efs, mount_path: str, *, read_only: bool = False) -> NfsFileSystem:
         network, storage = self._network, self._storage
         if settings.existing:
-            self._let_in(settings)
+            self._allow_nodes(settings)
             return existing_nfs(self, id, settings=settings, mount_path=mount_path, read_only=read_only)
         place: dict[str, Any] = {
             "vpc": network.vpc_id,
@@ -104,8 +104,8 @@ class StorageStack(EnvironmentStack):
         times: dict[str, Any] = {"backups": storage.backups, "maintenance_window": storage.maintenance_window}
         return OpenZfsFileSystem(self, id, settings=settings, **place, **times)
 
-    def _let_in(self, settings: OpenZfs | Efs | MoreLustre) -> None:
-        """Lets nodes mount an existing file system. Without its security group, its owner does that."""
+    def _allow_nodes(self, settings: OpenZfs | Efs | MoreLustre) -> None:
+        """Rules with which nodes mount an existing file system. Without its security group, the owner adds them."""
         if settings.security_group:
             efa = isinstance(settings, MoreLustre) and settings.efa
             self._servers.let_in(settings.security_group, service=settings.type, efa=efa)

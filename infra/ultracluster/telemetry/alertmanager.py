@@ -1,7 +1,7 @@
-"""The alert manager definition of a workspace: who is told of which alerts, and which alerts hide others.
+"""The alert manager definition of a workspace: receivers of alerts, and alerts that inhibit others.
 
 Critical alerts go to SNS and PagerDuty, one message for each node, job or component. Warnings go to SNS, one message
-for each alert. Alerts of severity info, such as a program that crashed, tell nobody: dashboards show them.
+for each alert. Alerts of severity info, such as a program that crashed, have no receiver: dashboards show them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from ultracluster.config.environment import Environment
 from ultracluster.config.observability import PagerDuty
 
 NOBODY, ONCALL, TEAM, REPAIR = "nobody", "oncall", "team", "repair"
-"""Receivers: of nothing, of critical alerts, of warnings, and of alerts whose node has to take no further job."""
+"""Receivers: of nothing, of critical alerts, of warnings, and of alerts that drain their node."""
 
 TEMPLATES = "ultracluster.tmpl"
 
@@ -53,8 +53,7 @@ def definition(environment: Environment, *, topics: Sequence[str], region: str, 
     """The alert manager definition of `environment` as YAML.
 
     `topics` are the ARNs of SNS topics in `region`; both may be tokens. Without topics and without PagerDuty every
-    alert goes to a receiver of nothing. Alerts whose node has to take no further job also go to `repair_topic`,
-    as JSON.
+    alert goes to a receiver of nothing. Alerts that drain their node also go to `repair_topic`, as JSON.
 
     Source: AMP User Guide, "Create an alert manager configuration" and "Use PagerDuty as an alert receiver" (2026).
     """
@@ -119,32 +118,32 @@ def _inhibitions() -> Iterator[dict[str, Any]]:
     A job without a team has none on both sides, so its alerts hide each other as well.
     """
     node, job = 'node =~ ".+"', 'workload =~ ".+"'
-    yield _hides(['repair =~ ".+"', node], ['severity =~ "warning|info"', node], _NODE)
-    yield _hides(['repair = "replace"', node], ['repair = "reset"', node], _NODE)
-    yield _hides(['alertname = "NodeVanished"', node], ['component = "telemetry"', node], _NODE)
-    yield _hides(
+    yield _inhibit_rule(['repair =~ ".+"', node], ['severity =~ "warning|info"', node], _NODE)
+    yield _inhibit_rule(['repair = "replace"', node], ['repair = "reset"', node], _NODE)
+    yield _inhibit_rule(['alertname = "NodeVanished"', node], ['component = "telemetry"', node], _NODE)
+    yield _inhibit_rule(
         ['alertname = "FaultWidespread"'], ['alertname != "FaultWidespread"', 'fault =~ ".+"'], ["environment", "fault"]
     )
-    yield _hides(
+    yield _inhibit_rule(
         ['alertname = "JobHung"', job],
         ['component = "job"', 'severity != "critical"', job],
         ["environment", "team", "workload"],
     )
-    yield _hides(
+    yield _inhibit_rule(
         ['alertname = "LustreAlmostFull"'],
         ['alertname =~ "LustreFull|LustreFullWithinADay"'],
         ["environment", "target"],
     )
-    yield _hides(
+    yield _inhibit_rule(
         ['alertname = "SlurmControllerSilent"'], ['component = "slurm"', 'severity = "warning"'], ["environment"]
     )
-    yield _hides(['alertname = "SlurmManyNodesDown"'], ['alertname = "SlurmNodesLost"'], ["environment"])
-    yield _hides(
+    yield _inhibit_rule(['alertname = "SlurmManyNodesDown"'], ['alertname = "SlurmNodesLost"'], ["environment"])
+    yield _inhibit_rule(
         ['alertname = "CollectionSilent"'], ['alertname =~ "TargetsDown|SlurmNodesUnwatched"'], ["environment"]
     )
 
 
-def _hides(source: list[str], target: list[str], equal: list[str]) -> dict[str, Any]:
+def _inhibit_rule(source: list[str], target: list[str], equal: list[str]) -> dict[str, Any]:
     return {"source_matchers": source, "target_matchers": target, "equal": equal}
 
 

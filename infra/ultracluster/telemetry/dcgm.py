@@ -6,7 +6,7 @@ import io
 from ultracluster.telemetry.metrics import Metric, metrics_of
 
 OLDEST = (4, 4)
-"""The oldest DCGM, major and minor, whose exporter knows every field without `since`."""
+"""The oldest DCGM, major and minor, whose exporter has every field without `since`."""
 
 LABEL_FIELDS = {"DCGM_FI_DRIVER_VERSION": "Driver version"}
 """Fields that become a label of every metric."""
@@ -15,7 +15,7 @@ LABEL_FIELDS = {"DCGM_FI_DRIVER_VERSION": "Driver version"}
 def counters(dcgm: str) -> tuple[Metric, ...]:
     """Metrics that an exporter with DCGM version `dcgm`, for example 4.5.3, can collect.
 
-    Raises ValueError for a version that is too old: the exporter stops at the first name that it does not know.
+    Raises ValueError for a version that is too old: the exporter stops at the first unknown name.
     """
     version = _version(dcgm)
     if version[:2] < OLDEST:

@@ -1,4 +1,4 @@
-"""Labels that every series has, whichever control plane runs the node, and what fills them."""
+"""Labels of every series under both control planes, and their sources."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -52,4 +52,4 @@ GPU = (
 """Labels of GPU series beside those of the node. `team` and `workload` are empty on an idle GPU."""
 
 DROPPED = ("Hostname", "hostname", "device", "exported_instance", "exported_job")
-"""Labels of DCGM exporter that are dropped: `node` and `gpu` say the same under one name in all versions."""
+"""Labels of DCGM exporter that are dropped: `node` and `gpu` replace them under one name in all versions."""

@@ -50,11 +50,11 @@ def metric_relabel_configs(job: ScrapeJob, drop: Collection[str] = ()) -> list[R
 
     Pods with annotations are their users' own, so the job `pods` keeps every metric but those of our own exporters and
     rules, which a pod could forge. Of the files of `jobs` only metrics and labels of the catalogue are kept. `drop` are
-    groups of metrics that the environment gives up.
+    groups of metrics that the environment drops.
     """
     if job == "pods":
         given_up = [name for each in user_metrics() if each.group_name in drop for name in each.series_names]
-        return [{"source_labels": ["__name__"], "regex": "|".join([*_ours(), *given_up]), "action": "drop"}]
+        return [{"source_labels": ["__name__"], "regex": "|".join([*_reserved_names(), *given_up]), "action": "drop"}]
     stored = job_metrics(job, drop)
     if not stored:
         return [{"source_labels": ["__name__"], "regex": ".*", "action": "drop"}]
@@ -74,8 +74,8 @@ def metric_relabel_configs(job: ScrapeJob, drop: Collection[str] = ()) -> list[R
     return steps
 
 
-def _ours() -> list[str]:
-    """Patterns of names that no user may write: of other exporters, recording rules, alerts, and Prometheus itself."""
+def _reserved_names() -> list[str]:
+    """Patterns of names that users may not write: of exporters, recording rules, alerts and Prometheus itself."""
     exporters = (each for each in EXPORTERS.values() if each.jobs and not set(each.jobs) & set(USER_JOBS))
     names = [series for each in exporters for metric in metrics_of(each.name) for series in metric.series_names]
     return [*names, "[^:]*:[^:]*:.*", "ALERTS.*", "up|scrape_.*"]

@@ -1,6 +1,7 @@
 """The CloudFormation API of the embedded AWS, in place of moto's. Responses have the shapes of botocore's model."""
 
 import logging
+import re
 import sys
 import threading
 import types
@@ -23,6 +24,7 @@ from localaws.templates import required_capabilities
 logger = logging.getLogger(__name__)
 
 NO_CHANGES = "The submitted information didn't contain changes. Submit different information to create a change set."
+STACK_NAME = "[a-zA-Z][-a-zA-Z0-9]{0,127}"
 NO_UPDATES = "No updates are to be performed."
 UNSUPPORTED = (
     "DeploymentMode",
@@ -191,6 +193,11 @@ class CloudFormation(Queries):
         return stack
 
     def _new_stack(self, name: str, status: str) -> Stack:
+        if not re.fullmatch(STACK_NAME, name):
+            where = f"Value '{name}' at 'stackName' failed to satisfy constraint"
+            raise invalid(
+                f"1 validation error detected: {where}: Member must satisfy regular expression pattern: {STACK_NAME}"
+            )
         arn = f"arn:aws:cloudformation:{self.region}:{self.current_account}:stack/{name}/{uuid.uuid4()}"
         return Stack(name, arn, self.current_account, self.region, datetime.now(UTC), status)
 

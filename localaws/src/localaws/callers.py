@@ -31,7 +31,7 @@ _ADVICE = "Run `. .localaws/env` in this shell"
 
 
 class NotServed(Exception):
-    """The server does not answer this request; the message says why."""
+    """The server refuses this request; the message is the reason."""
 
 
 def check_origin(request: Request) -> None:

@@ -33,7 +33,7 @@ def everything(server: Server) -> list[InventoryRow]:
 
 
 def without_stack(server: Server) -> list[InventoryRow]:
-    """Those of `everything` that belong to no stack: an earlier one retained them, or somebody made them by hand."""
+    """Those of `everything` that belong to no stack: retained by an earlier stack, or created outside of stacks."""
     owned = set[str]()
     for deployment in server.deployments():
         connection = server.connection(deployment.account)
@@ -189,7 +189,7 @@ def _log_groups(clients: Clients) -> Iterator[Row]:
 
 
 def _keys(clients: Clients) -> Iterator[Row]:
-    """Keys that somebody made and that are not pending deletion."""
+    """Customer managed keys that are not pending deletion."""
     kms = clients["kms"]
     for page in kms.get_paginator("list_keys").paginate():
         for key in page["Keys"]:

@@ -21,7 +21,7 @@ _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
 
 class NotEvaluated(Exception):
-    """A policy has something that this module does not know, so it does not guess."""
+    """A policy has an element that this module does not evaluate."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _with_defaults(request: Request) -> dict[str, list[str]]:
 
 
 def _level(documents: Iterable[Document], request: Request, given: Mapping[str, list[str]]) -> Level:
-    """What policies say of a request: the strongest of their statements."""
+    """The strongest of the statements that apply to a request."""
     found: set[Level] = set()
     for document in documents:
         for statement in _list(document.get("Statement")):
@@ -151,7 +151,7 @@ def _named(statement: Statement, request: Request) -> Literal["principal", "acco
 
 
 def _covers(statement: Statement, request: Request, given: Mapping[str, list[str]]) -> bool:
-    """Whether a statement is about the action and the resource."""
+    """Whether a statement covers the action and the resource."""
     action = request.action.lower()
     if "NotAction" in statement:
         if any(_like(action, pattern.lower()) for pattern in _list(statement["NotAction"])):

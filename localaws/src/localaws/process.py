@@ -161,7 +161,13 @@ def _control(request: Request) -> Response:
     GET health, deployments, kubernetes/CLUSTER_ARN, estimate and faults; POST reservations, resources and faults;
     DELETE estimate and faults.
     """
-    what = request.path.removeprefix("/_localaws/")
+    try:
+        return _controlled(request, request.path.removeprefix("/_localaws/"))
+    except MALFORMED as error:
+        return _json({"error": str(error)}, 400)
+
+
+def _controlled(request: Request, what: str) -> Response:
     if what.startswith("kubernetes/") and request.method == "GET":
         found = contents(what.removeprefix("kubernetes/"))
         return _json({"error": "no such cluster"}, 404) if found is None else _json(found)
@@ -171,34 +177,22 @@ def _control(request: Request) -> Response:
         case "deployments", "GET":
             return _json(_deployments())
         case "estimate", "GET":
-            try:
-                return _json(asdict(estimate(int(request.args.get("concurrency", "1")))))
-            except ValueError as error:
-                return _json({"error": str(error)}, 400)
+            return _json(asdict(estimate(int(request.args.get("concurrency", "1")))))
         case "estimate", "DELETE":
             forget_operations()
             return _json({})
         case "reservations", "POST":
-            try:
-                seed_reservation(**json.loads(request.get_data()))
-            except MALFORMED as error:
-                return _json({"error": str(error)}, 400)
+            seed_reservation(**json.loads(request.get_data()))
             return _json({}, 201)
         case "resources", "POST":
-            try:
-                given.create(**json.loads(request.get_data()))
-            except MALFORMED as error:
-                return _json({"error": str(error)}, 400)
+            given.create(**json.loads(request.get_data()))
             return _json({}, 201)
         case "faults", "GET":
             return _json([asdict(fault) for fault in faults.pending()])
         case "faults", "POST":
-            try:
-                fault = json.loads(request.get_data())
-                operations = tuple(fault.get("operations", ("create", "update")))
-                faults.inject(fault["name"], fault["on"], times=fault.get("times", 1), operations=operations)
-            except MALFORMED as error:
-                return _json({"error": str(error)}, 400)
+            fault = json.loads(request.get_data())
+            operations = tuple(fault.get("operations", ("create", "update")))
+            faults.inject(fault["name"], fault["on"], times=fault.get("times", 1), operations=operations)
             return _json({}, 201)
         case "faults", "DELETE":
             faults.clear()

@@ -36,6 +36,7 @@ SECTIONS = frozenset(
         "Transform",
     }
 )
+FORMAT_VERSION = "2010-09-09"
 RESOURCE_KEYS = frozenset(
     {"Condition", "DeletionPolicy", "DependsOn", "Metadata", "Properties", "Type", "UpdateReplacePolicy"}
 )
@@ -98,6 +99,8 @@ def parse(source: str) -> Body:
         raise TemplateError("Template format error: At least one Resources member must be defined.")
     if unknown := sorted(body.keys() - SECTIONS):
         raise TemplateError(f"Invalid template property or properties {unknown}")
+    if body.get("AWSTemplateFormatVersion", FORMAT_VERSION) != FORMAT_VERSION:
+        raise TemplateError("Template format error: unsupported value for AWSTemplateFormatVersion.")
     check_counts(body)
     if unsupported := transforms(body) - {LANGUAGE_EXTENSIONS}:
         raise TemplateError(f"No transform named {', '.join(sorted(unsupported))} found.")

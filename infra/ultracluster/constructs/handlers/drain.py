@@ -1,4 +1,4 @@
-"""Has a login node drain the Slurm nodes that alerts name, and logs what it said: a line of JSON for each alert."""
+"""Drains the Slurm nodes of alerts through a login node, and logs the outcome: a line of JSON for each alert."""
 
 import json
 import os
@@ -17,7 +17,7 @@ UNFINISHED = ("Pending", "InProgress", "Delayed", "Cancelling")
 
 
 def handler(event: dict[str, Any], _context: Any) -> None:
-    """Takes messages of SNS, each with the alerts of one node. Raises where nobody drained: Lambda tries again."""
+    """Takes messages of SNS, each with the alerts of one node. Raises if one was not drained: Lambda tries again."""
     ssm = boto3.client("ssm")
     alerts = [alert for record in event["Records"] for alert in json.loads(record["Sns"]["Message"])["alerts"]]
     outcomes = [drain(ssm, alert) for alert in alerts]
@@ -51,7 +51,7 @@ def login_nodes(ssm: Any) -> list[str]:
 
 
 def ask(ssm: Any, instance: str, parameters: dict[str, list[str]]) -> dict[str, str]:
-    """What the document says on a login node. A command that is not delivered in 30 seconds does not run later."""
+    """The outcome of the document on a login node. A command that is not delivered in 30 seconds expires."""
     document = os.environ["DOCUMENT"]
     sent = ssm.send_command(
         DocumentName=document, InstanceIds=[instance], Parameters=parameters, TimeoutSeconds=30, Comment="drain"

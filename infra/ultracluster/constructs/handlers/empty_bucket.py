@@ -34,7 +34,7 @@ def handler(event: dict[str, Any], context: Any) -> None:
 
 
 def may_empty(s3: Any, bucket: str) -> bool:
-    """Whether the bucket's own tag says so. The update to retain: true removes it before it deletes this resource."""
+    """Whether the bucket has the tag. The update to retain: true removes it before it deletes this resource."""
     try:
         return TAG in s3.get_bucket_tagging(Bucket=bucket)["TagSet"]
     except ClientError as error:
@@ -44,7 +44,7 @@ def may_empty(s3: Any, bucket: str) -> bool:
 
 
 def deny_writes(s3: Any, bucket: str, objects: str) -> None:
-    """Nobody writes into a bucket that is being emptied, and S3 delivers no access logs to it."""
+    """Denies PutObject while the bucket is emptied, to S3's delivery of access logs too."""
     policy = json.loads(s3.get_bucket_policy(Bucket=bucket)["Policy"])
     denied = {"Sid": "Emptied", "Effect": "Deny", "Principal": "*", "Action": "s3:PutObject", "Resource": objects}
     if denied not in policy["Statement"]:

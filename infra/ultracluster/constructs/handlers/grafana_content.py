@@ -50,7 +50,7 @@ def handler(event: dict[str, Any], context: Any) -> None:
 
 
 def serve(request: str, properties: dict[str, Any], *, earlier: Collection[str], ends: float) -> str:
-    """Creates, updates or deletes until `ends`, a time of the monotonic clock. Returns what a person has to do.
+    """Creates, updates or deletes until `ends`, a time of the monotonic clock. Returns the manual step.
 
     The content of a workspace that the stack owns is deleted with the workspace. `earlier` are uids of the dashboards
     before an update.
@@ -143,7 +143,7 @@ class Grafana:
 
 
 def provide(grafana: Grafana, properties: dict[str, Any], earlier: Collection[str]) -> str:
-    """Creates or updates everything, and deletes dashboards that an earlier version had. Returns a person's step."""
+    """Creates or updates everything, and deletes dashboards that an earlier version had. Returns the manual step."""
     grafana.call("GET", "/api/org")
     steps = [step for plugin in properties["Plugins"] if (step := install(grafana, plugin))]
     for source in map(json.loads, properties["DataSources"]):
@@ -162,7 +162,7 @@ def provide(grafana: Grafana, properties: dict[str, Any], earlier: Collection[st
 
 
 def remove(grafana: Grafana, properties: dict[str, Any]) -> None:
-    """Deletes the dashboards and data sources, and the folder when nobody put anything else into it.
+    """Deletes the dashboards and data sources, and the folder when nothing else is in it.
 
     A search may still list what was just deleted.
     """
@@ -174,7 +174,7 @@ def remove(grafana: Grafana, properties: dict[str, Any]) -> None:
     folder = properties["FolderUid"]
     inside = grafana.call("GET", "/api/search?" + urlencode({"folderUIDs": folder, "limit": 5000}))
     if all(each["uid"] in deleted for each in inside):
-        # 400: somebody's alert rules are in it, which the search does not find
+        # 400: the folder has alert rules, which the search does not find
         grafana.call("DELETE", f"/api/folders/{folder}", accept=[400, 404])
 
 
@@ -192,10 +192,11 @@ def delete(grafana: Grafana, dashboards: Collection[str]) -> None:
 
 
 def install(grafana: Grafana, plugin: str) -> str:
-    """Installs a plugin and waits until Grafana has loaded it. Returns what a person has to do, if anything.
+    """Installs a plugin and waits until Grafana has loaded it. Returns the manual step, if any.
 
     AWS documents the installation in the console of Grafana only, so a workspace may refuse it to a token. Grafana
-    stores data sources of plugins that are not installed, and they work once the plugin is. 409: somebody installs it.
+    stores data sources of plugins that are not installed, and they work once the plugin is. 409: another installation
+    is in progress.
     """
     if grafana.call("GET", f"/api/plugins/{plugin}/settings", accept=[404]) is not None:
         return ""

@@ -26,7 +26,7 @@ CELLS: dict[str, dict[str, str]] = {
 
 
 def known_to_grafana(made: dict[str, Any]) -> dict[str, Any]:
-    """A dashboard without what the SDK writes and Grafana 12 does not know."""
+    """The dashboard without fields that the SDK writes and Grafana 12 does not have."""
     for variable in made["templating"]["list"]:
         for name in ("auto", "auto_min", "auto_count"):
             variable.pop(name, None)

@@ -76,7 +76,7 @@ class Panel:
 
     title: str
     help: str
-    """What the panel tells and what to do about it: the text behind the panel's (i)."""
+    """The panel's meaning and what to do: the text behind its (i)."""
     unit: str = "short"
     """Grafana's id of the unit, such as `percentunit`, `bps` or `celsius`."""
     decimals: int | None = None

@@ -8,7 +8,7 @@ the `for` of an alert survives a change of labels.
 from ultracluster.telemetry.rules.model import CLUSTER, GPU
 
 COLLECTED_SECONDS = 600
-"""Age up to which a file of a collector tells what the node is like now. Collectors run at every scrape."""
+"""Age in seconds up to which a file of a collector is current. Collectors run at every scrape."""
 
 
 def worst(metric: str, by: str = GPU) -> str:
@@ -20,7 +20,7 @@ def grown(metric: str, minutes: int, *, until: int = 0, by: str = GPU) -> str:
     """How much a counter grew within `minutes`, which end `until` minutes ago, by instant queries.
 
     A restart of the counter within the window gives a negative value. A counter without a value before the window has
-    not grown: a new node, or an exporter that was silent, says nothing about when old errors happened.
+    not grown: for a new node or an exporter that was silent, the time of old errors is unknown.
     """
     now = worst(f"{metric} offset {until}m" if until else metric, by)
     return f"{now}\n- {worst(f'{metric} offset {until + minutes}m', by)}"

@@ -13,7 +13,7 @@ _FABRIC_FIELDS = 4
 
 
 def group() -> Group:
-    """Alerts on GPUs that a reset, a reboot or a replacement has to repair, and on those that will need one."""
+    """Alerts on GPUs that need a reset, a reboot or a replacement, now or soon."""
     return Group("gpu-health", (*_xids(), *_memory(), *_fabric()))
 
 

@@ -7,7 +7,7 @@ from ultracluster.telemetry.rules.site import Site
 from ultracluster.telemetry.thresholds import TARGETS_DOWN
 
 _CLUSTER_JOBS = ("kube-state-metrics", "kueue", "volcano", "kai", "jobset", "karpenter")
-"""Scrape jobs with one target or few, which tell about the cluster and not about a node."""
+"""Scrape jobs with few targets, about the cluster instead of a node."""
 
 _COLLECTED, _EVALUATED = "environment:nodes_collected:count", "environment:rules_evaluated:bool"
 FIRST_HOURS = 6
@@ -23,7 +23,7 @@ def group(site: Site, alerts: Iterable[Alert]) -> Group:
 
 
 def _recordings(site: Site) -> Iterator[Recording]:
-    """That metrics came, and that rules ran: one series each, so that a rule may look back over a month."""
+    """Whether metrics arrived and rules were evaluated: one series each, so that a rule can look back a month."""
     collected = f'count by (environment) (up{{job=~"dcgm|node", environment="{site.environment}"}} == 1)'
     yield Recording(_COLLECTED, collected)
     yield Recording(_EVALUATED, "vector(1)", {"environment": site.environment})
@@ -74,7 +74,7 @@ def _alerts(site: Site) -> Iterator[Alert]:
         jobs = "|".join(_CLUSTER_JOBS)
         yield Alert(
             name="ControllerSilent",
-            expr=f'max by ({CLUSTER}, job) (up{{job=~"{jobs}"}})\n== 0\nor\n{_never_found(site)}',
+            expr=f'max by ({CLUSTER}, job) (up{{job=~"{jobs}"}})\n== 0\nor\n{_without_target(site)}',
             severity="critical",
             component="kubernetes",
             scope="cluster",
@@ -97,11 +97,11 @@ def _cluster_jobs(site: Site) -> Iterator[str]:
         yield "karpenter"
 
 
-def _never_found(site: Site) -> str:
+def _without_target(site: Site) -> str:
     """Expression: the nodes are scraped and the software of the cluster is not, because it has no pod.
 
     A pod that waits for a node has no address, so discovery finds no target and there is no `up` at all. Before the
-    first scrape, and when collection fails as a whole, the expression is empty: CollectionSilent tells that.
+    first scrape, and when collection fails as a whole, the expression is empty: CollectionSilent covers that.
     """
     own = f'environment="{site.environment}"'
     absent = "\nor\n".join(f'absent(up{{job="{job}", {own}}})' for job in _cluster_jobs(site))

@@ -9,16 +9,16 @@ from ultracluster.telemetry.rules.site import Site
 from ultracluster.telemetry.thresholds import CLOCK_OFFSET, DISK_FULL
 
 _WHERE = "{{ $labels.node }} ({{ $labels.instance_type }})"
-_OURS = 'file=~"(.*/)?(efa|lustre)[.]prom"'
+_COLLECTED = 'file=~"(.*/)?(efa|lustre)[.]prom"'
 """Files of our collectors; those of a job stay when the job ends."""
 _UP = f'max by ({NODE}) (up{{job="node"}}) == 1'
 STARTS_SECONDS = 1200
 """Time after a boot in which DCGM exporter may still start: its image is pulled, and DCGM takes minutes on 8 GPUs."""
 _ENDS_ON_PURPOSE = "karpenter[.]sh/disrupted|node[.]kubernetes[.]io/unschedulable"
-"""Taints of a node that Karpenter or a person is about to take away."""
-_NO_FAULT = "|".join(("run-.+", "user@.+", ".*-wait-online[.]service"))
-"""Units that say nothing of a node: those of systemd-run and of sessions, which end with what a user ran, and those
-that wait at boot for network interfaces, of which EFA's never get an address."""
+"""Taints of a node that Karpenter or an administrator is about to terminate."""
+_IGNORED_UNITS = "|".join(("run-.+", "user@.+", ".*-wait-online[.]service"))
+"""Units whose failure is no fault of the node: those of systemd-run and of sessions, which end with a user's program,
+and those that wait at boot for network interfaces, of which EFA's never get an address."""
 
 
 def group(site: Site) -> Group:
@@ -94,7 +94,7 @@ def _visibility() -> Iterator[Alert]:
 
 
 def _vanished(site: Site) -> Alert:
-    """A node that ended under a job. One that was idle before, or was told to end, was taken away on purpose.
+    """A node that vanished under a job. One that was idle or tainted before was terminated on purpose.
 
     Where PCS terminates a node sooner after its job than a scrape would see it idle, the two cannot be told apart: then
     the alert is a warning and drains nothing.
@@ -103,15 +103,15 @@ def _vanished(site: Site) -> Alert:
     busy = f'max by ({part}, UUID) (DCGM_FI_DEV_GPU_UTIL{{workload!=""}} offset 10m)'
     idle = f'max by ({CLUSTER}, node, UUID) (max_over_time(DCGM_FI_DEV_GPU_UTIL{{workload=""}}[10m]))'
     here = f'max by ({CLUSTER}, node) (up{{job=~"node|dcgm"}} == 1)'
-    told = f'max by ({CLUSTER}, node) (max_over_time(kube_node_spec_taint{{key=~"{_ENDS_ON_PURPOSE}"}}[20m]))'
-    told_to_end = f"\nunless on ({CLUSTER}, node)\n{told}" if site.plane == "eks" else ""
+    tainted = f'max by ({CLUSTER}, node) (max_over_time(kube_node_spec_taint{{key=~"{_ENDS_ON_PURPOSE}"}}[20m]))'
+    unless_tainted = f"\nunless on ({CLUSTER}, node)\n{tainted}" if site.plane == "eks" else ""
     still = f'max by ({JOB}) (DCGM_FI_DEV_GPU_UTIL{{workload!=""}})'
     sure = site.idle_seconds is None or site.idle_seconds >= 60 * int(site.window(1)[:-1])
     doubt = "" if sure else " PCS may also have terminated it, since it does so soon after a node's last job."
     return Alert(
         name="NodeVanished",
         expr=f"max by ({part}) ({busy}\nunless on ({CLUSTER}, node)\n{here}\n"
-        f"unless on ({CLUSTER}, node, UUID)\n{idle}){told_to_end}\nand on ({JOB})\n{still}",
+        f"unless on ({CLUSTER}, node, UUID)\n{idle}){unless_tainted}\nand on ({JOB})\n{still}",
         severity="critical" if sure else "warning",
         component="node",
         scope="node",
@@ -128,7 +128,7 @@ def _vanished(site: Site) -> Alert:
 def _collectors(site: Site) -> Iterator[Alert]:
     yield Alert(
         name="NodeCollectorStale",
-        expr=f"time() - max by ({NODE}, file) (node_textfile_mtime_seconds{{{_OURS}}})\n> {COLLECTED_SECONDS}",
+        expr=f"time() - max by ({NODE}, file) (node_textfile_mtime_seconds{{{_COLLECTED}}})\n> {COLLECTED_SECONDS}",
         severity="warning",
         component="telemetry",
         scope="node",
@@ -236,7 +236,7 @@ def _host(site: Site) -> Iterator[Alert]:
         description="The host's memory had errors that ECC cannot correct.",
         action="Drain the node and replace its instance.",
     )
-    failed = f'node_systemd_unit_state{{state="failed", name!~"{_NO_FAULT}"}}'
+    failed = f'node_systemd_unit_state{{state="failed", name!~"{_IGNORED_UNITS}"}}'
     unit = f'label_replace({failed}, "unit", "$1", "name", "(.*)")'
     yield Alert(
         name="NodeUnitFailed",

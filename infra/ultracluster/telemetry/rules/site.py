@@ -1,4 +1,4 @@
-"""What the rules need to know of an environment."""
+"""Facts of an environment that rules use."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What training jobs tell of themselves: goodput, checkpoints, steps and collectives.
+"""Metrics that training jobs report: goodput, checkpoints, steps and collectives.
 
 A file that a job wrote stays on its node when the job ends, so every alert asks that the job still holds GPUs.
 """
@@ -20,7 +20,7 @@ def group(site: Site) -> Group:
 
 
 def _own(site: Site) -> str:
-    """Labels that a job's own series have: Slurm's job IDs are unique, and a job does not know its account's label."""
+    """Labels of the series that jobs report. On PCS they have no team; Slurm's job IDs are unique."""
     return f"{CLUSTER}, workload" if site.plane == "pcs" else JOB
 
 

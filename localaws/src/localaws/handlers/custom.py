@@ -43,7 +43,7 @@ class Answer:
     data: dict[str, Any] = field(default_factory=dict)
 
     def take(self, response: dict[str, Any]) -> None:
-        """The response that a function sent by itself (CloudFormation User Guide, response objects)."""
+        """The response that a function sends without `cfnresponse` (CloudFormation User Guide, response objects)."""
         self.status, self.reason = response.get("Status"), response.get("Reason")
         self.physical_id = response.get("PhysicalResourceId")
         self.data = dict(response.get("Data") or {})

@@ -1,1 +1,1 @@
-"""Resource types as rows of a table: what botocore's models and the registry's schemas do not say about each."""
+"""Resource types as rows of a table: what botocore's models and the registry's schemas lack."""

@@ -1,4 +1,4 @@
-"""What a service answers: the resource in it, its members by a property's name, and texts made of them."""
+"""Responses of services: the resource, its members by a property's name, and texts with their values."""
 
 import re
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ def lookup(found: Mapping[str, Any], name: str, kind: str) -> Any:
 
 
 def reason(found: Mapping[str, Any]) -> Any:
-    """Why a service says that a resource failed."""
+    """The reason that a service gives for the failure of a resource."""
     named = ("health", "errorInfo", "statusReason", "FailureDetails")
     return next((found[name] for name in named if found.get(name)), "")
 

@@ -12,7 +12,7 @@ from localaws.rows import answers, shapes
 
 
 class Lookup(NamedTuple):
-    """The call that describes a kind of resource, and the member that says which one.
+    """The call that describes a kind of resource, and the member with its identifier.
 
     `name` is the part of the property's value that the member takes, `exact` the member of the answer that is equal
     to it, for calls that find by prefix.

@@ -32,7 +32,7 @@ from localaws.rows.supported import supported_properties
 WAIT_SECONDS = 60.0
 """Time in which a resource becomes ready."""
 FAILED = ("FAILED", "MISCONFIGURED")
-"""Ends of states that a resource does not leave by itself."""
+"""Ends of terminal states."""
 
 
 def register(*rows: Row) -> None:
@@ -300,7 +300,7 @@ class RowHandler(Handler):
         return {member: shapes.tags(tags, shapes.members(shape)[member])} if member else {}
 
     def _address(self, context: Context, shape: Any, properties: Properties) -> dict[str, Any]:
-        """The members of a call that say which resource it is for, as far as that is known."""
+        """The members of a call that identify the resource, as far as they are known."""
         given: dict[str, Any] = {}
         for name, member in shapes.members(shape).items():
             template = self.row.ident.get(name)

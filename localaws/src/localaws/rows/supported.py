@@ -10,7 +10,7 @@ _NAMES = re.compile(r"\{(\w+)")
 
 
 def supported_properties(row: Row) -> frozenset[str]:
-    """The row's list, or the properties that a call takes or that say which resource it is for, less the ignored."""
+    """The row's list, or the properties that a call takes or that identify the resource, less the ignored."""
     if row.properties is not None:
         return frozenset(row.properties.split())
     schema = schemas.schema(row.type, schemas.DEFAULT_REGION)

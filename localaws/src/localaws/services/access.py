@@ -1,4 +1,4 @@
-"""Who may do what here: the policies that moto keeps, put to `permissions.decide`.
+"""Policies that moto keeps, evaluated by `permissions.decide`.
 
 Only calls that AWS makes for a stack and those of custom resources are decided; the deploying principal may do
 everything.

@@ -15,7 +15,7 @@ GATEWAY_SERVICES = ("dynamodb", "s3")
 
 
 def activate() -> None:
-    """Add services that moto does not know."""
+    """Add services that moto lacks."""
     AWS_ENDPOINT_SERVICES.extend(NEWER_SERVICES)
 
 

@@ -51,7 +51,7 @@ def _run_instances(original: Any, self: Any) -> ActionResult:
 
 @patch(Instance, "prep_nics")
 def _prep_nics(original: Any, self: Any, nic_spec: list[dict[str, Any]], **given: Any) -> None:
-    """EC2 deletes the interfaces that it creates with an instance at its end, unless the request says otherwise."""
+    """EC2 deletes the interfaces that it creates with an instance when that terminates, by default."""
     there = set(self.ec2_backend.enis)
     original(self, nic_spec, **given)
     kept = [int(spec["DeviceIndex"]) for spec in nic_spec if spec.get("DeleteOnTermination") is False]

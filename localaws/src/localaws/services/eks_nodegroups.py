@@ -62,7 +62,7 @@ def _create_access_entry(call: Call) -> None:
 
 
 def _delete_access_entry(call: Call) -> None:
-    """The access entry of the role goes with the last group of that role."""
+    """Delete the access entry of the role with the last group of that role."""
     role = call.target["nodeRole"]
     entry = call.store.find(ENTRY, role, call.parent)
     shared = any(other["nodeRole"] == role for other in call.others)

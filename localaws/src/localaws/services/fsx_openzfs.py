@@ -39,7 +39,7 @@ _VOLUME = {
 
 
 def is_openzfs(call: Call) -> bool:
-    """Whether a call is about a file system of this type."""
+    """Whether the file system of a call is of this type."""
     return bool((call.item or call.request)["FileSystemType"] == "OPENZFS")
 
 

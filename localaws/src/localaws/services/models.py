@@ -1,4 +1,4 @@
-"""What botocore's models say about a service's resources: members of descriptions, states, tags, names of errors."""
+"""A service's resources in botocore's models: members of descriptions, states, tags, names of errors."""
 
 import copy
 import datetime

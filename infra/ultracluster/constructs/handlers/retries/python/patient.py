@@ -16,7 +16,7 @@ import index
 HELM_RELEASE = "Custom::AWSCDK-EKS-HelmChart"
 
 NOT_READY = ("failed calling webhook", "conversion webhook for", "no matches for kind")
-"""Parts of the errors of kubectl and Helm that end by themselves. A webhook that denies an object says "denied"."""
+"""Parts of transient errors of kubectl and Helm. The error of a webhook that denies an object has "denied"."""
 
 PATIENCE_SECONDS = 480
 PAUSE_SECONDS = 10
