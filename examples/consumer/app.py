@@ -1,4 +1,4 @@
-"""A CDK app of your own: a Lustre scratch space that GPU nodes reach over EFA, in a VPC that is created for them."""
+"""A CDK app with a Lustre file system that GPU nodes mount over EFA, in a new VPC."""
 
 import aws_cdk as cdk
 

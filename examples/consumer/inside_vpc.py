@@ -1,4 +1,4 @@
-"""The same in an `ec2.Vpc` of yours, with your own security group, role, key and bucket: any CDK resource fits."""
+"""The same in your own `ec2.Vpc`, with your own security group, role, key and bucket."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2, aws_iam, aws_kms, aws_s3
