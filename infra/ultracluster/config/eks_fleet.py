@@ -79,7 +79,7 @@ def _system_nodes(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
         at_cpu: Path = ("control_plane", "cpu_nodes", "instance_type")
         yield from unlisted_type(settings.cpu_nodes.instance_type, at_cpu)
         yield from cpu_node_room(fleet, [(at_cpu, settings.cpu_nodes.instance_type)])
-    elif settings.karpenter is not True and all(pool.has_gpus for pool in settings.pools):
+    elif not fleet.cpu_groups and settings.karpenter is not True and all(pool.has_gpus for pool in settings.pools):
         message = "no CPU nodes: launchers, Ray heads and other pods without GPUs take CPUs of accelerated nodes"
         message += ", or stay pending under Volcano and KAI"
         at = ("control_plane", "cpu_nodes", "count")

@@ -160,3 +160,11 @@ def test_device_stacks_of_node_groups():
 def test_pods_take_addresses_of_the_node_subnet():
     """Two accelerated nodes, and two CPU nodes with a third during an update."""
     assert reading().environment.node_addresses == (2 + 3) * (1 + 30)
+
+
+@pytest.mark.parametrize("pools", ["", "{pools: [{name: try, families: [g6e], limits: {gpus: 8}}]}"])
+def test_a_node_group_without_gpus_takes_the_place_of_cpu_nodes(pools):
+    none = key(f"cpu_nodes: {{count: 0}}\n  karpenter: {pools or 'false'}")
+    assert codes(none) == ["cpu-nodes-missing"]
+    group = ("control_plane:", "  - {name: prep, instance_type: m7i.4xlarge, count: 2}\ncontrol_plane:")
+    assert codes(none, group) == []
