@@ -11,6 +11,7 @@ from ultracluster import load
 from ultracluster.kubernetes.deployed import DeployedResources, KarpenterResources
 from ultracluster.kubernetes.jobs import JobRefused, example_job, prepare_job
 from ultracluster.kubernetes.karpenter import elastic_pools, karpenter_pools
+from ultracluster.kubernetes.karpenter_own import elastic_cpu_pod
 from ultracluster.kubernetes.labels import DEVICE_STACK, GPU, GPU_TAINT, NODE_GROUP
 from ultracluster.kubernetes.queues import team_and_queue_objects
 
@@ -277,6 +278,27 @@ def test_static_nodes_come_first(shipped):
     [small], [large] = (prepare_job(with_nodes, "research", cpus) for cpus in (8, 60))
     assert small["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "default"
     assert large["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "elastic"
+
+
+@pytest.mark.parametrize("name", ["prep", "elastic-prep"])
+def test_a_preparation_runs_on_the_pool_that_is_named(shipped, name):
+    nodes = type(shipped.control_plane.cpu_nodes)(count=2, instance_type="m7i.4xlarge")
+    with_nodes = with_plane(shipped, cpu_nodes=nodes)
+    [job] = prepare_job(with_nodes, "research", 8, node_group=name)
+    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "elastic"
+    assert job["spec"]["template"]["spec"]["nodeSelector"] == {NODE_GROUP: "elastic-prep"}
+    [job] = prepare_job(with_nodes, "research", 8, node_group="cpu")
+    assert job["spec"]["template"]["spec"]["nodeSelector"] == {NODE_GROUP: "cpu"}
+    with pytest.raises(JobRefused, match="60 CPUs are too many or too few: a pod of research may have 1 to 15"):
+        prepare_job(with_nodes, "research", 60, node_group="cpu")
+    with pytest.raises(JobRefused, match=r"eval is not a group or pool of CPU nodes of .*; allowed: cpu, elastic-prep"):
+        prepare_job(with_nodes, "research", 8, node_group="eval")
+
+
+def test_data_is_prepared_on_a_pool_of_arm64():
+    """The public image is for both architectures."""
+    view = environment(ARM)
+    assert elastic_cpu_pod(view, 8) == ("elastic-arm", 8 * 60 // 15)
 
 
 @pytest.mark.parametrize("scheduler", ["volcano", "kai", "kueue_with_kai"])

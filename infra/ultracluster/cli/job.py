@@ -43,7 +43,7 @@ def job(
             "--node-group",
             "--pool",
             metavar="NAME",
-            help="Node group or pool of Karpenter. Default: the team's first group.",
+            help="Node group or pool of Karpenter. Default: the team's first group, for prepare the first that fits.",
             show_default=False,
         ),
     ] = None,
@@ -154,7 +154,14 @@ def _kubernetes(environment: "Environment", wish: Wish) -> str:
     name = wish.name or f"{wish.kind}-{amount}-{wish.unit}-{_suffix()}"
     if wish.kind == "prepare":
         objects = prepare_job(
-            environment, team, amount, name=name, image=wish.image, command=wish.command, script=wish.script
+            environment,
+            team,
+            amount,
+            name=name,
+            image=wish.image,
+            command=wish.command,
+            script=wish.script,
+            node_group=wish.node_group,
         )
     else:
         objects = example_job(

@@ -4,6 +4,7 @@ Source: Kubeflow MPI operator 0.8 (2026), MPIJob v2beta1; nccl-tests 2.20; Kueue
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from ultracluster.catalog.health import pair_floor
 from ultracluster.catalog.training import training_environment
@@ -113,7 +114,8 @@ def _all_reduce(job: Job, variables: Mapping[str, str], arguments: Sequence[str]
 
 
 def _launcher(job: Job, command: list[str]) -> Object:
-    launcher = _cpu_pod(job.environment, "launcher", job.image, command, LAUNCHER_CPUS)
+    place = _place(job.environment, LAUNCHER_CPUS)
+    launcher = _cpu_pod(job.environment, "launcher", job.image, command, LAUNCHER_CPUS, place)
     if job.elastic:
         launcher["spec"] |= {"nodeSelector": job.node_selector, "tolerations": [dict(GPU_TOLERATION)]}
     return launcher
@@ -148,17 +150,19 @@ def prepare(
     image: str,
     command: Sequence[str] = (),
     script: Script | None = None,
+    node_group: str | None = None,
 ) -> Object:
     """A job of one pod on a CPU node that runs `command` or PREPARE_SCRIPT; under Volcano, Volcano's own job.
 
-    With `script` it runs that, and `command` has its arguments.
+    With `script` it runs that, and `command` has its arguments. `node_group` names the kind of CPU nodes, or a pool.
     """
     lustre = environment.storage.lustre
     default = f"{lustre.mount_path}/{PREPARE_SCRIPT}" if lustre else PREPARE_SCRIPT
     words = list(command) or ["python", default]
     if script:
         words = ["python" if script.name.endswith(".py") else "bash", f"{FILES}/{script.name}", *command]
-    pod = _cpu_pod(environment, "prepare", image, words, cpus)
+    place = _place(environment, cpus, node_group)
+    pod = _cpu_pod(environment, "prepare", image, words, cpus, place)
     _as_team(environment, team, pod["spec"])
     if script:
         mount_files(pod, script_files(script, team.name))
@@ -178,7 +182,7 @@ def prepare(
             },
         }
     labels = _queue_labels(environment, team)
-    if environment.cpu_pool(cpus) is None and elastic_cpu_pod(environment, cpus):
+    if place.elastic:
         labels[kueue.QUEUE_LABEL] = ELASTIC_QUEUE
     spec: Object = {"backoffLimit": 0, "ttlSecondsAfterFinished": PREPARE_SECONDS, "template": pod}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {**metadata, "labels": labels}, "spec": spec}
@@ -193,27 +197,37 @@ def _queue_labels(environment: EksEnvironment, team: Team) -> dict[str, str]:
     return labels
 
 
-def _nodes(environment: EksEnvironment, cpus: int) -> tuple[str, int]:
-    """Label of the nodes for a pod with `cpus` CPUs, and its memory in GiB: static nodes, or else Karpenter's."""
-    pool = environment.cpu_pool(cpus)
-    if pool:
-        return pool.name, cpus * pool.each.memory_gib // pool.each.cpus
-    return elastic_cpu_pod(environment, cpus) or (CPU, cpus)
+class _Place(NamedTuple):
+    """CPU nodes for a pod by their label, its memory, and whether Karpenter launches them."""
+
+    nodes: str
+    memory_gib: int
+    elastic: bool
 
 
-def _cpu_pod(environment: EksEnvironment, name: str, image: str, command: list[str], cpus: int) -> Object:
+def _place(environment: EksEnvironment, cpus: int, node_group: str | None = None) -> _Place:
+    """Where a pod with `cpus` CPUs runs: on static nodes, or else Karpenter's; with `node_group`, on those only."""
+    if pool := environment.cpu_pool(cpus, node_group):
+        return _Place(pool.name, cpus * pool.each.memory_gib // pool.each.cpus, elastic=False)
+    if found := elastic_cpu_pod(environment, cpus, node_group):
+        return _Place(*found, elastic=True)
+    return _Place(CPU, cpus, elastic=False)
+
+
+def _cpu_pod(
+    environment: EksEnvironment, name: str, image: str, command: list[str], cpus: int, place: _Place
+) -> Object:
     """Template of a pod on a CPU node, with memory in proportion. The node selector keeps it off accelerated nodes."""
-    nodes, memory = _nodes(environment, cpus)
     container: Object = {
         "name": name,
         "image": image,
         "command": command,
-        "resources": {"requests": {"cpu": cpus, "memory": f"{memory}Gi"}},
+        "resources": {"requests": {"cpu": cpus, "memory": f"{place.memory_gib}Gi"}},
     }
     spec: Object = {
         **scheduler_name(environment.gang_scheduler),
         "restartPolicy": "Never",
-        "nodeSelector": {NODE_GROUP: nodes},
+        "nodeSelector": {NODE_GROUP: place.nodes},
         "containers": [container],
     }
     if environment.settings.scheduler == "kueue_with_volcano":

@@ -55,6 +55,13 @@ def pool_label(environment: EksEnvironment, name: str) -> str | None:
     return next((label for label in labels if name in (label, label.removeprefix(ELASTIC_GROUPS))), None)
 
 
+def gpu_pools(environment: EksEnvironment) -> list[str]:
+    """Labels of the pools with GPUs on which jobs can be printed: under Kueue only."""
+    if not environment.settings.karpenter or environment.settings.scheduler != "kueue":
+        return []
+    return [pool.name for pool in elastic_pools(environment) if elastic_nodes(environment, pool.name)]
+
+
 def elastic_nodes(environment: EksEnvironment, label: str) -> list[ElasticNodes]:
     """The sizes of nodes with GPUs in the pool with `label`, most GPUs first; empty for a pool without GPUs."""
     kinds = [kind for kind in _kinds(environment, label) if kind[0].gpu_count and kind[2]]

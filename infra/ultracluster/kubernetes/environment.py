@@ -151,9 +151,10 @@ class EksEnvironment:
         """CPUs and memory of each of the CPU pools for each team, by the name of the pool."""
         return {pool.name: pool.share(len(self.teams)) for pool in self.cpu_pools}
 
-    def cpu_pool(self, cpus: int) -> CpuPool | None:
-        """The first of the CPU pools on which a pod of a team can have `cpus` CPUs; None if there is none."""
-        return next((pool for pool in self.cpu_pools if cpus <= self.pod_cpus(pool)), None)
+    def cpu_pool(self, cpus: int, name: str | None = None) -> CpuPool | None:
+        """The first of the CPU pools, or that with `name`, on which a pod of a team can have `cpus` CPUs, or None."""
+        fitting = [pool for pool in self.cpu_pools if cpus <= self.pod_cpus(pool)]
+        return next((pool for pool in fitting if name in (None, pool.name)), None)
 
     def pod_cpus(self, pool: CpuPool) -> int:
         """CPUs that one pod of a team can have: those of a node, within the share of the team."""

@@ -26,10 +26,10 @@ from ultracluster.jobs.request import (
     whole_nodes,
 )
 from ultracluster.kubernetes import cpu_jobs, kai, kueue, volcano
-from ultracluster.kubernetes.elastic_nodes import ElasticNodes, elastic_nodes, pool_label
+from ultracluster.kubernetes.elastic_nodes import ElasticNodes, elastic_nodes, gpu_pools, pool_label
 from ultracluster.kubernetes.environment import EksEnvironment, NotEks
 from ultracluster.kubernetes.job_pods import Job, claims, job_files, pair_files, script_files, torchrun_pod
-from ultracluster.kubernetes.karpenter_own import largest_elastic_cpu_pod
+from ultracluster.kubernetes.karpenter_own import elastic_cpu_pools, elastic_group, largest_elastic_cpu_pod
 from ultracluster.kubernetes.kueue_elastic import ELASTIC_QUEUE
 from ultracluster.kubernetes.labels import NODE_GROUP
 from ultracluster.kubernetes.parts import Object
@@ -92,20 +92,25 @@ def prepare_job(
     image: str | None = None,
     command: Sequence[str] = (),
     script: Script | None = None,
+    node_group: str | None = None,
 ) -> list[Object]:
     """Objects of a job of `team` that prepares data with `cpus` CPUs of one CPU node, by `command` or prepare.py.
 
-    Where no static node is large enough, a pool of Karpenter in the file launches one. Raises JobRefused if the
-    environment has no such team, or its CPU nodes are too small.
+    Where no static node is large enough, a pool of Karpenter in the file launches one; `node_group` names a node group
+    without GPUs, `cpu` or a pool instead. Raises JobRefused if the environment has no such team or nodes, or its CPU
+    nodes are too small.
     """
     view = _view(environment)
     owner = _team(view, team)
     name = name or f"prepare-{cpus}-cpus"
     check_name(name)
-    _check_cpus(view, owner, cpus, elastic=largest_elastic_cpu_pod(view))
+    known = [*(pool.name for pool in view.cpu_pools), *map(elastic_group, elastic_cpu_pools(view))]
+    if node_group and node_group not in known and not elastic_cpu_pools(view, node_group):
+        raise JobRefused(unknown(node_group, f"a group or pool of CPU nodes of {view.name}", known))
+    _check_cpus(view, owner, cpus, elastic=largest_elastic_cpu_pod(view, node_group), name=node_group)
     files = [script_files(script, team)] if script else []
     image = image or view.image(CPU_IMAGE)
-    return [cpu_jobs.prepare(view, owner, cpus, name, image, command, script), *files]
+    return [cpu_jobs.prepare(view, owner, cpus, name, image, command, script, node_group), *files]
 
 
 def _checked(
@@ -124,7 +129,7 @@ def _checked(
     if wanted not in owner.node_groups and (pool := pool_label(view, wanted)):
         group = _nodes_of_pool(view, pool, gpus)
     elif wanted not in owner.node_groups:
-        raise JobRefused(unknown(wanted, f"a node group of {team}", list(owner.node_groups)))
+        raise JobRefused(unknown(wanted, f"a node group of {team}", [*owner.node_groups, *gpu_pools(view)]))
     else:
         group = next(group for group in view.node_groups if group.name == wanted)
         _check_gpus(view, owner, group, gpus)
@@ -148,7 +153,7 @@ def _nodes_of_pool(view: EksEnvironment, pool: str, gpus: int) -> ElasticNodes:
         raise JobRefused(f"{text}. Give a job of yours nodeSelector {{{NODE_GROUP}: {pool}}}")
     sizes = elastic_nodes(view, pool)
     if not sizes:
-        raise JobRefused(f"{pool} has no GPUs; print a job for CPUs with --kind prepare --cpus N")
+        raise JobRefused(f"{pool} has no GPUs; print a job for CPUs with --kind prepare --cpus N --pool {pool}")
     whole = [size for size in sizes if gpus > 0 and gpus % size.hardware.gpu_count == 0]
     fitting = [size for size in whole if gpus // size.hardware.gpu_count <= size.max_count]
     if not fitting:
@@ -186,12 +191,12 @@ def _check_test(view: EksEnvironment, team: Team, group: NodeGroup | ElasticNode
         raise JobRefused(f"{text}; request GPUs for nodes with {cpu_jobs.LEAST_VCPUS} vCPUs or more")
 
 
-def _check_cpus(view: EksEnvironment, team: Team, cpus: int, *, elastic: int = 0) -> None:
-    """Each team has an equal share of each kind of CPU nodes; a pod needs one node.
+def _check_cpus(view: EksEnvironment, team: Team, cpus: int, *, elastic: int = 0, name: str | None = None) -> None:
+    """Each team has an equal share of each kind of CPU nodes; a pod needs one node, of the kind `name` if given.
 
     Karpenter may launch a node with `elastic` CPUs for a pod.
     """
-    most = max((*map(view.pod_cpus, view.cpu_pools), elastic), default=0)
+    most = max((*(view.pod_cpus(pool) for pool in view.cpu_pools if name in (None, pool.name)), elastic), default=0)
     if not most:
         raise JobRefused("there are no CPU nodes; set count of control_plane.cpu_nodes to 2")
     if not 1 <= cpus <= most:

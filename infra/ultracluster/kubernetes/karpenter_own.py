@@ -66,29 +66,33 @@ def elastic_group(pool: KarpenterPool) -> str:
     return f"{ELASTIC_GROUPS}{pool.name}"
 
 
-def elastic_cpu_pod(environment: EksEnvironment, cpus: int) -> tuple[str, int] | None:
+def elastic_cpu_pod(environment: EksEnvironment, cpus: int, name: str | None = None) -> tuple[str, int] | None:
     """The first pool of the file on which a pod can have `cpus` CPUs, by its label, and the GiB that go with them.
 
-    Pools are without GPUs and, as public images for CPUs are, of x86_64. None without such a pool, and where another
+    Pools are without GPUs; with `name`, only the one of that name or label. None without such a pool, and where another
     scheduler than Kueue chooses nodes: whether Karpenter sees its pods in time is not verified.
     """
-    for pool in environment.settings.pools if environment.settings.scheduler == "kueue" else ():
+    for pool in elastic_cpu_pools(environment, name):
         rooms = [room for room in _cpu_rooms(pool) if cpus <= room.cpus]
         if rooms:
             return elastic_group(pool), min(cpus * room.memory_gib // room.cpus for room in rooms)
     return None
 
 
-def largest_elastic_cpu_pod(environment: EksEnvironment) -> int:
+def largest_elastic_cpu_pod(environment: EksEnvironment, name: str | None = None) -> int:
     """CPUs of the largest pod that `elastic_cpu_pod` finds a pool for; 0 without one."""
+    return max((room.cpus for pool in elastic_cpu_pools(environment, name) for room in _cpu_rooms(pool)), default=0)
+
+
+def elastic_cpu_pools(environment: EksEnvironment, name: str | None = None) -> list[KarpenterPool]:
+    """Pools of the file for pods without GPUs, in its order; with `name`, the one of that name or label."""
     if environment.settings.scheduler != "kueue":
-        return 0
-    return max((room.cpus for pool in environment.settings.pools for room in _cpu_rooms(pool)), default=0)
+        return []
+    pools = [pool for pool in environment.settings.pools if not pool.has_gpus]
+    return [pool for pool in pools if name in (None, pool.name, elastic_group(pool))]
 
 
 def _cpu_rooms(pool: KarpenterPool) -> list[Room]:
-    if pool.has_gpus or pool.hardware[0].architecture != "x86_64":
-        return []
     return [node_room((each.name,)) for each in pool.hardware if pool.most(each)]
 
 
