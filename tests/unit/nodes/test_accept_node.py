@@ -2,10 +2,13 @@
 
 import ast
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
@@ -63,7 +66,10 @@ def pod(name="job-1", *, limits=None, claims=(), node="node-1", labels=None, of=
 
 
 class Api(ThreadingHTTPServer):
-    """Serves one node: to read, to patch with the right version, and to watch; lists pods; and takes events."""
+    """Serves one node: to read, to patch with the right version, and to watch; lists pods; and takes events.
+
+    It knows how often the agent has read the node and listed its pods, and from which version on it watches the node.
+    """
 
     daemon_threads = True
 
@@ -77,13 +83,15 @@ class Api(ThreadingHTTPServer):
         self.others: list[dict] = []
         self.changed = threading.Condition()
         self.on_label = lambda wanted: None
+        self.read, self.listed, self.watched = 0, 0, ""
 
     def change(self, taints):
         self.patch({"spec": {"taints": taints or None}})
 
     def report(self, *conditions):
-        self.node["status"]["conditions"] = list(conditions)
-        self.patch({})
+        with self.changed:
+            self.node["status"]["conditions"] = list(conditions)
+            self.patch({})
 
     def patch(self, body):
         with self.changed:
@@ -96,8 +104,12 @@ class Api(ThreadingHTTPServer):
                     metadata[kind].update({key: value} if value is not None else {})
                     if key == DIAGNOSTICS:
                         self.on_label(value)
-            metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
+            metadata["resourceVersion"] = str(int(self.version) + 1)
             self.changed.notify_all()
+
+    @property
+    def version(self):
+        return self.node["metadata"]["resourceVersion"]
 
     @property
     def taints(self):
@@ -119,6 +131,7 @@ class Handler(BaseHTTPRequestHandler):
         if place.path == "/api/v1/pods":
             fields = parse_qs(place.query)["fieldSelector"][0].split(",")
             assert fields == ["spec.nodeName=node-1", "status.phase!=Succeeded", "status.phase!=Failed"]
+            self.server.listed += 1
             self.answer({"items": self.server.pods})
             return
         if "labelSelector" in place.query:
@@ -127,19 +140,23 @@ class Handler(BaseHTTPRequestHandler):
             self.answer({"items": self.server.others})
             return
         if "watch=1" not in self.path:
+            self.server.read += 1
             self.answer(self.server.node)
             return
+        # what has changed since the agent read the node is told at once
+        [seen] = parse_qs(place.query)["resourceVersion"]
         with self.server.changed:
-            self.server.changed.wait(20)
+            self.server.watched = seen
+            self.server.changed.wait_for(lambda: self.server.version != seen, 20)
         self.answer({"type": "MODIFIED", "object": self.server.node})
 
     def do_PATCH(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if body["metadata"]["resourceVersion"] != self.server.node["metadata"]["resourceVersion"]:
-            self.answer({}, 409)
-            return
-        self.server.patch(body)
-        self.answer(self.server.node)
+        with self.server.changed:
+            current = body["metadata"]["resourceVersion"] == self.server.version
+            if current:
+                self.server.patch(body)
+        self.answer(self.server.node, 200 if current else 409)
 
     def do_POST(self):
         event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -147,7 +164,8 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(event, 201)
 
     def answer(self, what, status=200):
-        body = json.dumps(what).encode() + b"\n"
+        with self.server.changed:
+            body = json.dumps(what).encode() + b"\n"
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -158,11 +176,22 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def until(holds):
-    for _ in range(150):
-        if holds():
-            return
-        time.sleep(0.1)
-    raise AssertionError("never")
+    """Waits until `holds`, on a busy machine too."""
+    ends = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < ends, "never"
+        time.sleep(0.02)
+
+
+def again(server, count):
+    """Waits until the agent has read the node, or listed its pods, thrice more: it has judged what there is now."""
+    before = getattr(server, count)
+    until(lambda: getattr(server, count) >= before + 3)
+
+
+def rests(server):
+    """Waits until the agent has read the node as it is now and found nothing to do."""
+    until(lambda: server.watched == server.version)
 
 
 @pytest.fixture
@@ -181,11 +210,6 @@ def agent(server, tmp_path):
     token = tmp_path / "token"
     token.mkdir()
     (token / "token").write_text("secret\n")
-    seconds = "RETRY_SECONDS, GIVE_UP_SECONDS, WATCH_SECONDS, START_SECONDS"
-    text = program("accept_node").replace(f"{seconds} = 30, 600, 3000, 1800", f"{seconds} = 0.1, 1, 10, 3")
-    assert f"{seconds} = 0.1" in text
-    text = text.replace("CHANGE_SECONDS = 5", "CHANGE_SECONDS = 0.1")
-    (tmp_path / "accept_node.py").write_text(text.replace("/usr/bin/python3", sys.executable))
     (tmp_path / "check_node.py").write_text(CHECK)
     (tmp_path / "facts.json").write_text(json.dumps(facts(eks_environment(P5))))
     (tmp_path / "systemctl").write_text(f"#!/bin/sh\necho $* >> {tmp_path}/called\n")
@@ -196,7 +220,15 @@ def agent(server, tmp_path):
         (tmp_path / "bin" / tool).chmod(0o755)
     started = []
 
-    def start(on_failure="drain", *, accept="fast", quarantine="none", root=""):
+    def start(on_failure="drain", *, accept="fast", quarantine="none", root="", start_seconds=600):
+        text = program("accept_node").replace("/usr/bin/python3", sys.executable)
+        for old, new in (
+            ("START_SECONDS = 30, 600, 3000, 1800", f"START_SECONDS = 0.1, 1, 10, {start_seconds}"),
+            ("CHANGE_SECONDS = 5", "CHANGE_SECONDS = 0.1"),
+        ):
+            assert text.count(old) == 1
+            text = text.replace(old, new)
+        (tmp_path / "accept_node.py").write_text(text)
         variables = {
             "NODE": "node-1",
             "ACCEPT": accept,
@@ -210,13 +242,14 @@ def agent(server, tmp_path):
             **({"CHECK_NODE_ROOT": str(root), "CHECK_NODE_FOLDER": str(tmp_path)} if root else {}),
         }
         command = f"exec 9< {token}; exec {sys.executable} -IS {tmp_path}/accept_node.py"
-        started.append(subprocess.Popen(["bash", "-c", command], env=variables))
+        started.append(subprocess.Popen(["bash", "-c", command], env=variables, start_new_session=True))
         return tmp_path
 
     start.processes = started
     yield start
     for process in started:
-        process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # with the checks that it runs
         process.wait()
 
 
@@ -250,7 +283,9 @@ def diagnostics(server, tmp_path):
 
     server.on_label = label
     yield tmp_path
-    label(None)
+    with server.changed:  # the agent still runs, and may set the label
+        server.on_label = lambda wanted: None
+        label(None)
 
 
 def test_a_healthy_node_loses_the_startup_taint_alone_and_again_when_it_gets_it_back(server, agent):
@@ -258,16 +293,17 @@ def test_a_healthy_node_loses_the_startup_taint_alone_and_again_when_it_gets_it_
     agent()
     until(lambda: server.keys == ["nvidia.com/gpu"])
     until(lambda: server.events == [("Normal", "NodeAccepted", "the fast checks passed")])
-    time.sleep(0.5)
+    rests(server)
     server.change([NOT_ACCEPTED])
     until(lambda: server.keys == [])
 
 
-def test_a_node_with_a_fault_keeps_the_taint_and_says_why_once_until_the_fault_is_gone(server, agent):
+def test_a_node_with_a_fault_keeps_the_taint_and_says_why_once_until_the_fault_is_gone(server, agent, tmp_path):
+    (tmp_path / "fault").touch()
     server.change([GPU_TAINT, NOT_ACCEPTED])
-    (folder := agent()).joinpath("fault").touch()
+    folder = agent()
     until(lambda: server.events)
-    time.sleep(1)
+    again(server, "read")
     assert server.keys == ["nvidia.com/gpu", "ultracluster/not-accepted"]
     assert server.events == [("Warning", "NodeNotAccepted", "health: replace: xids: XID 79")]
     (folder / "fault").unlink()
@@ -280,7 +316,7 @@ def test_a_node_that_is_to_be_replaced_powers_off(server, agent, tmp_path):
     server.change([NOT_ACCEPTED])
     folder = agent("replace")
     until((folder / "called").exists)
-    assert (folder / "called").read_text().startswith("poweroff")
+    until(lambda: (folder / "called").read_text().startswith("poweroff\n"))
     assert ("Warning", "NodePowersOff", "health: replace: xids: XID 79") in server.events
 
 
@@ -290,7 +326,7 @@ def test_a_node_with_jobs_that_a_person_has_checked_again_powers_off_after_them(
     server.change([NOT_ACCEPTED])
     folder = agent("replace")
     until(lambda: server.reasons == ["NodeNotAccepted"])
-    time.sleep(2)
+    again(server, "listed")
     assert not (folder / "called").exists()
     server.pods = []
     until((folder / "called").exists)
@@ -387,7 +423,7 @@ def test_full_checks_begin_once_no_pod_of_a_job_runs_and_none_holds_devices(serv
     server.change([NOT_ACCEPTED])
     folder = agent(accept="full")
     for each in held:
-        time.sleep(0.5)
+        again(server, "listed")
         assert "full" not in levels(folder)
         server.pods = [other for other in server.pods if other is not each]
     until(lambda: server.keys == [])
@@ -400,7 +436,7 @@ def test_dcgm_exporter_leaves_before_the_diagnostics_start(server, agent, diagno
     server.change([NOT_ACCEPTED])
     folder = agent(accept="full")
     until(lambda: DIAGNOSTICS in server.node["metadata"]["labels"])
-    time.sleep(1)
+    again(server, "listed")
     assert "full" not in levels(folder)
     server.pods = [each for each in server.pods if each is not exporter]
     until(lambda: server.keys == [])
@@ -408,7 +444,7 @@ def test_dcgm_exporter_leaves_before_the_diagnostics_start(server, agent, diagno
 
 def test_without_the_tools_no_node_is_judged_and_an_event_says_where_to_look(server, agent):
     server.change([NOT_ACCEPTED])
-    folder = agent(accept="full")
+    folder = agent(accept="full", start_seconds=1)
     until(lambda: "DiagnosticsDoNotStart" in server.reasons)
     assert levels(folder)[0] == "fast"
     assert "full" not in levels(folder)
@@ -420,7 +456,7 @@ def test_a_new_node_that_fails_full_checks_waits_for_a_person_or_a_reboot(server
     server.change([NOT_ACCEPTED])
     folder = agent(accept="full")
     until(lambda: server.taints == {"ultracluster/not-accepted": "failed"})
-    time.sleep(1)
+    rests(server)
     assert levels(folder) == ["fast", "full"]
     (folder / "fault-full").unlink()
     (folder / "failed").unlink()  # the folder is empty after a reboot
@@ -454,7 +490,7 @@ def test_a_node_that_awss_agent_reports_takes_no_pod_and_is_diagnosed_once_it_is
     until(lambda: server.taints == {"ultracluster/quarantine": "true"})
     told = ("Warning", "NodeQuarantined", "AcceleratedHardwareReady: NvidiaXID94Error: XID 94")
     until(lambda: server.events == [told])
-    time.sleep(1)
+    again(server, "listed")
     assert not (folder / "levels").exists()
     assert server.pods == [job]
     server.pods = []
@@ -462,9 +498,9 @@ def test_a_node_that_awss_agent_reports_takes_no_pod_and_is_diagnosed_once_it_is
     assert levels(folder) == ["quarantine", "fast"]
     until(lambda: server.reasons == ["NodeQuarantined", "NodeReturned"])
     # the condition of before brings no second quarantine, a new one does
-    time.sleep(1)
+    rests(server)
     server.report(REPORTED)
-    time.sleep(1)
+    rests(server)
     assert server.taints == {}
     (folder / "fault").touch()
     server.report({**REPORTED, "lastTransitionTime": "2026-11-22T12:00:00Z"})
@@ -480,7 +516,7 @@ def test_a_node_that_a_person_returns_while_it_is_reported_stays_in_service(serv
     assert server.node["metadata"]["labels"]["ultracluster/quarantine"] == "true"
     server.change([])
     until(lambda: "ultracluster/quarantine" not in server.node["metadata"]["labels"])
-    time.sleep(0.5)
+    rests(server)
     assert server.taints == {}
 
 
@@ -515,7 +551,7 @@ def test_a_person_has_a_failed_node_diagnosed_again_or_returns_it_during_the_dia
     (diagnostics / "failed").touch()
     server.change([FAILED])
     folder = agent(quarantine="full")
-    time.sleep(1)
+    rests(server)
     assert not (folder / "levels").exists()
     (folder / "slow").touch()
     server.change([QUARANTINE])
@@ -528,7 +564,7 @@ def test_a_person_has_a_failed_node_diagnosed_again_or_returns_it_during_the_dia
 def test_without_a_quarantine_reports_change_nothing(server, agent):
     server.report(REPORTED)
     agent()
-    time.sleep(1)
+    rests(server)
     assert server.taints == {}
     assert server.events == []
 
