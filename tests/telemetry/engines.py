@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 STARTS_IN = 60
 """Seconds that a busy machine may take to start Prometheus."""
 
+PORTS = range(10_000, 16_000)
+_KEPT: list[socket.socket] = []
+
 NOTHING = "global: {scrape_interval: 30s, evaluation_interval: 30s}\n"
 
 
@@ -94,18 +97,34 @@ class Engines:
 
 
 class Prometheus:
-    """A running server. `url` is its address on loopback."""
+    """A running server. `url` is its address on loopback, `at` the time of instant queries, None for now."""
 
     def __init__(self, port: int, process: "subprocess.Popen[bytes]") -> None:
         self.url, self.process = f"http://127.0.0.1:{port}", process
+        self.at: float | None = None
         self._port = port
 
     def query(self, expression: str, at: float | None = None) -> list[dict[str, Any]]:
         """Result of an instant query: entries with `metric` (labels) and `value` (time, text)."""
+        at = self.at if at is None else at
         found: list[dict[str, Any]] = self.get("query", query=expression, **({} if at is None else {"time": str(at)}))[
             "result"
         ]
         return found
+
+    def scraped(self, targets: str, count: int) -> None:
+        """Waits until as many targets of the selector are up, and keeps that time: a later scrape may be too slow.
+
+        Until then each target was scraped, so that no scrape that is still under way can change what queries answer.
+        """
+        until = time.monotonic() + STARTS_IN + 60
+        while True:
+            at = min(self.values(f"timestamp(up{targets})"), default=0)
+            if self.values(f"count(up{targets} == 1)", at) == [count]:
+                break
+            assert time.monotonic() < until, self.get("targets")
+            time.sleep(0.5)
+        self.at = at
 
     def values(self, expression: str, at: float | None = None) -> list[float]:
         """Values of an instant query, without their labels."""
@@ -148,11 +167,23 @@ def ask(port: int, path: str) -> tuple[int, str]:
 
 
 def free_port() -> int:
-    """A port that nothing on loopback listens on."""
-    with socket.socket() as chosen:
-        chosen.bind(("127.0.0.1", 0))
-        port: int = chosen.getsockname()[1]
+    """A port that nothing on loopback listens on.
+
+    It is below those that the kernel hands out, and a name keeps it from other processes that ask here.
+    """
+    for port in PORTS:
+        kept = socket.socket(socket.AF_UNIX)
+        with socket.socket() as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                kept.bind(f"\0ultracluster-tests-{port}")
+                tried.bind(("127.0.0.1", port))
+            except OSError:
+                kept.close()
+                continue
+        _KEPT.append(kept)
         return port
+    raise AssertionError("no port is free")
 
 
 def _written(folder: Path, files: Mapping[str, str]) -> list[Path]:

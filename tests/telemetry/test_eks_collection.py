@@ -3,7 +3,6 @@
 import json
 import os
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -235,10 +234,7 @@ def scraped(engines: Engines, tmp_path_factory: pytest.TempPathFactory, schedule
     with cluster() as port:
         config, folder = configured(environment, port), tmp_path_factory.mktemp(scheduler)
         with engines.prometheus(folder, config=config) as server:
-            until = time.monotonic() + 90
-            while len(server.query('up{instance!="10.0.0.9:8443"} == 1')) != count:
-                assert time.monotonic() < until, server.get("targets")
-                time.sleep(0.5)
+            server.scraped('{instance!="10.0.0.9:8443"}', count)
             yield server
 
 

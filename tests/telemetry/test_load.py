@@ -20,7 +20,7 @@ def fleet() -> Fleet:
 @pytest.fixture(scope="module")
 def measured(engines, tmp_path_factory, fleet):
     rules = {name: every_two_seconds(text) for name, text in rule_files(environment("pcs")).items()}
-    return measure(engines, tmp_path_factory.mktemp("load"), fleet, rules, interval=2, seconds=8)
+    return measure(engines, tmp_path_factory.mktemp("load"), fleet, rules, interval=10, seconds=8)
 
 
 def every_two_seconds(text: str) -> str:

@@ -35,14 +35,24 @@ def machine(tmp_path_factory):
 
 @contextmanager
 def serving(machine, folder):
-    """The program with its options, on a port of its own."""
+    """The program with its options, on a port of its own, once it answers."""
     port = free_port()
     program = str(machine.root / PROGRAM)
-    with subprocess.Popen([sys.executable, "-IS", program, str(folder), str(port)], stderr=subprocess.PIPE) as process:
+    with subprocess.Popen([sys.executable, "-IS", program, str(folder), str(port)]) as process:
         try:
+            while not answers(port):
+                assert process.poll() is None
+                time.sleep(0.1)
             yield port
         finally:
             process.terminate()
+
+
+def answers(port):
+    try:
+        return ask(port, "/metrics")
+    except ConnectionError:
+        return None
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +60,6 @@ def program(machine, tmp_path_factory):
     """Port of the program, and its folder."""
     folder = tmp_path_factory.mktemp("jobs")
     with serving(machine, folder) as port:
-        while True:
-            try:
-                ask(port, "/metrics")
-                break
-            except ConnectionError:
-                time.sleep(0.1)
         yield port, folder
 
 
