@@ -347,7 +347,7 @@ def test_presigned_request_of_another_service_is_checked(running: server.Server)
 def open_url(url: str, method: str = "GET", body: bytes | None = None, headers: dict[str, str] | None = None) -> Any:
     try:
         request = urllib.request.Request(url, body, headers or {}, method=method)  # noqa: S310
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         with error:

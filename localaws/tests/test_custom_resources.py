@@ -155,7 +155,7 @@ def test_function_that_never_ends_is_stopped_and_its_region_goes_on(
     assert "Task timed out after 1.00 seconds" in stacks.event_reason("Thing", "CREATE_FAILED")
     functions = [thread for thread in threading.enumerate() if thread.name == "function"]
     for thread in functions:
-        thread.join(10)
+        thread.join(120)
     assert not any(thread.is_alive() for thread in functions)
     assert stacks.delete() == "DELETE_FAILED"
     assert stacks.delete(RetainResources=["Thing"]) == "DELETE_COMPLETE"

@@ -23,7 +23,7 @@ def pod(job):
     return job["spec"]["template"]["spec"]
 
 
-def run(job, root: Path, timeout=20) -> str:
+def run(job, root: Path, timeout=300) -> str:
     """Runs the Job's script on `root`, with a chown that only writes down what it is asked. Returns that."""
     tools = root / "tools"
     tools.mkdir(exist_ok=True)

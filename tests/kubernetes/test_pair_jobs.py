@@ -101,7 +101,7 @@ def test_the_launcher_names_nodes_and_not_pods(tmp_path):
     for path, here in places.items():
         words = [word.replace(path, here) for word in words]
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "ROOT": str(tmp_path)}
-    done = subprocess.run(words, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines()[-2:] == [
         "nccl-pairs: FAILED: node-2: health: isolate: nccl: its best pair, with node-3, has 201.5 GB/s, "

@@ -41,6 +41,8 @@ export no_proxy NO_PROXY="$no_proxy"
 UNSET = "unset AWS_PROFILE AWS_DEFAULT_PROFILE AWS_SESSION_TOKEN AWS_SECURITY_TOKEN AWS_CREDENTIAL_EXPIRATION\n"
 START_SECONDS = 60
 STOP_SECONDS = 10
+ANSWER_SECONDS = 60
+"""It may be busy with a deployment. A server that has ended refuses the connection at once."""
 
 
 class ServerError(Exception):
@@ -99,7 +101,7 @@ class Server:
         """
         call: dict[str, Any] = {"service": service, "operation": operation, "arguments": dict(arguments)}
         call |= {"account": account, "region": region, "id": id}
-        _request(self.port, self.secret, "resources", "POST", call, seconds=60)
+        _request(self.port, self.secret, "resources", "POST", call)
 
     def kubernetes(self, cluster_arn: str) -> dict[str, Any]:
         """The recorded contents of an EKS cluster: `namespaces`, `releases` and `objects`.
@@ -309,7 +311,7 @@ def _without_aws_settings(variables: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **nowhere, **moto, "AWS_EC2_METADATA_DISABLED": "true", "PYTHONUNBUFFERED": "1"}
 
 
-def _request(port: int, secret: str, path: str, method: str = "GET", body: Any = None, *, seconds: int = 5) -> Any:
+def _request(port: int, secret: str, path: str, method: str = "GET", body: Any = None) -> Any:
     request = urllib.request.Request(
         f"http://{HOST}:{port}/_localaws/{path}",
         method=method,
@@ -319,7 +321,7 @@ def _request(port: int, secret: str, path: str, method: str = "GET", body: Any =
     try:
         # No proxy, whatever the user's environment says: the request stays on the machine.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=seconds) as answer:
+        with opener.open(request, timeout=ANSWER_SECONDS) as answer:
             return json.loads(answer.read())
     except urllib.error.HTTPError as error:
         raise ServerError(error.read().decode(errors="replace")) from error

@@ -101,10 +101,10 @@ def test_keys_are_text(key):
     ids=["brackets", "dashes", "braces", "indents"],
 )
 def test_deep_nesting_is_refused_quickly(text):
-    started = time.monotonic()
+    started = time.process_time()
     refused = refusal(text)
     assert (refused.code, refused.message) == ("yaml-syntax", "brackets or indents are nested too deeply")
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_nested_aliases_have_a_limit():
@@ -113,9 +113,9 @@ def test_nested_aliases_have_a_limit():
         f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]"
         for before, name in zip("abcdefgh", "bcdefghi", strict=True)
     ]
-    started = time.monotonic()
+    started = time.process_time()
     assert refusal("\n".join(lines)).code == "yaml-alias"
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_an_alias_that_contains_itself_is_refused():

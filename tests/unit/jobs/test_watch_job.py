@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,7 +22,7 @@ def watch(folder, *words, options=("--poll", "0.05"), **variables):
     if "SLURM_JOB_ID" in variables:
         environment |= variables
     command = [sys.executable, "-IS", PROGRAM, *options, "--", *words]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
 
 def state(enqueued, completed, **more):
@@ -107,6 +108,15 @@ def test_a_trace_runs_no_code(tmp_path):
     assert not (tmp_path / "made").exists()
 
 
+def test_files_of_the_first_moment_are_of_this_run(tmp_path, monkeypatch):
+    """Kernels date files by a clock that they set every few milliseconds."""
+    ahead = time.time() + 10
+    monkeypatch.setattr(watch_job.time, "time", lambda: ahead)
+    job = watch_job.Job(tmp_path, SimpleNamespace(node_rank="", ranks=1))
+    (tmp_path / "heartbeats" / "0").write_text("1")
+    assert job.beats()[0].step == 1
+
+
 def test_a_command_that_finishes_ends_with_0(tmp_path):
     assert watch(tmp_path, "true").returncode == 0
 
@@ -127,12 +137,16 @@ def test_a_command_that_fails_asks_for_a_restart(tmp_path):
     ]
 
 
+def beats(*steps):
+    """Commands that write heartbeats of ranks, which are all there at the same moment."""
+    written = "".join(f"echo {step} > new/{rank}; " for rank, step in enumerate(steps))
+    return f'cd "$JOB_FOLDER"; mkdir new; {written}rm -r heartbeats; mv new heartbeats;'
+
+
 def test_a_hang_is_ended_and_the_node_is_named(tmp_path):
     (tmp_path / "nodes").mkdir()
     (tmp_path / "nodes" / "1").write_text("ip-10-0-0-1\n")
-    script = (
-        'for r in 0 1 2; do echo 5 > "$JOB_FOLDER/heartbeats/$r"; done; echo 4 > "$JOB_FOLDER/heartbeats/3"; sleep 60'
-    )
+    script = f"{beats(5, 5, 5, 4)} sleep 600"
     options = ("--poll", "0.05", "--stalled", "0.5", "--ranks", "4", "--ranks-per-node", "2")
     done = watch(tmp_path, "bash", "-c", script, options=options)
     assert done.returncode == watch_job.RESTART
@@ -145,9 +159,9 @@ def test_a_pod_writes_the_node_that_it_is_on(tmp_path):
 
 
 def test_of_pods_with_one_folder_the_first_looks(tmp_path):
-    script = 'for r in 0 1 2; do echo 5 > "$JOB_FOLDER/heartbeats/$r"; done; sleep 2; exit 1'
     said = {}
-    for rank in ("0", "1"):
+    for rank, then in (("0", "exec sleep 600"), ("1", "sleep 2; exit 1")):
+        script = f"{beats(5, 5, 5)} {then}"
         options = ("--poll", "0.05", "--stalled", "0.5", "--ranks", "4", "--node", f"n{rank}", "--node-rank", rank)
         done = watch(tmp_path, "bash", "-c", script, options=options)
         assert done.returncode == watch_job.RESTART

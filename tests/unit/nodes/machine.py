@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -257,7 +258,7 @@ class Machine:
             stdin=subprocess.DEVNULL,
             cwd=self.root,
             env={"PATH": str(self.root / "bin"), "ROOT": str(self.root), "PCS_NODE_ID": "train-1"},
-            timeout=60,
+            timeout=300,
         )
 
     def _command(self, name: str, body: str) -> None:
@@ -268,6 +269,19 @@ class Machine:
         file.unlink(missing_ok=True)
         file.write_text(f"#!/bin/bash\n{log}{body}\n")
         file.chmod(0o755)
+
+
+def await_end(process: str) -> None:
+    """Waits until a process that was killed has ended, which it does when a core is free for it."""
+    ends = time.monotonic() + 120
+    while time.monotonic() < ends:
+        try:
+            if "\nState:\tZ" in Path("/proc", process, "status").read_text():
+                return
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"process {process} goes on")
 
 
 def syntax_errors(scripts: Sequence[str] | Mapping[str, str]) -> list[str]:

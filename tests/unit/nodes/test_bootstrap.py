@@ -1,13 +1,12 @@
 """Scripts of `bootstrap`: the step that runs them, run by a real bash in a folder."""
 
 import hashlib
+import re
 import stat
-import time
-from pathlib import Path
 
 import pytest
 
-from tests.unit.nodes.machine import Machine, syntax_errors
+from tests.unit.nodes.machine import Machine, await_end, syntax_errors
 from ultracluster.config.bootstrap import Script
 from ultracluster.config.named_files import NamedFile
 from ultracluster.config.node_groups import NodeGroup
@@ -58,7 +57,7 @@ def test_scripts_run_in_order_as_they_were_written(machine, folder):
     assert (ran.returncode, machine.read("order")) == (0, "first\nsecond\n")
     assert machine.read(f"{FOLDER}/1-b.sh") == text
     assert ran.stdout.splitlines()[0] == "bootstrap: 1-b.sh starts"
-    assert "bootstrap: 2-a.sh succeeded after 0 s" in ran.stdout
+    assert re.search(r"^bootstrap: 2-a\.sh succeeded after \d+ s$", ran.stdout, re.M)
     assert syntax_errors([found.script.text]) == []
 
 
@@ -90,15 +89,10 @@ def test_a_failure_that_may_happen_is_only_logged(machine, folder):
 
 def test_a_script_is_stopped_after_its_time_limit_with_all_that_it_started(machine, folder):
     text = '#!/bin/bash\n(while :; do :; done) &\necho $! > "$ROOT/child"\nwait\n'
-    ran = machine.run(step(script(folder, "a.sh", text, timeout_seconds=1)))
+    ran = machine.run(step(script(folder, "a.sh", text, timeout_seconds=3)))
     assert ran.returncode == 1
-    assert "bootstrap: 1-a.sh was stopped after 1 s, its time limit" in ran.stderr
-    status = Path(f"/proc/{machine.read('child').strip()}/status")
-    for _ in range(100):  # a killed process ends when a core is free for it
-        if not status.exists() or "zombie" in status.read_text():
-            return
-        time.sleep(0.1)
-    raise AssertionError(status.read_text())
+    assert "bootstrap: 1-a.sh was stopped after 3 s, its time limit" in ran.stderr
+    await_end(machine.read("child").strip())
 
 
 def test_other_users_of_a_node_cannot_read_the_scripts(machine, folder):

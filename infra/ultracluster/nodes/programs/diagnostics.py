@@ -5,6 +5,7 @@ import glob
 import json
 import re
 import shutil
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -94,10 +95,10 @@ def full(facts: Facts, tables: dict[str, Any], level: str) -> Iterator[Finding]:
     bandwidth = f"memory_bandwidth.minimum_bandwidth={minimum}" if minimum else ""
     tests = [("1", ""), ("2", ""), ("memory_bandwidth", bandwidth)]
     tests += [("3", ""), ("4", "")] if level == "quarantine" else []
-    # DCGM exporter keeps the GPUs open
-    service("stop", "dcgm-exporter")
-    service("start", "nvidia-dcgm")
     try:
+        # DCGM exporter keeps the GPUs open
+        service("stop", "dcgm-exporter")
+        service("start", "nvidia-dcgm")
         for test, parameters in [] if missing else tests:
             findings = list(dcgm(test, parameters))
             yield from findings
@@ -105,6 +106,8 @@ def full(facts: Facts, tables: dict[str, Any], level: str) -> Iterator[Finding]:
                 return
         yield from nccl(facts, floors.get("nccl_gb_per_s") or 0)
     finally:
+        # it would end the command that starts it
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         service("start", "dcgm-exporter")
 
 
