@@ -105,7 +105,7 @@ class Debian:
             "enter",
         ]
         return subprocess.run(
-            [*enter, str(self._folder), str(self._place), *command], text=True, capture_output=True, timeout=120
+            [*enter, str(self._folder), str(self._place), *command], text=True, capture_output=True, timeout=600
         )
 
     def cloud_init(self, user_data: str) -> str:

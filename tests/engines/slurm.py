@@ -98,16 +98,16 @@ LD_LIBRARY_PATH=/opt/mariadb/usr/lib/$(uname -m)-linux-gnu /opt/mariadb/usr/sbin
     --skip-grant-tables --skip-networking --socket=/run/mysqld/mysqld.sock --datadir=/opt/mariadb/data \\
     --lc-messages-dir=/opt/mariadb/usr/share/mysql --innodb-flush-log-at-trx-commit=0 --innodb-use-native-aio=0 \\
     --innodb-buffer-pool-size=32M >/tmp/mariadb.log 2>&1 &
-for _ in $(seq 100); do [ -S /run/mysqld/mysqld.sock ] && break; sleep 0.1; done
+for _ in $(seq 1000); do [ -S /run/mysqld/mysqld.sock ] && break; sleep 0.1; done
 slurmdbd -D >/tmp/slurmdbd.log 2>&1 &
-for _ in $(seq 100); do sacctmgr -n show cluster >/dev/null 2>&1 && break; sleep 0.2; done
+for _ in $(seq 1000); do sacctmgr -n show cluster >/dev/null 2>&1 && break; sleep 0.2; done
 sacctmgr -i add cluster engines >/dev/null
 """
 """Starts slurmdbd, which knows the cluster, before slurmctld."""
 
 CONTROLLER = """
 slurmctld -c -D >/tmp/slurmctld.log 2>&1 & slurmctld=$!
-for _ in $(seq 50); do
+for _ in $(seq 1000); do
     scontrol ping >/dev/null 2>&1 && break
     kill -0 "$slurmctld" 2>/dev/null || break
     sleep 0.2
@@ -116,7 +116,11 @@ done
 
 NODES = """
 for node in gpu-1 gpu-2; do mkdir -p "/var/spool/slurmd-$node"; slurmd -D -N "$node" >"/tmp/$node.log" 2>&1 & done
-for _ in $(seq 60); do [ "$(scontrol show nodes gpu-1,gpu-2 | grep -c State=IDLE)" = 2 ] && break; sleep 0.5; done
+for _ in $(seq 1000); do
+    [ "$(scontrol show nodes gpu-1,gpu-2 | grep -c State=IDLE)" = 2 ] && break
+    kill -0 "$slurmctld" 2>/dev/null || break
+    sleep 0.5
+done
 """
 """Waits for nodes in no partition too, which sinfo does not list."""
 

@@ -48,12 +48,12 @@ def test_a_drained_node_finishes_its_job_and_gets_no_further_one(run):
     said, errors = run(
         f"""
 sbatch -N1 -w gpu-1 --output=/tmp/job.log --wrap '{HELD}; echo finished' > /dev/null
-for _ in $(seq 40); do squeue -h -t running | grep -q . && break; sleep 0.2; done
+for _ in $(seq 1000); do squeue -h -t running | grep -q . && break; sleep 0.2; done
 /drain-gpu-1
 sbatch -N1 -w gpu-1 --output=/tmp/next.log --wrap 'echo next' > /dev/null
 state() {{ scontrol show node gpu-1 | grep -o 'State=[A-Z+]*'; }}
 state; touch /end
-for _ in $(seq 60); do [ "$(state)" = State=IDLE+DRAIN ] && break; sleep 0.5; done
+for _ in $(seq 1000); do [ "$(state)" = State=IDLE+DRAIN ] && break; sleep 0.5; done
 cat /tmp/job.log
 state
 sinfo -h -n gpu-1 -o %E

@@ -20,8 +20,8 @@ setsid -f bash -c 'touch /run/quarantine-unit/runs; "$@"; rm -r /run/quarantine-
 until [ -e /run/quarantine-unit/runs ] || [ ! -e /run/quarantine-unit ]; do sleep 0.1; done
 """
 """A unit of its own: Slurm ends what is left of the session of a health check as soon as that is over."""
-WAIT = 'until_() { for _ in $(seq 120); do eval "$1" && return; sleep 0.5; done; echo "never: $1"; }\n'
-"""A function that waits for a condition for a minute at most."""
+WAIT = 'until_() { for _ in $(seq 1000); do eval "$1" && return; sleep 0.5; done; echo "never: $1"; }\n'
+"""A function that waits for a condition, for some minutes at most."""
 
 
 @pytest.fixture

@@ -36,9 +36,9 @@ setpriv --reuid=munge --regid=munge --clear-groups munged --force 2>/dev/null
 slurmctld -c -D >/tmp/slurmctld.log 2>&1 &
 sleep 2
 slurmd -D -N n1 >/tmp/slurmd.log 2>&1 &
-for _ in $(seq 60); do sinfo -h -t idle | grep -q n1 && break; sleep 0.5; done
+for _ in $(seq 1000); do sinfo -h -t idle | grep -q n1 && break; sleep 0.5; done
 cd /tmp
-timeout 30 sbatch --wait --output=/tmp/job.log /job.sh >/dev/null
+timeout 300 sbatch --wait --output=/tmp/job.log /job.sh >/dev/null
 cat /tmp/job.log
 """
 

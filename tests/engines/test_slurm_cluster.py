@@ -19,9 +19,9 @@ def test_slurmdbd_holds_a_job_beyond_the_limit_and_refuses_strangers(debian):
         + """
 as() { setpriv --reuid="$1" --regid=nogroup --clear-groups "${@:2}"; }
 chmod 777 /tmp
-as ana sbatch --parsable --gres=gpu:4 --wrap 'sleep 30' >/dev/null
-as ana sbatch --parsable --gres=gpu:1 --wrap 'sleep 30' >/dev/null
-for _ in $(seq 40); do squeue -h -o %r | grep -q Assoc && break; sleep 0.2; done
+as ana sbatch --parsable --gres=gpu:4 --wrap 'sleep 600' >/dev/null
+as ana sbatch --parsable --gres=gpu:1 --wrap 'sleep 600' >/dev/null
+for _ in $(seq 1000); do squeue -h -o %r | grep -q Assoc && break; sleep 0.2; done
 squeue -h -S i -o '%a %T %r'
 as nobody sbatch --wrap true 2>&1 || true
 """,
@@ -45,7 +45,7 @@ srun bash -c 'echo "$SLURMD_NODENAME $CUDA_VISIBLE_DEVICES"' | sort
 JOB
 finish -N3 -C cloud --gres=gpu:4 --output=/tmp/job.log /job.sh
 cat /tmp/job.log
-for _ in $(seq 60); do [ "$(grep -c suspend /var/log/engines.log)" = 3 ] && break; sleep 0.5; done
+for _ in $(seq 1000); do [ "$(grep -c suspend /var/log/engines.log)" = 3 ] && break; sleep 0.5; done
 sort /var/log/engines.log
 ls /run/slurmd-cloud-*.pid 2>/dev/null
 """,

@@ -67,10 +67,10 @@ useradd --no-create-home ana
 as_ana() {{ setpriv --reuid=ana --regid=nogroup --clear-groups "$@"; }}
 cd {FOLDER}
 scontrol power up cloud-[1-4]
-for _ in $(seq 100); do [ "$(sinfo -h -p eval -t idle -o %D%T)" = 4idle ] && break; sleep 0.2; done
+for _ in $(seq 1000); do [ "$(sinfo -h -p eval -t idle -o %D%T)" = 4idle ] && break; sleep 0.2; done
 """
 WAIT = """
-for _ in $(seq 300); do [ -z "$(squeue -h)" ] && break; sleep 0.2; done
+for _ in $(seq 1000); do [ -z "$(squeue -h)" ] && break; sleep 0.2; done
 cat *.out
 """
 
@@ -86,7 +86,7 @@ def printed(gpus, **options):
 def quick(script):
     """The script with a watch that waits for seconds in place of half an hour."""
     assert "--stalled 1800" in script
-    return script.replace("--stalled 1800", "--stalled 4 --poll 0.3")
+    return script.replace("--stalled 1800", "--stalled 10 --poll 0.3")
 
 
 def run(debian, script, **files):
@@ -135,7 +135,7 @@ def test_a_command_that_fails_is_started_again(debian):
 def test_a_node_that_fails_is_replaced(debian):
     script = f"""touch long
 as_ana sbatch train.sbatch >/dev/null
-for _ in $(seq 100); do [ "$(grep -c NODE *.out 2>/dev/null)" = 2 ] && break; sleep 0.2; done
+for _ in $(seq 1000); do [ "$(grep -c NODE *.out 2>/dev/null)" = 2 ] && break; sleep 0.2; done
 scontrol update nodename=cloud-2 state=down reason=test
 {WAIT}"""
     said, all_said = run(debian, script, train=printed(8))
@@ -150,7 +150,7 @@ scontrol update nodename=cloud-2 state=down reason=test
 def test_a_cancelled_job_does_not_come_back(debian):
     script = f"""touch long
 as_ana sbatch train.sbatch >/dev/null
-for _ in $(seq 100); do grep -q NODE *.out 2>/dev/null && break; sleep 0.2; done
+for _ in $(seq 1000); do grep -q NODE *.out 2>/dev/null && break; sleep 0.2; done
 as_ana scancel 1
 {WAIT}sleep 3; scontrol show job 1 | grep -o 'JobState=[A-Z]*'"""
     said, all_said = run(debian, script, train=printed(8))
@@ -160,8 +160,13 @@ as_ana scancel 1
 
 
 def test_a_job_whose_time_ends_saves_and_goes_on(debian):
+    # Slurm looks every 30 s which jobs end within a minute or so: this one has its short limit while it runs alone
     script = f"""touch long
-as_ana sbatch --signal=B:USR1@50 --time=1 train.sbatch >/dev/null
+as_ana sbatch --signal=B:USR1@50 --time=10 train.sbatch >/dev/null
+for _ in $(seq 1000); do [ "$(grep -c NODE *.out 2>/dev/null)" = 2 ] && break; sleep 0.2; done
+scontrol update jobid=1 timelimit=1
+for _ in $(seq 1000); do scontrol show job 1 | grep -q Restarts=1 && break; sleep 0.1; done
+scontrol update jobid=1 timelimit=10
 {WAIT}scontrol show job 1 | grep -o 'Restarts=[0-9]*'"""
     said, all_said = run(debian, script, train=printed(8))
     assert "watch_job: the job has to end soon; save a checkpoint and end" in said, all_said

@@ -22,7 +22,7 @@ python3 - <<'END'
 import json, urllib.request
 found = {}
 for path in PATHS:
-    answer = urllib.request.urlopen("http://127.0.0.1:16817" + path, timeout=10)
+    answer = urllib.request.urlopen("http://127.0.0.1:16817" + path, timeout=60)
     found[path] = [answer.headers["Content-Type"], answer.read().decode()]
 print(json.dumps(found))
 END

@@ -31,7 +31,7 @@ chmod 755 /opt/aws/pcs/scheduler/slurm-27.05/bin/sacctmgr
 for user in ana ben carl dora; do useradd --no-create-home "$user"; done
 as() { setpriv --reuid="$1" --regid=nogroup --clear-groups "${@:2}"; }
 submit() { as "$1" sbatch --parsable --output=/dev/null "${@:2}"; }
-until_seen() { for _ in $(seq 60); do eval "$1" && return; sleep 0.5; done; echo "never: $1" >&2; return 1; }
+until_seen() { for _ in $(seq 1000); do eval "$1" && return; sleep 0.5; done; echo "never: $1" >&2; return 1; }
 state() { squeue -h -j "$1" -o '%T %r'; }
 records() {
   sacctmgr -nP show associations \
@@ -173,9 +173,9 @@ until_seen "scontrol show partition train 2> /dev/null | grep -o 'AllowQos=high'
 def test_a_job_beyond_the_limit_of_its_team_waits_and_jobs_get_whole_nodes(run):
     said, errors = run(
         """
-first=$(submit carl -N1 --gres=gpu:1 --wrap 'sleep 60')
-second=$(submit carl -N1 --gres=gpu:1 --wrap 'sleep 60')
-third=$(submit ana -N1 --gres=gpu:1 --wrap 'sleep 60')
+first=$(submit carl -N1 --gres=gpu:1 --wrap 'sleep 600')
+second=$(submit carl -N1 --gres=gpu:1 --wrap 'sleep 600')
+third=$(submit ana -N1 --gres=gpu:1 --wrap 'sleep 600')
 until_seen '[ "$(state $second)" = "PENDING AssocGrpGRES" ]'
 until_seen '[ "$(state $third)" = "RUNNING None" ]'
 for job in $first $second $third; do state $job; done
@@ -197,15 +197,16 @@ scontrol show job $first | grep -oE 'TimeLimit=[^ ]*'
 def test_a_higher_qos_evicts_the_youngest_job_which_is_requeued_without_hold(run):
     said, errors = run(
         """
-old=$(submit ana --qos=low -N1 --gres=gpu:4 --wrap 'sleep 100')
+old=$(submit ana --qos=low -N1 --gres=gpu:4 --wrap 'sleep 600')
 until_seen '[ "$(state $old)" = "RUNNING None" ]'; sleep 2
-young=$(submit ana --qos=low -N1 --gres=gpu:4 --wrap 'srun sleep 100')
+young=$(submit ana --qos=low -N1 --gres=gpu:4 --wrap 'srun sleep 600')
 until_seen '[ "$(state $young)" = "RUNNING None" ]'
-high=$(submit ana -N1 --gres=gpu:4 --wrap 'sleep 5')
+high=$(submit ana -N1 --gres=gpu:4 --wrap 'until [ -e /end ]; do sleep 0.2; done')
 until_seen '[ "$(state $high)" = "RUNNING None" ]'
 echo "old $(state $old)"
 echo "young $(squeue -h -j $young -o %T)"
 scontrol show job $young | grep -oE '(Requeue|Restarts|Priority)=[^ ]*' | tr '\\n' ' '; echo
+touch /end
 until_seen '! squeue -h -j $high 2>/dev/null | grep -q .'
 scontrol update jobid=$young eligibletime=now
 until_seen '[ "$(state $young)" = "RUNNING None" ]' && echo 'runs again'
@@ -294,12 +295,13 @@ until_seen '[ "$(state $high)" = "RUNNING None" ]' && echo 'runs when the other 
 def test_the_team_that_used_less_of_its_share_goes_first(run):
     said, errors = run(
         """
-used=$(submit ana --qos=normal -N2 --gres=gpu:4 --wrap 'sleep 5')
+used=$(submit ana --qos=normal -N2 --gres=gpu:4 --wrap 'until [ -e /end ]; do sleep 0.2; done')
 until_seen '[ "$(state $used)" = "RUNNING None" ]'
-used=$(submit ana --qos=normal -N2 --gres=gpu:4 --wrap 'sleep 100')
+sleep 5; touch /end
+used=$(submit ana --qos=normal -N2 --gres=gpu:4 --wrap 'sleep 600')
 until_seen '[ "$(state $used)" = "RUNNING None" ]'
-first=$(submit ana --qos=normal -N2 --gres=gpu:4 --wrap 'sleep 60')
-second=$(submit carl -N1 --gres=gpu:1 --wrap 'sleep 60')
+first=$(submit ana --qos=normal -N2 --gres=gpu:4 --wrap 'sleep 600')
+second=$(submit carl -N1 --gres=gpu:1 --wrap 'sleep 600')
 # shares are calculated every five minutes, and when the controller starts
 kill "$slurmctld"; wait "$slurmctld"
 slurmctld -D > /tmp/next.log 2>&1 &

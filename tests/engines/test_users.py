@@ -40,7 +40,7 @@ SERVE = """
 mkdir -p /run/sshd
 ssh-keygen -A > /dev/null
 /usr/sbin/sshd -p 2222 -E /sshd.log
-for _ in $(seq 50); do (: < /dev/tcp/127.0.0.1/2222) 2> /dev/null && break; sleep 0.1; done
+for _ in $(seq 1000); do (: < /dev/tcp/127.0.0.1/2222) 2> /dev/null && break; sleep 0.1; done
 """
 
 
