@@ -125,7 +125,7 @@ def test_a_rank_that_hangs_is_named_and_the_job_finishes_without_its_node(debian
 
 
 def test_a_command_that_fails_is_started_again(debian):
-    said, all_said = run(debian, f"touch fail\nas_ana sbatch train.sbatch >/dev/null\n{WAIT}", train=quick(printed(8)))
+    said, all_said = run(debian, f"touch fail\nas_ana sbatch train.sbatch >/dev/null\n{WAIT}", train=printed(8))
     assert any(line.startswith("watch_job: the command ended with exit code") for line in said), all_said
     assert "watch_job: no rank stopped before the others" in said
     assert said.count("watch_job: requeue") == 1

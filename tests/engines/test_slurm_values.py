@@ -53,6 +53,8 @@ CLUSTER = [
 QUEUE = [
     *({"Exclusive": word} for word in [*pcs.VALUES["Exclusive"], "GPU"]),
     *({"GraceTime": value} for value in ("120", "00:02:00")),
+    # slurmctld 26.05 ignores GANG of a partition, with an error in its log
+    *({"PreemptMode": word} for word in pcs.VALUES["PreemptMode"] if word != "GANG"),
     {"ExclusiveUser": "NODE"},
     {"PowerDownOnIdle": "maybe"},
     {"DefaultTime": "1-0", "MaxTime": "2-0"},

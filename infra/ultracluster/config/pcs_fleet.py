@@ -14,7 +14,7 @@ from ultracluster.config.node_groups import image_not_pinned, unknown_group, unu
 from ultracluster.config.pcs import Pcs
 from ultracluster.config.problems import Path, Problem
 from ultracluster.config.purchase import spot_service_role
-from ultracluster.config.slurm_conflicts import lower_words, preempt_mode_problems
+from ultracluster.config.slurm_conflicts import lower_words, preempt_mode_problems, queue_conflicts
 from ultracluster.config.slurm_settings import SlurmSettings, offered
 from ultracluster.config.ultraservers import ultraserver_problems
 
@@ -86,7 +86,7 @@ def _suspended_jobs(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     if gpus and not any(preempt_mode_problems(settings.slurm_settings)):
         given.append((("control_plane",), settings.slurm_settings))
     for i, queue in enumerate(settings.queues):
-        if gpus & set(queue.node_groups):
+        if gpus & set(queue.node_groups) and not any(queue_conflicts(queue.slurm_settings)):
             given.append((("control_plane", "queues", i), queue.slurm_settings))
     for at, values in given:
         words = lower_words(values, "PreemptMode")

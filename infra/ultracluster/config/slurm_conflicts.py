@@ -54,6 +54,9 @@ def queue_conflicts(settings: Settings) -> Iterator[Problem]:
         if {f"Allow{kind}", f"Deny{kind}"} <= settings.keys():
             message = f"Slurm ignores Deny{kind} if Allow{kind} is set"
             yield Problem("slurm-setting-value", _at(f"Deny{kind}"), message, f"remove Deny{kind}")
+    if gang := lower_words(settings, "PreemptMode").get("gang"):
+        message = f"Slurm ignores {gang} in a queue: it applies to the whole cluster"
+        yield Problem("slurm-setting-value", _at("PreemptMode"), message, f"remove {gang}")
     if len(lower_words(settings, "QOS")) > 1:
         message = "a queue has at most one QOS, whose limits apply to all of its jobs"
         yield Problem("slurm-setting-value", _at("QOS"), message, f"set AllowQos: {settings['QOS']}")
