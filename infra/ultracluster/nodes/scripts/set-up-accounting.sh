@@ -44,7 +44,7 @@ sacctmgr --immediate modify qos normal set priority=50 preempt=low
 sacctmgr --immediate modify qos low set priority=0 preempt=
 # what preempted jobs have to save a checkpoint: as long as EC2 gives Spot Instances; another time that people set stays
 for qos in normal low; do
-  if lists "$(shown qos format=name,gracetime)" "$qos|00:00:00"; then
+  if has_line "$(shown qos format=name,gracetime)" "$qos|00:00:00"; then
     sacctmgr --immediate modify qos "$qos" set gracetime=120
   fi
 done
