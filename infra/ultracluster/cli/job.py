@@ -26,7 +26,9 @@ def job(
     ] = None,
     gpus: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Number of GPUs, in whole nodes; on Slurm also below one.", show_default=False),
+        typer.Option(
+            metavar="N", help="Number of GPUs, in whole nodes; on Slurm also part of one.", show_default=False
+        ),
     ] = None,
     cpus: Annotated[
         int | None, typer.Option(metavar="N", help="CPUs of a CPU node, for prepare.", show_default=False)
@@ -71,7 +73,7 @@ def job(
     script: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Script that the job carries; --command then has its arguments.", show_default=False
+            metavar="FILE", help="Script that the job contains; --command then has its arguments.", show_default=False
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a Kubernetes List as JSON.")] = False,  # noqa: FBT002
@@ -85,18 +87,19 @@ def job(
     from ultracluster.config.loader import RefusedEnvironment, load
     from ultracluster.jobs.request import JobRefused, check_image
 
-    words = {"team": team, "node-group": node_group, "queue": queue, "image": image, "venv": venv, "name": name}
-    if empty := next((option for option, value in words.items() if value is not None and not value.strip()), None):
-        raise typer.BadParameter(f"--{empty} is empty")  # such as that of a variable of a shell that is not set
-    wish = Wish(file, kind, gpus, cpus, team, node_group, queue, image, venv, name, tuple(_words(command)), as_json)
+    texts = {"team": team, "node-group": node_group, "queue": queue, "image": image, "venv": venv, "name": name}
+    if empty := next((option for option, value in texts.items() if value is not None and not value.strip()), None):
+        raise typer.BadParameter(f"--{empty} is empty")  # such as an unset shell variable
+    options = Options(
+        file, kind, gpus, cpus, team, node_group, queue, image, venv, name, tuple(_split_command(command)), as_json
+    )
     try:
         if image:
             check_image(image)
         environment = load(file)
-        wish = replace(wish, script=_script(script, kind))
-        text = (
-            _kubernetes(environment, wish) if isinstance(environment.control_plane, Eks) else _slurm(environment, wish)
-        )
+        options = replace(options, script=_script(script, kind))
+        print_job = _kubernetes if isinstance(environment.control_plane, Eks) else _slurm
+        text = print_job(environment, options)
     except RefusedEnvironment as refused:
         typer.echo(str(refused), err=True)
         raise typer.Exit(1) from None
@@ -104,12 +107,12 @@ def job(
         typer.echo(str(refused), err=True)
         raise typer.Exit(2) from None
     if image is None and (ended := _end_of_patch(text)):
-        typer.echo(f"warning: AWS patches the default image until {ended} only; set --image", err=True)
+        typer.echo(f"warning: AWS stopped patching the default image on {ended}; set --image", err=True)
     typer.echo(text, nl=False)
 
 
 @dataclass(frozen=True)
-class Wish:
+class Options:
     """The options of the command."""
 
     file: str
@@ -128,13 +131,13 @@ class Wish:
 
     @property
     def amount(self) -> int:
-        """CPUs of a preparation, GPUs of other jobs."""
-        options = [("--cpus", self.cpus), ("--gpus", self.gpus)]
-        (option, value), (other, ignored) = options if self.kind == "prepare" else options[::-1]
+        """Number of CPUs of a preparation, of GPUs of other jobs. Raises BadParameter."""
+        counts = [("--cpus", self.cpus), ("--gpus", self.gpus)]
+        (option, value), (other, ignored) = counts if self.kind == "prepare" else counts[::-1]
         if value is None:
             raise typer.BadParameter(f"{self.kind} needs {option} N")
         if ignored is not None:
-            raise typer.BadParameter(f"{self.kind} takes {option}, and not {other}")
+            raise typer.BadParameter(f"{self.kind} takes {option}, not {other}")
         return value
 
     @property
@@ -143,78 +146,78 @@ class Wish:
         return "cpus" if self.kind == "prepare" else "gpus"
 
 
-def _kubernetes(environment: "Environment", wish: Wish) -> str:
+def _kubernetes(environment: "Environment", options: Options) -> str:
     from ultracluster.jobs.request import JobRefused
     from ultracluster.kubernetes.jobs import example_job, prepare_job
 
-    for option, value in (("--queue", wish.queue), ("--venv", wish.venv)):
+    for option, value in (("--queue", options.queue), ("--venv", options.venv)):
         if value:
             raise JobRefused(f"{option} is for Slurm, and {environment.name} runs Kubernetes; remove {option}")
-    amount, team = wish.amount, _team(environment, wish.team)
-    name = wish.name or f"{wish.kind}-{amount}-{wish.unit}-{_suffix()}"
-    if wish.kind == "prepare":
+    amount, team = options.amount, _team(environment, options.team)
+    name = options.name or f"{options.kind}-{amount}-{options.unit}-{_suffix()}"
+    if options.kind == "prepare":
         objects = prepare_job(
             environment,
             team,
             amount,
             name=name,
-            image=wish.image,
-            command=wish.command,
-            script=wish.script,
-            node_group=wish.node_group,
+            image=options.image,
+            command=options.command,
+            script=options.script,
+            node_group=options.node_group,
         )
     else:
         objects = example_job(
             environment,
             team,
             amount,
-            kind=wish.kind,
+            kind=options.kind,
             name=name,
-            node_group=wish.node_group,
-            image=wish.image,
-            command=wish.command,
-            script=wish.script,
+            node_group=options.node_group,
+            image=options.image,
+            command=options.command,
+            script=options.script,
         )
-    return _as_json(objects) if wish.as_json else _as_yaml(objects)
+    return _as_json(objects) if options.as_json else _as_yaml(objects)
 
 
-def _slurm(environment: "Environment", wish: Wish) -> str:
+def _slurm(environment: "Environment", options: Options) -> str:
     from ultracluster.jobs.request import JobRefused
     from ultracluster.slurm.jobs import cpu_job, gpu_job
     from ultracluster.slurm.sbatch import sbatch_script
 
-    if wish.as_json:
+    if options.as_json:
         raise JobRefused(f"--json is for Kubernetes, and {environment.name} runs Slurm; remove --json")
-    amount, printed_by = wish.amount, _printed_by(wish)
-    options: dict[str, Any] = {
-        "queue": wish.queue,
-        "node_group": wish.node_group,
-        "team": wish.team,
-        "name": wish.name,
-        "image": wish.image,
-        "venv": wish.venv,
-        "command": wish.command,
-        "script": wish.script,
+    amount, printed_by = options.amount, _printed_by(options)
+    arguments: dict[str, Any] = {
+        "queue": options.queue,
+        "node_group": options.node_group,
+        "team": options.team,
+        "name": options.name,
+        "image": options.image,
+        "venv": options.venv,
+        "command": options.command,
+        "script": options.script,
     }
-    if wish.kind == "prepare":
-        return sbatch_script(cpu_job(environment, amount, **options), printed_by)
-    return sbatch_script(gpu_job(environment, amount, kind=wish.kind, **options), printed_by)
+    if options.kind == "prepare":
+        return sbatch_script(cpu_job(environment, amount, **arguments), printed_by)
+    return sbatch_script(gpu_job(environment, amount, kind=options.kind, **arguments), printed_by)
 
 
-def _printed_by(wish: Wish) -> str:
+def _printed_by(options: Options) -> str:
     """The command that prints the same job."""
     import shlex
 
-    words = ["ultracluster", "job", wish.file, "--kind", wish.kind, f"--{wish.unit}", str(wish.amount)]
+    words = ["ultracluster", "job", options.file, "--kind", options.kind, f"--{options.unit}", str(options.amount)]
     given = {
-        "--queue": wish.queue,
-        "--node-group": wish.node_group,
-        "--team": wish.team,
-        "--image": wish.image,
-        "--venv": wish.venv,
-        "--name": wish.name,
-        "--script": wish.script.name if wish.script else None,
-        "--command": shlex.join(wish.command) if wish.command else None,
+        "--queue": options.queue,
+        "--node-group": options.node_group,
+        "--team": options.team,
+        "--image": options.image,
+        "--venv": options.venv,
+        "--name": options.name,
+        "--script": options.script.name if options.script else None,
+        "--command": shlex.join(options.command) if options.command else None,
     }
     return shlex.join([*words, *(word for option, value in given.items() if value for word in (option, value))])
 
@@ -240,8 +243,8 @@ def _script(path: str | None, kind: str) -> "Script | None":
     return Script.checked(path, content, kind)
 
 
-def _words(command: str | None) -> list[str]:
-    """A command in words, as a shell divides it. Exits with 2 for none, and for a quote that is not closed."""
+def _split_command(command: str | None) -> list[str]:
+    """Words of a command, split as by a shell. Exits with 2 for an empty command, and for an unclosed quote."""
     import shlex
 
     if command is None:
@@ -251,7 +254,7 @@ def _words(command: str | None) -> list[str]:
     except ValueError as error:
         words, reason = [], str(error).lower()
     else:
-        reason = "there is no command in it"
+        reason = "it is empty"
     if not words:
         typer.echo(f"--command {command!r}: {reason}", err=True)
         raise typer.Exit(2)
@@ -268,7 +271,7 @@ def _as_yaml(objects: list[dict[str, Any]]) -> str:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Writes texts of several lines as such."""
+        """Writes texts of several lines as block scalars."""
 
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
@@ -278,7 +281,7 @@ def _as_yaml(objects: list[dict[str, Any]]) -> str:
 
 
 def _end_of_patch(text: str) -> "date | None":
-    """When AWS stopped patching a public image that the job names, if it has."""
+    """Date on which AWS stopped patching a public image in the job; None while all are patched."""
     from ultracluster.catalog.training import IMAGES
     from ultracluster.config.clock import today
 

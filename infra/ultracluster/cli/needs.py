@@ -1,4 +1,4 @@
-"""What an environment file needs of the account's service quotas, for all its nodes at the maximum count."""
+"""Service quotas that an environment needs, with every node group at its maximum count."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from ultracluster.kubernetes import karpenter
 
 @dataclass(frozen=True)
 class Need:
-    """How much of a quota the environment uses up, and what for."""
+    """How much of a quota the environment uses, and for which resources."""
 
     quota: Quota
     needed: int
@@ -25,13 +25,13 @@ class Need:
 
     @property
     def exceeds(self) -> bool:
-        """Whether it is more than a new account has."""
+        """Whether it exceeds the quota of a new account."""
         return self.needed > self.quota.default
 
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Nodes of one kind. `markets` is empty for Capacity Blocks, which count toward no quota of vCPUs."""
+    """Nodes of one node group or pool. `markets` is empty for Capacity Blocks, which count toward no vCPU quota."""
 
     name: str
     types: tuple[str, ...]
@@ -42,15 +42,15 @@ class _Nodes:
 
 
 def quota_needs(environment: Environment) -> list[Need]:
-    """Quotas that the environment uses up, those of vCPUs first.
+    """Quotas that the environment uses, those of vCPUs first.
 
-    Nodes count at the maximum of every group; the system nodes and CPU nodes of EKS with one more of each, which an
-    update launches. Karpenter's pools count at their limits.
+    Node groups count at their maximum; system nodes and CPU nodes of EKS with one more each, which an update launches.
+    Karpenter's pools count at their limits.
     """
     nodes = [*_nodes(environment)]
     return [
         *_vcpus(nodes, environment),
-        *_of_nodes(nodes, environment),
+        *_volumes_and_addresses(nodes, environment),
         *_storage(environment),
         *_control_plane(environment),
     ]
@@ -59,8 +59,8 @@ def quota_needs(environment: Environment) -> list[Need]:
 def _nodes(environment: Environment) -> Iterator[_Nodes]:
     plane = environment.control_plane
     for group in environment.node_groups:
-        bought: dict[str, tuple[Market, ...]] = {"spot": ("spot",), "capacity_block": ()}
-        markets = bought.get(group.purchase.type, ("on_demand",))
+        special: dict[str, tuple[Market, ...]] = {"spot": ("spot",), "capacity_block": ()}
+        markets = special.get(group.purchase.type, ("on_demand",))
         interfaces = len(group.layout(plane.type))
         yield _Nodes(group.name, group.types, group.max_count, markets, group.root_volume_gib, interfaces)
     if host := environment.access.access_host:
@@ -79,13 +79,13 @@ def _nodes_of_eks(plane: Eks) -> Iterator[_Nodes]:
         yield _Nodes("CPU nodes", (cpu.instance_type,), cpu.count + 1, volume_gib=CPU_VOLUME_GIB)
     for pool in plane.pools:
         name, interfaces = f"pool {pool.name}", len(pool.layout)
-        # each type has a limit of its own: the pool holds as many nodes of the smallest as fit into it
+        # the number of nodes within the pool's limits depends on the type
         for hardware in pool.hardware:
             yield _Nodes(name, (hardware.name,), pool.most(hardware), pool.markets, pool.root_volume_gib, interfaces)
 
 
 def _largest(nodes: list[_Nodes]) -> dict[tuple[str, Quota], int]:
-    """Number of vCPUs by name and quota: of several types of nodes of one name, that which needs most counts."""
+    """Number of vCPUs by node group and quota; of several instance types, the one that needs most counts."""
     found: dict[tuple[str, Quota], int] = {}
     for each in nodes:
         for market in each.markets:
@@ -123,16 +123,16 @@ def _default_pools(environment: Environment) -> dict[tuple[str, Quota], int]:
     return {(name, quota): limits[name, example] for name, example in limits if (quota := quotas[name])}
 
 
-def _of_nodes(nodes: list[_Nodes], environment: Environment) -> Iterator[Need]:
-    """Volumes and network interfaces of nodes, and addresses of NAT gateways."""
+def _volumes_and_addresses(nodes: list[_Nodes], environment: Environment) -> Iterator[Need]:
+    """Root volumes and network interfaces of nodes, and Elastic IP addresses of NAT gateways."""
     quotas = service_quotas(environment.region)
-    most: dict[str, tuple[int, int]] = {}
+    largest: dict[str, tuple[int, int]] = {}
     for each in nodes:
-        volumes, interfaces = most.get(each.name, (0, 0))
-        most[each.name] = (max(volumes, each.count * each.volume_gib), max(interfaces, each.count * each.interfaces))
-    tib = ceil(sum(volumes for volumes, _ in most.values()) / 1024)
+        volumes, interfaces = largest.get(each.name, (0, 0))
+        largest[each.name] = (max(volumes, each.count * each.volume_gib), max(interfaces, each.count * each.interfaces))
+    tib = ceil(sum(volumes for volumes, _ in largest.values()) / 1024)
     yield Need(quotas["gp3"], tib, "root volumes of nodes")
-    yield Need(quotas["interfaces"], sum(count for _, count in most.values()), "interfaces of nodes at their launch")
+    yield Need(quotas["interfaces"], sum(count for _, count in largest.values()), "interfaces of nodes at their launch")
     create = environment.network.create
     if create and create.nat_gateways:
         yield Need(quotas["addresses"], create.nat_gateways, "NAT gateways")
@@ -163,8 +163,8 @@ def _control_plane(environment: Environment) -> Iterator[Need]:
         yield Need(quotas["pcs_groups"], groups + 1, "node groups, and the login nodes")
         yield Need(quotas["pcs_queues"], len(plane.queues), "queues")
     else:
-        own = groups + 1 + bool(plane.cpu_nodes.count)
-        yield Need(quotas["eks_groups"], own, "node groups, system nodes and CPU nodes")
+        total = groups + 1 + bool(plane.cpu_nodes.count)
+        yield Need(quotas["eks_groups"], total, "node groups, system nodes and CPU nodes")
         largest = max(group.max_count for group in environment.launched_groups)
         yield Need(quotas["eks_nodes"], largest, "the largest node group")
     if environment.observability.metrics is None:

@@ -1,4 +1,4 @@
-"""`ultracluster quotas FILE`: service quotas that an environment uses up, beside those of a new account."""
+"""`ultracluster quotas FILE`: service quotas that an environment needs, and the defaults of a new account."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +13,7 @@ def quotas(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Environment file.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
 ) -> None:
-    """Show which service quotas an environment uses up, at the maximum count of every group. Asks no account.
+    """Show the service quotas that an environment needs, at the maximum count of every group. Makes no call to AWS.
 
     Exit code 1: the file has errors.
     """

@@ -1,6 +1,6 @@
-"""What an environment left in an account and Region: resources that carry the environment's tag.
+"""Resources that an environment left in an account and Region, found by the environment's tag.
 
-A name may narrow a search, and never decides: the tag does. What a file names as existing is never one of them.
+Names narrow a search; only the tag decides. Resources that the environment file names as existing are left out.
 """
 
 import re
@@ -13,15 +13,15 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 TAG = "ultracluster:environment"
 PENDING_DAYS = 7
-"""Days for which KMS keeps a deleted key, the fewest that it allows (KMS API, ScheduleKeyDeletion)."""
+"""Waiting period before KMS deletes a key, the minimum (KMS API, ScheduleKeyDeletion)."""
 POLL_SECONDS, DEADLINE_SECONDS = 10, 30 * 60
-"""File systems and clusters take minutes to go, and the network stays in use until then."""
+"""Deletion of file systems and clusters takes minutes, and they use the network until then."""
 
 EFS_VAULT = "aws/efs/automatic-backup-vault"
 """Vault of the automatic backups of EFS."""
 
-LIVING = ("pending", "running", "shutting-down", "stopping", "stopped")
-"""States of an instance that is not terminated."""
+NOT_TERMINATED = ("pending", "running", "shutting-down", "stopping", "stopped")
+"""States of instances that are not terminated."""
 
 Client = Callable[[str], Any]
 """boto3's client of a service, in the Region of the environment."""
@@ -30,7 +30,7 @@ Tags = Mapping[str, str] | Iterable[Mapping[str, str]] | None
 
 @dataclass(frozen=True)
 class Leftover:
-    """A resource that carries the environment's tag. `deletable` is False for kinds that people delete by hand."""
+    """A resource with the environment's tag. `deletable` is False for kinds that this module does not delete."""
 
     kind: str
     id: str
@@ -40,7 +40,7 @@ class Leftover:
 
 @dataclass(frozen=True)
 class Survey:
-    """What was found, in the order in which it can be deleted, and the number of keys that could not be looked at."""
+    """Leftovers in the order of deletion, and the number of KMS keys whose tags the caller may not read."""
 
     found: list[Leftover]
     unread_keys: int
@@ -48,7 +48,7 @@ class Survey:
 
 @dataclass(frozen=True)
 class Kind:
-    """How to find and delete resources of one kind. With `slow`, deletion takes minutes after the call.
+    """How to find and delete resources of one kind. `slow`: deletion takes minutes after the call.
 
     `find` yields ids and details; None for details of a resource whose tags the caller may not read.
     """
@@ -60,15 +60,15 @@ class Kind:
 
 
 def leftovers(client: Client, environment: str, named: Iterable[str] = ()) -> Survey:
-    """All of them. `named` is what the file names: it is left out."""
-    files, found, unread = set(named), list[Leftover](), 0
+    """All leftovers of an environment, without `named`, the resources that the file names."""
+    excluded, found, unread = set(named), list[Leftover](), 0
     for kind in KINDS:
         for name, details in kind.find(client, environment):
             if details is None:
                 unread += 1
-            elif name not in files:
+            elif name not in excluded:
                 found.append(Leftover(kind.name, name, details))
-    known = {each.id for each in found} | files
+    known = {each.id for each in found} | excluded
     backups = [*_backups_of_efs(client, environment)]
     listed = known.union(*(points for _, points in backups))
     others = (*_others(client, environment, listed), *_logs_of_clusters(client, environment, known))
@@ -76,20 +76,20 @@ def leftovers(client: Client, environment: str, named: Iterable[str] = ()) -> Su
 
 
 def delete(client: Client, environment: str, found: Iterable[Leftover], say: Callable[[str], object]) -> list[str]:
-    """Deletes what can be deleted, and waits for what takes time. Returns what failed."""
+    """Deletes the deletable leftovers, and waits for slow kinds. Returns the failures; `say` logs progress."""
     found, failed = list(found), list[str]()
     for kind in KINDS:
-        rows = [each.id for each in found if each.kind == kind.name]
-        # twice: security groups that name each other can be deleted once all of them have lost their rules
-        again = [each for each in rows if _error(kind, client, each, say)]
-        failed += [f"{kind.name} {each}: {error}" for each in again if (error := _error(kind, client, each, say))]
-        if kind.slow and rows:
+        ids = [each.id for each in found if each.kind == kind.name]
+        # two attempts: security groups that refer to each other can be deleted once none of them has rules
+        again = [each for each in ids if _try_delete(kind, client, each, say)]
+        failed += [f"{kind.name} {each}: {error}" for each in again if (error := _try_delete(kind, client, each, say))]
+        if kind.slow and ids:
             _wait(lambda kind=kind: list(kind.find(client, environment)), kind.name, say)  # type: ignore[misc]
     return failed
 
 
-def _error(kind: Kind, client: Client, each: str, say: Callable[[str], object]) -> str | None:
-    """Why a resource could not be deleted; None when it could."""
+def _try_delete(kind: Kind, client: Client, each: str, say: Callable[[str], object]) -> str | None:
+    """Deletes a resource. Returns the error, None if there is none."""
     try:
         kind.delete(client, each)
     except (BotoCoreError, ClientError) as error:
@@ -111,15 +111,15 @@ def named_in(value: Any) -> Iterator[str]:
         yield value.rpartition("/")[2]
 
 
-def _wait(left: Callable[[], list[Any]], what: str, say: Callable[[str], object]) -> None:
-    ends = time.monotonic() + DEADLINE_SECONDS
-    while left() and time.monotonic() < ends:
-        say(f"waiting until no {what} is left")
+def _wait(remaining: Callable[[], list[Any]], kind: str, say: Callable[[str], object]) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while remaining() and time.monotonic() < deadline:
+        say(f"waiting for the deletion of every {kind}")
         time.sleep(POLL_SECONDS)
 
 
 def _has(tags: Tags, environment: str) -> bool:
-    """Whether tags, in any of AWS's forms, are those of the environment."""
+    """Whether tags, in any of the forms of AWS APIs, contain the environment's tag."""
     if isinstance(tags, Mapping):
         return tags.get(TAG) == environment
     pairs = [(each.get("Key", each.get("TagKey")), each.get("Value", each.get("TagValue"))) for each in tags or ()]
@@ -132,11 +132,11 @@ def _pages(client: Any, operation: str, result: str, **arguments: Any) -> Iterat
 
 
 def _tagged_ec2(operation: str, result: str, key: str, details: Callable[[Any], str]) -> Callable[..., Any]:
-    """Resources of EC2, which filters by tag."""
+    """A `find` for EC2 resources, which EC2 filters by tag."""
 
     def find(client: Client, environment: str) -> Iterator[tuple[str, str]]:
-        wanted = [{"Name": f"tag:{TAG}", "Values": [environment]}]
-        for found in _pages(client("ec2"), operation, result, Filters=wanted):
+        filters = [{"Name": f"tag:{TAG}", "Values": [environment]}]
+        for found in _pages(client("ec2"), operation, result, Filters=filters):
             yield found[key], details(found)
 
     return find
@@ -171,7 +171,7 @@ def _delete_file_system(client: Client, id: str) -> None:
 
 
 def _backups(client: Client, environment: str) -> Iterator[tuple[str, str]]:
-    """Backups that carry the tag, or whose file system did."""
+    """Backups with the tag, or of file systems that had it."""
     for backup in _pages(client("fsx"), "describe_backups", "Backups"):
         tags = [*backup.get("Tags", ()), *backup.get("FileSystem", {}).get("Tags", ())]
         if _has(tags, environment) and backup["Lifecycle"] != "DELETED":
@@ -191,16 +191,16 @@ def _delete_elastic_file_system(client: Client, id: str) -> None:
     targets = [each["MountTargetId"] for each in efs.describe_mount_targets(FileSystemId=id)["MountTargets"]]
     for target in targets:
         efs.delete_mount_target(MountTargetId=target)
-    ends = time.monotonic() + DEADLINE_SECONDS
-    while efs.describe_mount_targets(FileSystemId=id)["MountTargets"] and time.monotonic() < ends:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while efs.describe_mount_targets(FileSystemId=id)["MountTargets"] and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
     efs.delete_file_system(FileSystemId=id)
 
 
 def _backups_of_efs(client: Client, environment: str) -> Iterator[tuple[Leftover, set[str]]]:
-    """Automatic backups of EFS by their file system, with the ARNs of their recovery points, which carry its tags.
+    """Automatic backups by EFS file system, and the ARNs of their recovery points, which copy its tags.
 
-    Nobody deletes them here: the policy of the vault, which all file systems of the account share, denies it.
+    They are not deletable: the access policy of the vault, which all file systems of the account share, denies it.
 
     Source: AWS Backup Developer Guide, "Copy tags onto backups"; EFS User Guide, "Backing up EFS file systems" (2026).
     """
@@ -228,7 +228,7 @@ def _buckets(client: Client, environment: str) -> Iterator[tuple[str, str]]:
     region = s3.meta.region_name
     for bucket in s3.list_buckets()["Buckets"]:
         name = bucket["Name"]
-        # names of buckets begin with that of their environment; asking all buckets of an account would take long
+        # names of buckets begin with the name of their environment; reading the tags of all buckets would take long
         if not name.startswith(f"{environment}-"):
             continue
         place = s3.get_bucket_location(Bucket=name)["LocationConstraint"] or "us-east-1"
@@ -246,7 +246,7 @@ def _bucket_tags(s3: Any, name: str) -> Any:
 
 
 def _delete_bucket(client: Client, name: str) -> None:
-    """With every version of every object, and the parts of open uploads."""
+    """Deletes a bucket with all object versions and incomplete multipart uploads."""
     s3 = client("s3")
     s3.put_bucket_logging(Bucket=name, BucketLoggingStatus={})
     for page in s3.get_paginator("list_object_versions").paginate(Bucket=name):
@@ -268,7 +268,7 @@ def _log_groups(client: Client, environment: str) -> Iterator[tuple[str, str]]:
     logs = client("logs")
     for group in _pages(logs, "describe_log_groups", "logGroups"):
         name = group["logGroupName"]
-        # names of log groups hold that of their stack; see _buckets
+        # names of log groups contain the name of their stack; see _buckets
         if f"/{environment}-" not in name:
             continue
         if _has(logs.list_tags_for_resource(resourceArn=group["arn"].removesuffix(":*"))["tags"], environment):
@@ -276,7 +276,7 @@ def _log_groups(client: Client, environment: str) -> Iterator[tuple[str, str]]:
 
 
 def _delete_security_group(client: Client, id: str) -> None:
-    """Its rules first, because groups that name each other cannot be deleted."""
+    """Revokes the rules first: EC2 does not delete groups that refer to each other."""
     ec2 = client("ec2")
     (group,) = ec2.describe_security_groups(GroupIds=[id])["SecurityGroups"]
     if inbound := group["IpPermissions"]:
@@ -287,7 +287,7 @@ def _delete_security_group(client: Client, id: str) -> None:
 
 
 def _keys(client: Client, environment: str) -> Iterator[tuple[str, str | None]]:
-    """The policy of a key may keep everybody but its own administrators from describing it."""
+    """Customer managed keys. A key policy may deny describing a key to all but its administrators."""
     kms = client("kms")
     for key in _pages(kms, "list_keys", "Keys"):
         try:
@@ -305,19 +305,24 @@ def _keys(client: Client, environment: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _others(client: Client, environment: str, known: set[str]) -> Iterator[Leftover]:
-    """Tagged resources of further kinds, as the Resource Groups Tagging API lists them, sometimes after they went."""
+    """Tagged resources of other kinds. The Resource Groups Tagging API lists some of them after their deletion."""
     wanted = [{"Key": TAG, "Values": [environment]}]
     tagging = client("resourcegroupstaggingapi")
     for found in _pages(tagging, "get_resources", "ResourceTagMappingList", TagFilters=wanted):
         arn = found["ResourceARN"]
-        ends = {arn, arn.rpartition("/")[2], arn.rpartition(":")[2], arn.partition(":log-group:")[2].removesuffix(":*")}
-        if not (ends - {""}) & known and not _gone(client, arn):
+        names = {
+            arn,
+            arn.rpartition("/")[2],
+            arn.rpartition(":")[2],
+            arn.partition(":log-group:")[2].removesuffix(":*"),
+        }
+        if not (names - {""}) & known and not _is_deleted(client, arn):
             service = arn.split(":", 5)[2]
             yield Leftover(f"other, {service}", arn, "delete it by hand, if it still exists", deletable=False)
 
 
-def _gone(client: Client, arn: str) -> bool:
-    """Whether a service shows something for a while after it was deleted, as KMS does a key and EC2 the rest."""
+def _is_deleted(client: Client, arn: str) -> bool:
+    """Whether a listed resource is deleted: KMS keys, NAT gateways and instances stay visible for some time."""
     last = arn.rpartition("/")[2]
     if ":key/" in arn:
         try:
@@ -330,13 +335,16 @@ def _gone(client: Client, arn: str) -> bool:
         gateways = client("ec2").describe_nat_gateways(NatGatewayIds=[last])["NatGateways"]
         return all(gateway["State"] == "deleted" for gateway in gateways)
     if ":instance/" in arn:
-        wanted = [{"Name": "instance-id", "Values": [last]}, {"Name": "instance-state-name", "Values": list(LIVING)}]
+        wanted = [
+            {"Name": "instance-id", "Values": [last]},
+            {"Name": "instance-state-name", "Values": list(NOT_TERMINATED)},
+        ]
         return not client("ec2").describe_instances(Filters=wanted)["Reservations"]
     return False
 
 
 def _logs_of_clusters(client: Client, environment: str, known: set[str]) -> Iterator[Leftover]:
-    """Log groups that EKS made again after its cluster was deleted. They carry no tag, so people decide."""
+    """Log groups that EKS created again after its cluster was deleted. They have no tag, so they are not deletable."""
     logs, pattern = client("logs"), re.compile(rf"/aws/eks/{re.escape(environment)}-[0-9a-f]{{8}}/cluster")
     for group in _pages(logs, "describe_log_groups", "logGroups", logGroupNamePrefix=f"/aws/eks/{environment}-"):
         name = group["logGroupName"]
@@ -378,4 +386,4 @@ KINDS = (
         lambda c, each: c("kms").schedule_key_deletion(KeyId=each, PendingWindowInDays=PENDING_DAYS),
     ),
 )
-"""In the order of deletion: what uses a network before the network, data before keys."""
+"""In the order of deletion: resources in a network before the network, data before keys."""

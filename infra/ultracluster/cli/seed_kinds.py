@@ -1,4 +1,4 @@
-"""Resources that a file names as existing: how to look each up, and how to make it."""
+"""Resources that an environment file names as existing: the calls that look up and create each kind."""
 
 import hashlib
 import json
@@ -12,14 +12,14 @@ from ultracluster.config.directory import Directory
 
 VPC_CIDR, NODE_CIDR = "10.0.0.0/16", "10.0.128.0/17"
 OWN_CIDRS = ("10.0.0.0/20", "10.0.16.0/20")
-"""Blocks of a VPC that no key names: that of a directory."""
+"""CIDR blocks of the subnets of a directory, in a VPC of its own."""
 
 Call = tuple[str, dict[str, Any]]
 """An operation of boto3's client of a service, and its arguments."""
 Client = Callable[[str, str, str], Any]
 """boto3's client for service, Region and account."""
 Create = Callable[..., None]
-"""`localaws.services.given.create` or `Server.create`: they give a resource an id."""
+"""`localaws.services.given.create` or `Server.create`: creates a resource with a given id."""
 
 PLACEHOLDER = (
     "#!/bin/bash\n# Made by ultracluster local up. The content of the real object is known by its checksum only.\n"
@@ -28,10 +28,11 @@ PLACEHOLDER = (
 
 @dataclass(frozen=True)
 class Existing:
-    """A resource that a file names: how to look it up, and how to make it.
+    """A resource that a file names, with the calls that look it up and create it.
 
-    `given` is the id that AWS would make up, if it would. `before` and `after` are calls around `create`. A `look` that
-    finds nothing fails, or its answer has no entry `among` (the list, and the key of the entry) with the id.
+    `given` is the id to create it with, where AWS generates ids. `before` and `after` are calls around `create`. The
+    resource does not exist if `look` fails, or if no entry of its response has the id: `among` names the list and the
+    key of its entries.
     """
 
     kind: str
@@ -62,7 +63,7 @@ def subnet(name: str, vpc_id: str, cidr: str, **place: str) -> Existing:
 
 
 def security_group(group: str, vpc_id: str, rules: Sequence[Call] = ()) -> Existing:
-    """A group without rules but AWS's own and `rules`. Its name must not begin with sg-."""
+    """A security group with AWS's default rules and `rules`. Names of groups must not begin with sg-."""
     asked = {"GroupName": f"own-{group}", "Description": f"Made for {group}", "VpcId": vpc_id}
     look = ("describe_security_groups", {"GroupIds": [group]})
     return Existing("security group", group, "ec2", look, ("create_security_group", asked), after=rules, given=group)
@@ -83,7 +84,7 @@ def image_parameter(name: str, image_id: str) -> Existing:
 
 
 def policy(arn: str, allowed: str = "sts:GetCallerIdentity") -> Existing:
-    """A policy that allows one action. A boundary allows all, which the roles' own policies narrow."""
+    """A managed policy that allows one action; a permissions boundary allows all."""
     *_, account, resource = arn.split(":", 5)
     path, name = resource.removeprefix("policy").rpartition("/")[::2]
     statement = {"Effect": "Allow", "Action": allowed, "Resource": "*"}
@@ -112,7 +113,7 @@ def bucket(name: str, region: str) -> Existing:
 
 
 def script(settings: Script) -> Existing:
-    """A version of an object, with its id. Its content is a placeholder, since a checksum tells no content."""
+    """A version of an S3 object, with its id. Its content is a placeholder: the file knows only its checksum."""
     name, key = settings.bucket_and_key or ("", "")
     version = str(settings.version_id)
     enabled = {"Bucket": name, "VersioningConfiguration": {"Status": "Enabled"}}
@@ -129,7 +130,7 @@ def script(settings: Script) -> Existing:
 
 
 def key(arn: str) -> Existing:
-    """A key with KMS's default policy, in the account and Region of its ARN."""
+    """A KMS key with the default key policy, in the account and Region of its ARN."""
     _, _, _, region, account, resource = arn.split(":", 5)
     name = resource.removeprefix("key/")
     asked = {"Description": f"Made for {name}", "MultiRegion": name.startswith("mrk-")}
@@ -148,7 +149,7 @@ def secret(arn: str, keys: Sequence[str], key_arn: str | None = None) -> Existin
 
 
 def directory(settings: Directory, vpc_id: str, subnets: Sequence[str]) -> Existing:
-    """An AWS Managed Microsoft AD of the domain, whose password nobody knows."""
+    """An AWS Managed Microsoft AD of the domain, with a random password."""
     asked = {
         "Name": settings.domain,
         "Password": f"aA1-{secrets.token_urlsafe(24)}",
@@ -167,5 +168,5 @@ def topic(arn: str) -> Existing:
 
 
 def derived(text: str) -> str:
-    """The digits of an id that no file names, always the same for `text`."""
+    """Hexadecimal digits of an id that no file names, the same for the same `text`."""
     return hashlib.sha256(text.encode()).hexdigest()[:17]

@@ -54,7 +54,7 @@ def test_a_default_image_without_patches_is_warned_of(monkeypatch):
     monkeypatch.setattr("ultracluster.config.clock.now", lambda: datetime(2027, 9, 29, tzinfo=UTC))
     arguments = [JOB[0], str(FOLDER / JOB[1]), *JOB[2:]]
     done = CliRunner().invoke(app, arguments)
-    assert done.stderr == "warning: AWS patches the default image until 2027-09-28 only; set --image\n"
+    assert done.stderr == "warning: AWS stopped patching the default image on 2027-09-28; set --image\n"
     assert CliRunner().invoke(app, [*arguments, "--image", "mine:1"]).stderr == ""
 
 
@@ -75,8 +75,8 @@ def test_node_group_and_image_can_be_set():
         (("minimal.yaml", "--gpus", "8", "--script", "none.py"), "--script none.py: No such file or directory"),
         (("minimal.yaml",), "train needs --gpus N"),
         (("minimal-eks.yaml", "--team", "research", "--kind", "nccl-pairs"), "nccl-pairs needs --gpus N"),
-        (("minimal.yaml", "--gpus", "8", "--cpus", "4"), "train takes --gpus, and not --cpus"),
-        (("minimal.yaml", "--kind", "prepare", "--gpus", "8", "--cpus", "4"), "prepare takes --cpus, and not --gpus"),
+        (("minimal.yaml", "--gpus", "8", "--cpus", "4"), "train takes --gpus, not --cpus"),
+        (("minimal.yaml", "--kind", "prepare", "--gpus", "8", "--cpus", "4"), "prepare takes --cpus, not --gpus"),
         (("minimal.yaml", "--gpus", "8", "--name", ""), "--name is empty"),
         (("minimal.yaml", "--gpus", "8", "--queue", " "), "--queue is empty"),
         (("minimal.yaml", "--gpus", "8", "--image", ""), "--image is empty"),
@@ -142,7 +142,7 @@ def test_the_command_is_that_of_a_job_on_cpus():
 
 
 @pytest.mark.parametrize(
-    ("command", "message"), [("", "there is no command in it"), ("a 'b", "no closing quotation"), ("  ", "no command")]
+    ("command", "message"), [("", "it is empty"), ("a 'b", "no closing quotation"), ("  ", "it is empty")]
 )
 def test_a_command_that_is_none_is_wrong_usage(command, message):
     done = ultracluster(*JOB, "--command", command)
