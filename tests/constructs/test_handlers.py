@@ -125,3 +125,33 @@ def test_deleting_does_not_change_the_default_security_group():
     client = Mock()
     assert run("default_security_group", "Delete", {"GroupId": "sg-1"}, client) == ("SUCCESS", "sg-1", None)
     assert client.method_calls == []
+
+
+def logging_cluster(*states):
+    """A client whose cluster has logs, and whose update has these states, one after the other."""
+    client = Mock()
+    setups = [{"types": ["api", "audit"], "enabled": True}, {"types": ["scheduler"], "enabled": False}]
+    cluster = {"tags": {"ultracluster:retain": "false"}, "logging": {"clusterLogging": setups}}
+    client.describe_cluster.return_value = {"cluster": cluster}
+    first, *later = ({"update": {"id": "u-1", "status": state}} for state in states)
+    client.update_cluster_config.return_value = first
+    client.describe_update.side_effect = later
+    return client
+
+
+def left(*milliseconds):
+    return Mock(get_remaining_time_in_millis=Mock(side_effect=milliseconds))
+
+
+def test_the_logs_of_a_cluster_are_disabled_before_its_deletion():
+    client = logging_cluster("InProgress", "InProgress", "Successful")
+    answer = run("quiet_cluster", "Delete", {"ClusterName": "c"}, client, left(900_000, 895_000))
+    assert answer == ("SUCCESS", "c", None)
+    wanted = {"clusterLogging": [{"types": ["api", "audit"], "enabled": False}]}
+    client.update_cluster_config.assert_called_once_with(name="c", logging=wanted)
+
+
+def test_an_update_of_a_cluster_that_does_not_end_is_an_answer_before_the_time_ends():
+    client = logging_cluster("InProgress", "InProgress", "InProgress")
+    status, _, reason = run("quiet_cluster", "Delete", {"ClusterName": "c"}, client, left(70_000, 59_000))
+    assert (status, reason) == ("FAILED", "EKS still updates c: delete the stack again")

@@ -27,7 +27,7 @@ class CollectionStack(EnvironmentStack):
         network: ClusterNetwork,
         control_plane: EksControlPlaneStack,
         metrics: PrometheusWorkspace,
-        roles: ScraperRoles | None = None,
+        roles: ScraperRoles | None,
     ) -> None:
         super().__init__(scope, "collection", environment, holds="Collection of metrics")
         cluster = control_plane.cluster

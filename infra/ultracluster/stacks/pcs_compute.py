@@ -38,7 +38,7 @@ class PcsComputeStack(EnvironmentStack):
         control_plane: PcsControlPlaneStack,
         metrics: PrometheusWorkspace | None,
         topics: Sequence[str],
-        users: UserSource | DirectorySource | None = None,
+        users: UserSource | DirectorySource | None,
     ) -> None:
         super().__init__(scope, "compute", environment, nodes=True)
         cluster, role = control_plane.cluster, control_plane.node_role

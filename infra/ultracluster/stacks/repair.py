@@ -17,9 +17,7 @@ class RepairStack(EnvironmentStack):
     An alarm notifies `topics` when it could not.
     """
 
-    def __init__(
-        self, scope: Construct, environment: Environment, *, topic_arn: str, topics: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, scope: Construct, environment: Environment, *, topic_arn: str, topics: Sequence[str]) -> None:
         super().__init__(scope, "repair", environment, holds="Draining of nodes on alerts")
         key = DataKey(self, "Key", description=f"Audit trail of drained nodes of {environment.name}")
         drain = NodeDrain(self, "Drain", environment=environment.name, topic_arn=topic_arn, key=key)

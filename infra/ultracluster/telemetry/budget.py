@@ -122,12 +122,12 @@ def series_dropped(fleet: Fleet, drop: Drop) -> int:
     return series(fleet) - series(smaller)
 
 
-def kube_state_metrics_shards(nodes: int, *, pods_per_node: int = 2, drop: Collection[str] = ()) -> int:
+def kube_state_metrics_shards(nodes: int, *, drop: Collection[str] = ()) -> int:
     """Shards of kube-state-metrics for `nodes`, so that no answer is larger than the managed scraper reads.
 
     An answer has half of that size at most, to have room. Groups in `drop` are not served.
     """
-    per = {"node": nodes, "pod": nodes * pods_per_node}
+    per = {"node": nodes, "pod": nodes * Fleet.pods_per_node}
     lines = sum(per.get(each.per, 0) * each.times for each in job_metrics("kube-state-metrics", drop))
     return max(1, ceil(lines * LINE_BYTES / (AMP["scraper_response_bytes"] / 2)))
 

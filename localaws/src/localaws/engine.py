@@ -40,7 +40,7 @@ def scope_of(stack: Stack, version: Version, region: RegionLookup) -> Scope:
 class Operation:
     """One operation on one stack, from the in-progress status to the last event."""
 
-    def __init__(self, backend: StackBackend, stack: Stack, token: str | None = None) -> None:
+    def __init__(self, backend: StackBackend, stack: Stack, token: str | None) -> None:
         self._backend = backend
         self._stack = stack
         self._token = token

@@ -162,7 +162,7 @@ class Stack:
         """Remove a resource that was deleted or that left the stack."""
         self.alive.pop(record.key, None)
 
-    def set_resource_status(self, record: Record, status: str, reason: str | None = None) -> None:
+    def set_resource_status(self, record: Record, status: str, reason: str | None) -> None:
         """Set the status of the resource wherever it is recorded."""
         changed: dict[str, Any] = {"status": status, "reason": reason, "at": datetime.now(UTC)}
         if record.key in self.alive:

@@ -11,7 +11,7 @@ import boto3
 import cfnresponse
 
 TAG, VALUE = "ultracluster:retain", "false"
-WAIT_SECONDS = 5
+WAIT_SECONDS, ANSWER_MILLISECONDS = 5, 60_000
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
@@ -19,7 +19,7 @@ def handler(event: dict[str, Any], context: Any) -> None:
     cluster = event["ResourceProperties"]["ClusterName"]
     try:
         if event["RequestType"] == "Delete":
-            quieten(boto3.client("eks"), cluster)
+            disable_logs(boto3.client("eks"), cluster, context)
     except Exception as error:
         logging.exception("cluster")
         cfnresponse.send(event, context, cfnresponse.FAILED, {}, cluster, reason=str(error))
@@ -27,7 +27,7 @@ def handler(event: dict[str, Any], context: Any) -> None:
     cfnresponse.send(event, context, cfnresponse.SUCCESS, {}, cluster)
 
 
-def quieten(eks: Any, name: str) -> None:
+def disable_logs(eks: Any, name: str, context: Any) -> None:
     """Waits until the update ends. The update to retain: true removes the tag before it deletes this resource."""
     try:
         cluster = eks.describe_cluster(name=name)["cluster"]
@@ -39,6 +39,8 @@ def quieten(eks: Any, name: str) -> None:
     setup = {"clusterLogging": [{"types": kinds, "enabled": False}]}
     update = eks.update_cluster_config(name=name, logging=setup)["update"]
     while update["status"] == "InProgress":
+        if context.get_remaining_time_in_millis() < ANSWER_MILLISECONDS:
+            raise RuntimeError(f"EKS still updates {name}: delete the stack again")
         time.sleep(WAIT_SECONDS)
         update = eks.describe_update(name=name, updateId=update["id"])["update"]
     if update["status"] != "Successful":

@@ -16,14 +16,14 @@ def worst(metric: str, by: str = GPU) -> str:
     return f"max by ({by}) ({metric})"
 
 
-def grown(metric: str, minutes: int, *, until: int = 0, by: str = GPU) -> str:
-    """How much a counter grew within `minutes`, which end `until` minutes ago, by instant queries.
+def grown(metric: str, minutes: int, *, until: int = 0) -> str:
+    """How much a counter of a GPU grew within `minutes`, which end `until` minutes ago, by instant queries.
 
     A restart of the counter within the window gives a negative value. A counter without a value before the window has
     not grown: for a new node or an exporter that was silent, the time of old errors is unknown.
     """
-    now = worst(f"{metric} offset {until}m" if until else metric, by)
-    return f"{now}\n- {worst(f'{metric} offset {until + minutes}m', by)}"
+    now = worst(f"{metric} offset {until}m" if until else metric)
+    return f"{now}\n- {worst(f'{metric} offset {until + minutes}m')}"
 
 
 def collected(file: str) -> str:

@@ -40,7 +40,7 @@ def json_text(document: Any) -> str:
     return document if isinstance(document, str) else json.dumps(document)
 
 
-def tag_changes(old: Properties, new: Properties, name: str = "Tags") -> tuple[dict[str, str], list[str]]:
+def tag_changes(old: Properties, new: Properties, name: str) -> tuple[dict[str, str], list[str]]:
     """Tags to set and tag keys to remove between two versions of a `Tags` property."""
     before, after = tag_map(old.get(name)), tag_map(new.get(name))
     added = {key: value for key, value in after.items() if before.get(key) != value}
