@@ -2,17 +2,29 @@
 
 import gc
 from collections.abc import Iterator
+from datetime import date
 
 import pytest
 from moto import mock_aws
 
 from handler_parts import Stack
-from localaws import local_aws
+from localaws import clock, local_aws
 from localaws.resources import HANDLERS
 from localaws.services import activate
 from stack_parts import QUEUE, TOPIC, Fake, FakeQueue, FakeTopic, Stacks
 
+TODAY = date(2026, 11, 20)
+"""Date of the tests, which create clusters of versions that end."""
+
 gc.freeze()  # what is imported stays: collections need not look at it again
+
+
+@pytest.fixture(scope="session", autouse=True)
+def today() -> Iterator[None]:
+    """The date in this process; a server that a test starts has the date of the machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clock, "today", lambda: TODAY)
+        yield
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any, cast
 
+from localaws import clock
 from localaws.services import eks_logs as logs
 from localaws.services import eks_network as network
 from localaws.services.eks_store import DEFAULT_VERSION, END_OF_SUPPORT, LOG_TYPES, Cluster, in_use, invalid, refused
@@ -157,7 +158,7 @@ def check_version(version: str, today: datetime.date) -> None:
 
 
 def _version(call: Call) -> None:
-    check_version(call.new["version"], datetime.datetime.now(datetime.UTC).date())
+    check_version(call.new["version"], clock.today())
 
 
 def _next_version(call: Call) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
+from localaws import clock
 from localaws.records import records
 from localaws.services import pcs_conflicts
 from localaws.services.hardware import unlike, unsupported
@@ -252,7 +253,7 @@ RULES = (
     Rule("CreateCluster", one_creation_at_a_time, "User Guide, service quotas"),
     Rule(
         "CreateCluster",
-        lambda call: check_new_version(_version(call), datetime.datetime.now(datetime.UTC).date()),
+        lambda call: check_new_version(_version(call), clock.today()),
         "User Guide, Slurm versions",
     ),
     Rule("UpdateCluster", upgrade, "User Guide, Slurm versions"),
