@@ -81,13 +81,18 @@ NEW_FILE_SYSTEM = On(
 )
 
 
+def _what_stays(change: Change, retained: str) -> str:
+    """What CloudFormation does to data that leaves a stack, by the policy in the deployed template."""
+    return retained if change.before.retain else "that deletes it with its data, since retain is false: copy it first"
+
+
 def _removed_file_system(change: Change) -> Effect:
     on_pcs = change.before.control_plane.type == "pcs"
     if not getattr(change.old, "existing", None):
         stacks = "NAME-compute" if on_pcs else "NAME-platform"
         return refused(
-            f"end the jobs that use it, then npx cdk deploy --exclusively {stacks} -c env=NAME, then all stacks; it "
-            "stays with its data outside the stacks",
+            f"end the jobs that use it, then npx cdk deploy --exclusively {stacks} -c env=NAME, then all stacks; "
+            + _what_stays(change, "it stays with its data outside the stacks"),
             "stacks that mount it import it until they are deployed",
         )
     if on_pcs:
@@ -96,7 +101,8 @@ def _removed_file_system(change: Change) -> Effect:
 
 
 REMOVED_FILE_SYSTEM = ByValue(
-    "a new one in two steps, which retain it with its data; an existing one at once", _removed_file_system
+    "a new one in two steps, which retain it with its data, or delete it with `retain: false`; an existing one at once",
+    _removed_file_system,
 )
 OTHER_FILE_SYSTEM = refused(COPY, "another type is a new file system")
 FILE_SYSTEM = Effects(OTHER_FILE_SYSTEM, added=NEW_FILE_SYSTEM, removed=REMOVED_FILE_SYSTEM)
@@ -223,7 +229,7 @@ def _removed_bucket(change: Change) -> Effect:
         return Effect("in-place", note="permissions of nodes and pods are removed")
     return refused(
         "npx cdk deploy --exclusively NAME-compute NAME-links -c env=NAME (on EKS NAME-platform NAME-links), "
-        "then all stacks; the bucket and its objects stay",
+        "then all stacks; " + _what_stays(change, "the bucket and its objects stay"),
         "stacks import the bucket until they are deployed",
     )
 
@@ -232,7 +238,9 @@ BUCKETS = Effects(
     IN_PLACE,
     added=Effect("creates"),
     removed=ByValue(
-        "a new bucket in two steps, which retain it with its objects; an existing one in place", _removed_bucket
+        "a new bucket in two steps, which retain it with its objects, or delete it with `retain: false`; an existing "
+        "one in place",
+        _removed_bucket,
     ),
 )
 

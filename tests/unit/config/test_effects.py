@@ -197,6 +197,20 @@ def test_spank_plugins_need_an_empty_fleet_below_2605():
     assert "SPANK" not in slurm("25.11", "26.05").first
 
 
+@pytest.mark.parametrize("path", ["storage.home", "storage.lustre", "storage.buckets[datasets]"])
+@pytest.mark.parametrize(("retain", "said"), [(True, " stay"), (False, "deletes it with its data")])
+@pytest.mark.parametrize("turned", [False, True])
+def test_data_that_leaves_the_file_stays_only_if_the_deployed_stacks_retain_it(path, retain, said, turned):
+    """The template that is deployed decides, not the new one."""
+    removed = path.replace("[", ".").removesuffix("]"), DELETED
+    found = change(
+        "pcs", removed, ("retain", retain != turned), first=[("retain", retain), ("storage.lustre.links", [])]
+    )
+    (effect,) = (each.effect for each in found if each.path == path)
+    assert effect.kind == "refused"
+    assert said in effect.first
+
+
 @pytest.mark.parametrize("name", ["SchedulerParameters", "SlurmctldParameters"])
 def test_words_that_a_version_has_no_longer_are_removed_first(name):
     effect = slurm("25.11", "26.05", {name: "enable_job_state_cache"})
