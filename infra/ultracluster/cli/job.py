@@ -90,9 +90,9 @@ def job(
     texts = {"team": team, "node-group": node_group, "queue": queue, "image": image, "venv": venv, "name": name}
     if empty := next((option for option, value in texts.items() if value is not None and not value.strip()), None):
         raise typer.BadParameter(f"--{empty} is empty")  # such as an unset shell variable
-    options = Options(
-        file, kind, gpus, cpus, team, node_group, queue, image, venv, name, tuple(_split_command(command)), as_json
-    )
+    words = tuple(_split_command(command))
+    _refuse_line_breaks({"FILE": file, "--venv": venv or "", "--command": "".join(words)})
+    options = Options(file, kind, gpus, cpus, team, node_group, queue, image, venv, name, words, as_json)
     try:
         if image:
             check_image(image)
@@ -147,12 +147,14 @@ class Options:
 
 
 def _kubernetes(environment: "Environment", options: Options) -> str:
-    from ultracluster.jobs.request import JobRefused
+    from ultracluster.jobs.request import JobRefused, check_reference
     from ultracluster.kubernetes.jobs import example_job, prepare_job
 
     for option, value in (("--queue", options.queue), ("--venv", options.venv)):
         if value:
             raise JobRefused(f"{option} is for Slurm, and {environment.name} runs Kubernetes; remove {option}")
+    if options.image:
+        check_reference(options.image)
     amount, team = options.amount, _team(environment, options.team)
     name = options.name or f"{options.kind}-{amount}-{options.unit}-{_suffix()}"
     if options.kind == "prepare":
@@ -229,6 +231,12 @@ def _team(environment: "Environment", team: str | None) -> str:
     return team
 
 
+def _refuse_line_breaks(given: dict[str, str]) -> None:
+    """Exits with 2 for text that a comment of the printed job cannot hold: bash would run what follows a line break."""
+    if option := next((option for option, text in given.items() if not text.isprintable()), None):
+        raise typer.BadParameter(f"{option} contains a line break or another control character")
+
+
 def _script(path: str | None, kind: str) -> "Script | None":
     from pathlib import Path
 
@@ -237,7 +245,10 @@ def _script(path: str | None, kind: str) -> "Script | None":
     if path is None:
         return None
     try:
-        content = Path(path).read_bytes()
+        # a device never ends, and a pipe may never begin
+        if (file := Path(path)).exists() and not file.is_file():
+            raise JobRefused(f"--script {path}: it is not a regular file; save the script as one")
+        content = file.read_bytes()
     except OSError as error:
         raise JobRefused(f"--script {path}: {error.strerror}") from None
     return Script.checked(path, content, kind)

@@ -40,6 +40,9 @@ STALLED_SECONDS = 1800
 CANNOT_START = (2, 126, 127)
 """Exit codes of a shell for a command that cannot start: the job is not restarted."""
 
+_REFERENCE = re.compile(
+    r"([A-Za-z0-9.-]+(:\d+)?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*(:\w[\w.-]{0,127})?(@sha256:[0-9a-f]{64})?", re.ASCII
+)
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?", re.ASCII)
 
 
@@ -93,6 +96,16 @@ def check_image(image: str) -> None:
     """Raises JobRefused for a text that names neither an image nor a file."""
     if not re.fullmatch(r"[\w./:@#%+~-]+", image, re.ASCII):
         raise JobRefused(f"{image!r} is not an image; write REGISTRY/NAME:TAG, or on Slurm the path of a file")
+
+
+def check_reference(image: str) -> None:
+    """Raises JobRefused for an image that no kubelet pulls: a file, or a name with capital letters.
+
+    Source: distribution/reference, the grammar of image references (2026).
+    """
+    if not _REFERENCE.fullmatch(image):
+        text = f"{image!r} is no image of a registry, which Kubernetes needs"
+        raise JobRefused(f"{text}; write REGISTRY/NAME:TAG, with the name in lower-case letters")
 
 
 def check_command(kind: str, command: Sequence[str], script: Script | None) -> None:

@@ -81,6 +81,17 @@ def test_node_group_and_image_can_be_set():
         (("minimal.yaml", "--gpus", "8", "--queue", " "), "--queue is empty"),
         (("minimal.yaml", "--gpus", "8", "--image", ""), "--image is empty"),
         (("minimal.yaml", "--gpus", "8", "--image", "a b"), "'a b' is not an image; write REGISTRY/NAME:TAG"),
+        (
+            ("minimal-eks.yaml", "--team", "research", "--gpus", "8", "--image", "/fsx/x.sqsh"),
+            "is no image of a registry",
+        ),
+        (("minimal-eks.yaml", "--team", "research", "--gpus", "8", "--image", "My/Image"), "is no image of a registry"),
+        (("minimal-eks.yaml", "--team", "research", "--gpus", "8", "--image", "docker://a/b"), "is no image of a"),
+        (("minimal.yaml", "--gpus", "8", "--script", "/dev/zero"), "it is not a regular file"),
+        (("minimal.yaml", "--gpus", "8", "--script", "bad"), "it is not a regular file"),
+        (("minimal.yaml", "--gpus", "8", "--venv", "a\nb"), "--venv contains a line break"),
+        (("minimal.yaml", "--gpus", "8", "--command", "a.py 'x\ntouch y'"), "--command contains a line break"),
+        (("minimal.yaml\n", "--gpus", "8"), "FILE contains a line break"),
         (("minimal.yaml", "--kind", "nccl-pairs"), "nccl-pairs needs --gpus N"),
         (("minimal.yaml", "--kind", "nccl-pair", "--gpus", "16"), "nccl-pairs"),
         (("minimal-eks.yaml", "--team", "reserch", "--gpus", "8"), "Did you mean research?"),
@@ -190,3 +201,20 @@ def test_a_script_is_in_a_config_map_of_the_job(tmp_path):
     assert files["data"]["work.py"] == "print('mine')\n"
     assert "  work.py: |\n    print('mine')\n" in done.stdout
     assert job["spec"]["template"]["spec"]["containers"][0]["command"][-3:] == ["/job/work.py", "--lr", "2"]
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "nvcr.io/nvidia/pytorch:26.09-py3",
+        "busybox",
+        "localhost:5000/a/b_c/d-e",
+        "111122223333.dkr.ecr.us-east-2.amazonaws.com/team/train@sha256:" + "0" * 64,
+        "public.ecr.aws/deep-learning-containers/pytorch:2.14.0-cu133-amzn2023",
+        "ghcr.io/a/b__c:V1.0_x",
+    ],
+)
+def test_an_image_of_a_registry_is_in_the_job(image):
+    done = ultracluster(*JOB, "--image", image)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"image: {image}\n" in done.stdout
