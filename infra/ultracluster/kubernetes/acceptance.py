@@ -1,12 +1,11 @@
-"""Acceptance and quarantine of nodes with GPUs: an agent on each of them runs the checks of `nodes/programs`.
+"""Acceptance and quarantine of nodes with GPUs: a DaemonSet runs an agent on each, `nodes/programs/accept_node.py`.
 
-A startup taint that the node removes itself would not do: the API server lets no kubelet remove a taint of its own
-node. AWS's node monitoring agent checks nodes all the time, but nothing keeps pods off a new node until it has, nor off
-one that it reports.
+Why an agent: the kubelet may not remove taints of its own node (NodeRestriction), and AWS's node monitoring agent
+reports nodes without keeping pods off them, neither before its first check nor afterwards.
 
-The agent is a shell of the image that the kubelet mounts folders with; it runs the programs with the Python of the
-node, whose driver and devices they read. Device plugins and exporters start once the node is accepted. The tools that
-the node's image lacks come in a pod of `diagnostics`, which a label brings, so that the agent may create no pods.
+The container has a small shell image and runs the programs with the Python of the node, chrooted, so that they see its
+driver and devices. Device plugins and exporters start once the node is accepted. Tools that the node's image lacks run
+in a pod of `diagnostics`, which a label schedules, so that the agent needs no permission to create pods.
 
 Source: Karpenter 1.14, "NodePools", startupTaints; Kubernetes, "Admission control", NodeRestriction, and "Managing
 service accounts", node information in tokens (2026).
@@ -27,20 +26,20 @@ from ultracluster.nodes.health_programs import program, tables
 
 NAME = "node-acceptance"
 TOOL = """#!/bin/sh
-# Runs a tool of the pod node-diagnostics with the arguments, and ends as it does.
+# Runs a tool of the pod node-diagnostics with these arguments: prints its output and exits with its status.
 cd "${0%/*}/../tools/${0##*/}" || exit
 echo "$*" > request
 read -r status < answer
 cat output
 exit "$status"
 """
-"""Program of the node in place of each of `diagnostics.TOOLS`."""
+"""Program on the node with the name of each of `diagnostics.TOOLS`: it runs the tool in the pod."""
 RBAC = "rbac.authorization.k8s.io"
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 
 
 def acceptance_objects(environment: EksEnvironment) -> tuple[Objects, ...]:
-    """The agent, and the tools that it needs; none if nodes are neither accepted nor put into quarantine."""
+    """Objects of the agent and its tools; none if nodes are neither accepted nor quarantined."""
     if not (environment.accepts_nodes or environment.quarantines_nodes):
         return ()
     files = {
@@ -56,7 +55,7 @@ def acceptance_objects(environment: EksEnvironment) -> tuple[Objects, ...]:
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
     ]
     if environment.diagnoses_nodes or environment.health.on_failure == "replace":
-        # whether jobs run on the node
+        # the agent checks whether jobs run on the node
         rules.append({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})
     role = {"apiGroup": RBAC, "kind": "ClusterRole", "name": NAME}
     items = (
@@ -71,17 +70,18 @@ def acceptance_objects(environment: EksEnvironment) -> tuple[Objects, ...]:
 
 
 def _own_node() -> tuple[Object, Object]:
-    """Each agent changes the node that it runs on alone, which no role can say. Tokens name their node from 1.32 on."""
+    """An agent may change its own node only: RBAC cannot express that. Tokens name their node since Kubernetes 1.32."""
     node = "request.userInfo.extra[?'authentication.kubernetes.io/node-name'][0].orValue('')"
     agents = f"request.userInfo.username == 'system:serviceaccount:{NAMESPACE}:{NAME}'"
-    message = "an agent changes no other node than its own"
+    message = "an agent may change its own node only"
     return admission_policy(NAME, "UPDATE", "nodes", f"{node} == object.metadata.name", message, condition=agents)
 
 
 def facts(environment: EksEnvironment) -> Object:
-    """GPUs and NVLink by instance type, EFA devices of a node by node group, and how many of a group may be diagnosed.
+    """Content of facts.json: GPUs and NVLink by instance type, EFA devices and quarantine limit by node group.
 
-    The share is that above which EKS stops repairs too; of Karpenter's pools, whose size varies, it is one node.
+    The limit follows from max_unhealthy_percent of node_repair, above which EKS stops repairs too. For Karpenter's
+    pools, whose size varies, the agent takes one node.
     """
     types = {name: [each.gpu_count, int(each.has_nvlink)] for name, each in instance_types.items() if each.gpu_count}
     static = {group.name: efa_devices(group.layout("eks")) for group in environment.gpu_groups}
@@ -95,7 +95,7 @@ def _daemon_set(environment: EksEnvironment, files: str) -> Object:
         f"mkdir -p /node{FOLDER}/bin /node{FOLDER}/tools",
         f"cp -L /programs/* /node{FOLDER}/",
         *(f"install -m 755 /programs/run-tool /node{FOLDER}/bin/{tool}" for tool in TOOLS),
-        # the token is outside the node's root, so the agent has its folder open
+        # the token is outside the chroot, so the agent gets its open folder
         f"exec 9< {TOKEN}",
         f"exec chroot /node /usr/bin/python3 -IS {FOLDER}/accept_node.py",
     ]
@@ -114,7 +114,7 @@ def _daemon_set(environment: EksEnvironment, files: str) -> Object:
         "image": environment.image(images["shell"]),
         "command": ["sh", "-ec", "\n".join(start)],
         "env": [{"name": "NODE", **name}, *({"name": k, "value": v} for k, v in {**variables, "PATH": path}.items())],
-        # it reads the kernel's log and every device
+        # to read the kernel's log and every device
         "securityContext": {"privileged": True},
         "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "512Mi"}},
         "volumeMounts": [
@@ -128,7 +128,7 @@ def _daemon_set(environment: EksEnvironment, files: str) -> Object:
     pod = {
         "serviceAccountName": NAME,
         "priorityClassName": "system-node-critical",
-        # neither the network of pods nor their names are up on every new node
+        # pod network and cluster DNS may not be ready on a new node
         "hostNetwork": True,
         "hostPID": True,
         "tolerations": [{"operator": "Exists"}],
@@ -139,7 +139,7 @@ def _daemon_set(environment: EksEnvironment, files: str) -> Object:
             {"name": "programs", "configMap": {"name": NAME}},
         ],
     }
-    # the annotation replaces the pods when a program changes
+    # a new annotation restarts the pods when a program changes
     digest = hashlib.sha256(files.encode()).hexdigest()[:16]
     return {
         "selector": {"matchLabels": labels},

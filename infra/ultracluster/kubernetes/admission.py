@@ -1,4 +1,4 @@
-"""Admission policies: what the API server refuses beyond roles and schemas.
+"""Validating admission policies, for rules that RBAC and schemas cannot express.
 
 Source: Kubernetes, "Validating Admission Policy" (2026), generally available since 1.30.
 """
@@ -20,9 +20,10 @@ def admission_policy(
     condition: str = "",
     namespaces: dict[str, Any] | None = None,
 ) -> tuple[Object, Object]:
-    """A policy and its binding: `operation` on a `resource` of the core group is refused unless `expression` holds.
+    """A policy and its binding: `operation` on a `resource` of the core group is denied unless `expression` is true.
 
-    `condition` is an expression for the requests that it is about, `namespaces` a selector.
+    `expression` and `condition` are in CEL. `condition` limits the policy to some requests, `namespaces` (a label
+    selector) to some namespaces. `message` is what a denied client gets.
     """
     conditions = [{"name": "concerned", "expression": condition}] if condition else []
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": [operation], "resources": [resource]}

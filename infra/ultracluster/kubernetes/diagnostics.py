@@ -1,9 +1,9 @@
-"""Tools of the full checks, DCGM's and NCCL's, in a pod on nodes that have the label `labels.DIAGNOSTICS`.
+"""A DaemonSet with the tools of full checks, DCGM and NCCL tests, for nodes with the label `labels.DIAGNOSTICS`.
 
-The agent of `acceptance` sets the label on a node without jobs, and check_node.py runs there, as on PCS. What it calls
-is in the containers of this pod: each takes one command at a time through a pipe in a folder of the node. Neither has a
-token, and neither requests GPUs: they see those of the node, as DCGM does in NVIDIA's GPU Operator, whether a device
-plugin serves them or not, and no scheduler ever counts them against jobs.
+The agent of `acceptance` sets the label on an idle node and runs check_node.py there, as on PCS. The tools run in the
+containers of this pod: each takes one command at a time through named pipes in a folder of the node. The pod has no
+service account token. It requests no GPUs but sees all of the node, like DCGM in NVIDIA's GPU Operator, so it works
+without a device plugin, and no scheduler counts it.
 
 Source: NVIDIA GPU Operator 26.7, assets/state-dcgm; NVIDIA DCGM, docker/; awsome-distributed-ai, nccl-tests (2026).
 """
@@ -19,7 +19,7 @@ from ultracluster.kubernetes.parts import Object, Objects
 
 NAME, NAMESPACE = "node-diagnostics", "kube-system"
 FOLDER = "/run/ultracluster-health"
-"""Folder of the node with the programs and pipes, which a reboot empties."""
+"""Folder of the node with the programs and pipes, in memory: a reboot empties it."""
 
 NCCL_TESTS = next(image.name for image in IMAGES if image.use == "nccl-tests")
 
@@ -33,7 +33,7 @@ while read -r arguments < request; do
   echo "$status" > answer
 done
 """
-"""Runs RUN with the arguments of each line of the pipe `request`. Its output is a file, its status the answer."""
+"""Runs $RUN with the arguments of each line of the pipe `request`; writes the exit status to the pipe `answer`."""
 
 TOOLS: dict[str, Object] = {
     "dcgmi": {
@@ -55,11 +55,11 @@ TOOLS: dict[str, Object] = {
         },
     },
 }
-"""Container of each tool of check_node.py, with its variables as a mapping."""
+"""Container of each tool that check_node.py runs; `env` is a mapping of variables."""
 
 
 def diagnostics_objects(environment: EksEnvironment) -> tuple[Objects, ...]:
-    """The DaemonSet; none if no node is diagnosed."""
+    """The DaemonSet; none if no setting uses diagnostics."""
     if not environment.diagnoses_nodes:
         return ()
     metadata = {"name": NAME, "namespace": NAMESPACE}
@@ -72,9 +72,9 @@ def _spec(environment: EksEnvironment) -> Object:
     wanted = [{"key": key, "operator": "Exists"} for key in (DEVICE_STACK, DIAGNOSTICS)]
     terms = {"nodeSelectorTerms": [{"matchExpressions": wanted}]}
     pod = {
-        # without a priority: it evicts no pod of a team that runs beside the idle GPUs
+        # no priority class: it must not evict pods of teams that run beside idle GPUs
         "automountServiceAccountToken": False,
-        # the shells take no signal
+        # the shells do not handle SIGTERM
         "terminationGracePeriodSeconds": 1,
         "tolerations": [{"operator": "Exists"}],
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
@@ -84,11 +84,11 @@ def _spec(environment: EksEnvironment) -> Object:
             {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
         ],
     }
-    # an idle node that Karpenter launched stays until it is judged
+    # Karpenter must not remove the idle node before the outcome
     annotations = {"karpenter.sh/do-not-disrupt": "true"}
     return {
         "selector": {"matchLabels": labels},
-        # no update ends diagnostics
+        # an update must not end running diagnostics
         "updateStrategy": {"type": "OnDelete"},
         "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": pod},
     }

@@ -1,4 +1,4 @@
-"""Nodes with GPUs of Karpenter's pools, as a job takes them: whole nodes of one size.
+"""GPU nodes of Karpenter's pools for jobs, which take whole nodes of one size.
 
 Source: Karpenter 1.14, "Scheduling", well-known labels; Kueue 0.19, flavor assigner.
 """
@@ -18,10 +18,10 @@ INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 @dataclass(frozen=True)
 class ElasticNodes:
-    """Nodes of a pool that have the same number of GPUs. `hardware` is the smallest of their types.
+    """Nodes of a pool with the same number of GPUs. `hardware` is the smallest of their instance types.
 
-    `name` is the value of NODE_GROUP on them, `max_count` the nodes of that type within the limits of the pool, and
-    `several` whether the pool has other types with as many GPUs.
+    `name` is the value of the label NODE_GROUP. `max_count` is the number of nodes of `hardware` within the limits of
+    the pool. `several` is whether the pool has other types with the same number of GPUs.
     """
 
     name: str
@@ -45,12 +45,12 @@ class ElasticNodes:
         return self.interfaces
 
     def selector(self, nodes: int) -> dict[str, str]:
-        """Labels that give a job on several nodes equal ones: a gang is as fast as its slowest GPU."""
+        """Node selector for a job on several nodes: one instance type, because a gang is as fast as its slowest GPU."""
         return {INSTANCE_TYPE: self.hardware.name} if self.several and nodes > 1 else {}
 
 
 def pool_label(environment: EksEnvironment, name: str) -> str | None:
-    """Label of the nodes of the pool that is called `name` in the file or in the cluster, None if there is none."""
+    """Value of NODE_GROUP for the pool with this name in the file or in the cluster; None if there is no such pool."""
     labels = [pool.name for pool in elastic_pools(environment)] if environment.settings.karpenter else []
     return next((label for label in labels if name in (label, label.removeprefix(ELASTIC_GROUPS))), None)
 
@@ -63,8 +63,8 @@ def gpu_pools(environment: EksEnvironment) -> list[str]:
 
 
 def elastic_nodes(environment: EksEnvironment, label: str) -> list[ElasticNodes]:
-    """The sizes of nodes with GPUs in the pool with `label`, most GPUs first; empty for a pool without GPUs."""
-    kinds = [kind for kind in _kinds(environment, label) if kind[0].gpu_count and kind[2]]
+    """Sizes of GPU nodes in the pool with `label`, most GPUs first; empty for a pool without GPUs."""
+    kinds = [kind for kind in _types_of_pool(environment, label) if kind[0].gpu_count and kind[2]]
     found = []
     for gpus in sorted({hardware.gpu_count for hardware, _, _ in kinds}, reverse=True):
         size = [kind for kind in kinds if kind[0].gpu_count == gpus]
@@ -73,8 +73,8 @@ def elastic_nodes(environment: EksEnvironment, label: str) -> list[ElasticNodes]
     return found
 
 
-def _kinds(environment: EksEnvironment, label: str) -> list[tuple[InstanceType, tuple[Interface, ...], int]]:
-    """Each instance type of a pool with its interfaces and the nodes within the limits."""
+def _types_of_pool(environment: EksEnvironment, label: str) -> list[tuple[InstanceType, tuple[Interface, ...], int]]:
+    """Instance types of a pool, each with its interfaces and the number of nodes within the limits."""
     if environment.settings.pools:
         [pool] = [pool for pool in environment.settings.pools if elastic_group(pool) == label]
         return [(hardware, pool.layout, pool.most(hardware)) for hardware in pool.hardware]

@@ -63,7 +63,7 @@ def test_a_sentence_has_the_arguments_of_its_step():
 
 def test_arguments_that_a_step_lacks_or_nobody_knows_yet_are_left_out():
     cpu, gpu = (summary(Step("run-exporters", images)) for images in (("agent", "node"), ("agent", "node", "dcgm")))
-    assert cpu == "Has systemd run node exporter node, Prometheus as agent agent, as containers"
+    assert cpu == "Runs node exporter node, Prometheus as agent agent, as containers of systemd units"
     assert "and, on nodes with GPUs, DCGM exporter dcgm, as containers" in gpu
     shipped = summary(Step("ship-logs", ("us-east-2", "LOG-GROUP")))
     assert shipped.endswith("logs of the node to the log group in Region us-east-2")

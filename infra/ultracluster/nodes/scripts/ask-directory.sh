@@ -1,5 +1,5 @@
 #!/bin/bash
-# Has SSSD ask an Active Directory for the users of this machine, and has systemd read its secret again every hour.
+# Configures SSSD for the users of an Active Directory, and reads its secret again every hour, by a systemd timer.
 # $1 is the secret, $2 the Region; then domain=, uri=, ids=sid|posix, group=, sudo=, passwords=yes|no, in any order.
 set -euo pipefail
 mkdir -p /usr/local/sbin /etc/ssh/sshd_config.d /etc/sudoers.d

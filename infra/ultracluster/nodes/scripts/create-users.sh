@@ -1,6 +1,6 @@
 #!/bin/bash
-# Creates the users of the list in the SSM parameter $1 in Region $2, and has systemd do so again every ten minutes:
-# the list changes without the node. With $3 = shared, /home is a shared file system, and must be mounted.
+# Creates the users of the list in the SSM parameter $1 in Region $2, and again every ten minutes, by a systemd timer:
+# the list changes while the node runs. With $3 = shared, /home is a shared file system, and must be mounted.
 set -euo pipefail
 mkdir -p /usr/local/sbin /etc/ssh/authorized_keys.d /etc/ssh/sshd_config.d
 chmod 755 /etc/ssh/authorized_keys.d

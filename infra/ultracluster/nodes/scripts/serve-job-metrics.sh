@@ -1,6 +1,6 @@
 #!/bin/bash
-# Has systemd serve the metrics that jobs write to files *.prom in a folder, to the metrics agent of the node.
-# Every user may write there, so the program believes nothing of it: see below. Node exporter does not read the folder.
+# Serves the metrics that jobs write to files *.prom in a folder, to the metrics agent of the node, by a systemd service.
+# Every user may write there, so the program trusts no content: see below. Node exporter does not read the folder.
 set -euo pipefail
 folder=/var/lib/node_exporter/jobs
 mkdir -p "$folder" /opt/ultracluster

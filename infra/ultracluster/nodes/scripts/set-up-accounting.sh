@@ -42,7 +42,7 @@ has_line "$found" low || sacctmgr --immediate add qos low
 sacctmgr --immediate modify qos high set priority=100 preempt=normal,low
 sacctmgr --immediate modify qos normal set priority=50 preempt=low
 sacctmgr --immediate modify qos low set priority=0 preempt=
-# what preempted jobs have to save a checkpoint: as long as EC2 gives Spot Instances; another time that people set stays
+# time for preempted jobs to save a checkpoint, as long as EC2's notice to Spot Instances; a changed value stays
 for qos in normal low; do
   if has_line "$(shown qos format=name,gracetime)" "$qos|00:00:00"; then
     sacctmgr --immediate modify qos "$qos" set gracetime=120

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Has the CloudWatch agent send logs of the node to the log group $2 in Region $1: kernel, boot, Slurm, and ends of jobs.
-# Nothing here delays the node: systemd installs the agent later, from a bucket of AWS in the Region, unless the image has it.
+# Sends logs of the node to the log group $2 in Region $1 with the CloudWatch agent: kernel, boot, Slurm, and ends of jobs.
+# Nothing here delays the node: a systemd unit installs the agent later, from AWS's bucket in the Region, if it is missing.
 set -euo pipefail
 region=$1 group=$2
 mkdir -p /etc/ultracluster /var/log/ultracluster
