@@ -1,5 +1,5 @@
 #!/bin/bash
-# Writes the counters of the EFA devices to the folder of node exporter's textfile collector every $1 seconds, by a timer.
+# Writes the counters of the EFA devices to the folder of node exporter's textfile collector every $1 seconds.
 # Names are node_amazonefa_COUNTER{device,port}, without a port for counters of the device: no Prometheus exporter knows EFA.
 set -euo pipefail
 cat > /usr/local/sbin/collect-efa <<'SCRIPT'

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Writes metrics of the Lustre client to the folder of node exporter's textfile collector every $1 seconds, by a timer:
+# Writes metrics of the Lustre client to the folder of node exporter's textfile collector every $1 seconds:
 # traffic, capacity, connections, and messages by network, which show a client that uses TCP where it should use EFA.
 # On a node that mounts file systems itself, each further argument is a mount point and the mount name of its file system.
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs node exporter $2, Prometheus as agent $1 and, on nodes with GPUs, DCGM exporter $3, as containers of systemd units.
-# Nothing here delays the node or its jobs: systemd pulls the images later, with retries, and limits CPU and memory.
+# Nothing here delays the node or its jobs: systemd pulls the images later, with retries, and Docker limits CPU and memory.
 # Exporters listen on the loopback interface, where only the agent of the node needs them.
 set -euo pipefail
 agent=$1 node_exporter=$2 dcgm_exporter=${3:-}

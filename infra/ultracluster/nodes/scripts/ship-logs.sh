@@ -1,5 +1,5 @@
 #!/bin/bash
-# Sends logs of the node to the log group $2 in Region $1 with the CloudWatch agent: kernel, boot, Slurm, and ends of jobs.
+# Sets up the CloudWatch agent, which sends logs of the node to the log group $2 in Region $1: kernel, boot, Slurm, job ends.
 # Nothing here delays the node: a systemd unit installs the agent later, from AWS's bucket in the Region, if it is missing.
 set -euo pipefail
 region=$1 group=$2
