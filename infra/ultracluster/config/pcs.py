@@ -36,7 +36,7 @@ class Login(Settings):
     instance_type: Annotated[CpuType, cluster_effects.LOGIN_TYPE] = "m7i.4xlarge"
     """Instance type of the login nodes."""
     count: Annotated[int, Field(ge=1), IN_PLACE] = 1
-    """Number of login nodes."""
+    """Number of login nodes. Several need storage.home, or a boot script that mounts /home."""
     image: Annotated[Image, NEW_LOGIN_NODES] = "auto"
     """auto: AWS's newest PCS image. Or an AMI id, or an SSM parameter that holds one."""
     root_volume_gib: Annotated[int, Field(ge=100, le=16384), NEW_LOGIN_NODES] = 100

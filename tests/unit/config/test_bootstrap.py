@@ -8,7 +8,7 @@ import pytest
 from tests.bad_files import FOLDER
 from ultracluster.config.bootstrap import Script
 from ultracluster.config.environment import Environment
-from ultracluster.config.loader import load, validate
+from ultracluster.config.loader import load, survey, validate
 from ultracluster.config.named_files import NamedFile
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.problems import InvalidSettings
@@ -41,6 +41,16 @@ def test_a_path_is_a_script_with_the_defaults(tmp_path):
     assert (first.timeout_seconds, first.on_failure) == (second.timeout_seconds, second.on_failure) == (600, "stop")
     assert first.checksum == second.checksum
     assert first.content == SITE.encode()
+
+
+def test_several_login_nodes_may_get_their_homes_from_a_boot_script(tmp_path):
+    write(tmp_path, "homes.sh", "#!/bin/bash\nmountpoint /home\n")
+    login = "control_plane:\n  login: {count: 2, image: ami-0123456789abcdef0"
+    text = MINIMAL.replace("control_plane:", f"{login}}}")
+    (problem,) = survey(write(tmp_path, "none.yaml", text)).errors
+    assert (problem.code, problem.path) == ("login-nodes-without-homes", "control_plane.login.count")
+    text = MINIMAL.replace("control_plane:", f"{login}, bootstrap: [homes.sh]}}")
+    assert load(write(tmp_path, "env.yaml", text)).control_plane.login.count == 2
 
 
 def test_a_path_is_relative_to_the_file_wherever_the_command_runs(tmp_path, monkeypatch):
