@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def localaws(folder: Path, *arguments: str, status: int = 0) -> str:
     command = [sys.executable, "-m", "localaws", *arguments, "--folder", "aws"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -43,7 +43,7 @@ def cdk(folder: Path, *arguments: str) -> str:
     variables = {**os.environ, "CI": "true", "CDK_VALIDATION": "false"}
     done = subprocess.run(
         ["bash", "-c", f". aws/env; {words}"],
-        cwd=folder, env=variables, capture_output=True, text=True, timeout=300, check=False,
+        cwd=folder, env=variables, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr

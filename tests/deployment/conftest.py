@@ -47,7 +47,7 @@ class Cli:
 
     def __call__(self, *arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
         command = [*CDK, *arguments]
-        return subprocess.run(command, env=self.variables, cwd=folder, capture_output=True, text=True, timeout=300)
+        return subprocess.run(command, env=self.variables, cwd=folder, capture_output=True, text=True, timeout=900)
 
     def client(self, service: str) -> Any:
         return boto3.client(service, region_name=self.region, **self.running.connection("123456789012"))

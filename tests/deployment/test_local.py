@@ -31,7 +31,7 @@ def local(folder, *arguments, **variables):
     command = [PROGRAM, "local", *arguments]
     # readline, which pytest imports, exports COLUMNS=80 to child processes
     kept = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, env={**kept, **variables})
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, env={**kept, **variables})
 
 
 def test_up_status_and_down(folder):

@@ -61,7 +61,7 @@ def rendered(release: Release) -> list[dict[str, Any]]:
         input=yaml.safe_dump(dict(release.values)),
         text=True,
         capture_output=True,
-        timeout=120,
+        timeout=600,
     )
     assert ran.returncode == 0, ran.stderr
     return [found for found in yaml.safe_load_all(ran.stdout) if found]

@@ -39,7 +39,7 @@ export no_proxy NO_PROXY="$no_proxy"
 """
 # A profile or a session of the user's would take precedence over the keys, or be sent with them.
 UNSET = "unset AWS_PROFILE AWS_DEFAULT_PROFILE AWS_SESSION_TOKEN AWS_SECURITY_TOKEN AWS_CREDENTIAL_EXPIRATION\n"
-START_SECONDS = 60
+START_SECONDS = 180
 STOP_SECONDS = 10
 ANSWER_SECONDS = 60
 """It may be busy with a deployment. A server that has ended refuses the connection at once."""

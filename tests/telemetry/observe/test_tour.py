@@ -133,7 +133,7 @@ def test_the_page_shows_alerts_and_every_dashboard_in_a_browser(site, made, tmp_
             [chromium, *options, f"--user-data-dir={tmp_path}", "--dump-dom", address],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
         ).stdout
     assert f'data-loaded="{len(made.pictures)}"' in seen, "pictures that the browser could draw"
     assert seen.count("<tr data-alert=") == len(made.firing)

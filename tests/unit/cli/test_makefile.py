@@ -22,7 +22,7 @@ def folder(tmp_path):
 def starts_with(folder, text):
     """Whether `make` says that the folder was moved, and whether .venv is still there."""
     (folder / ".venv" / "bin" / "ultracluster").write_text(text)
-    done = subprocess.run(["make", "help"], cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["make", "help"], cwd=folder, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return "was moved or copied" in done.stdout, (folder / ".venv").exists()
 
@@ -34,7 +34,7 @@ def test_packages_stay_where_they_were_installed(folder):
 
 
 def test_packages_are_not_touched_before_their_installation(folder):
-    done = subprocess.run(["make", "help"], cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["make", "help"], cwd=folder, capture_output=True, text=True, timeout=600)
     assert (done.returncode, "was moved" in done.stdout) == (0, False)
 
 
@@ -54,7 +54,7 @@ def test_a_checkout_without_spaces_keeps_its_packages(tmp_path):
 
 
 def test_an_environment_whose_file_is_gone_is_stopped_by_force(folder):
-    done = subprocess.run(["scripts/destroy.sh", "exp"], cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["scripts/destroy.sh", "exp"], cwd=folder, capture_output=True, text=True, timeout=600)
     assert done.returncode == 1
     assert "environments/exp.yaml does not exist" in done.stderr
     assert "ultracluster local down --force" in done.stderr
@@ -74,7 +74,7 @@ def test_a_destruction_takes_the_account_of_its_own_file(folder):
         (folder / name).write_text(f"#!/bin/sh\n{line}\n")
         (folder / name).chmod(0o755)
     path = f"{folder}/.venv/bin:/usr/bin:/bin"
-    subprocess.run(["scripts/destroy.sh", "exp"], cwd=folder, check=True, timeout=60, env={"PATH": path})
+    subprocess.run(["scripts/destroy.sh", "exp"], cwd=folder, check=True, timeout=600, env={"PATH": path})
     account = "of-environments/exp.yaml"
     calls = [f"{account}: cdk synth", f"{account}: scripts/unprotect.py", f"{account}: cdk destroy"]
     assert (folder / "calls").read_text().splitlines() == calls

@@ -21,7 +21,7 @@ main()
 
 def local_without(hidden, *arguments):
     command = [sys.executable, "-c", HIDE.format(hidden=hidden), "local", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 @pytest.mark.parametrize("hidden", ["moto", "flask", "cfnlint", "jsonschema", "regex"])
