@@ -1,6 +1,7 @@
 """Stacks of two fake resource types, deployed through boto3."""
 
 import json
+import time
 from typing import Any, ClassVar
 
 from localaws.resources import Context, Handler, HandlerError, Properties, Resource, client
@@ -115,3 +116,14 @@ def topic(**properties: Any) -> dict[str, Any]:
 
 def queue(**properties: Any) -> dict[str, Any]:
     return {"Type": QUEUE, "Properties": properties}
+
+
+def settled(cloudformation: Any, stack: str) -> str:
+    """Status of a stack once its operation has ended, for which a server waits some seconds only."""
+    ends = time.monotonic() + 300
+    while True:
+        status = str(cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"])
+        if not status.endswith("IN_PROGRESS"):
+            return status
+        assert time.monotonic() < ends, status
+        time.sleep(0.1)

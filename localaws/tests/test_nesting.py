@@ -21,6 +21,7 @@ from localaws import accounts, server
 from localaws.documents import MAX_DEPTH
 from localaws.intrinsics import TemplateError
 from localaws.templates import parse
+from stack_parts import settled
 
 REGION = "us-east-2"
 DEEP = 40_000
@@ -50,7 +51,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[server.Server]
     started = server.serve(REGION, folder=folder)
     parameter = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v"}}
     small = json.dumps({"Resources": {"Parameter": parameter}})
-    client(started, "cloudformation").create_stack(StackName="there", TemplateBody=small)
+    cloudformation = client(started, "cloudformation")
+    cloudformation.create_stack(StackName="there", TemplateBody=small)
+    assert settled(cloudformation, "there") == "CREATE_COMPLETE"
     place = {"LocationConstraint": REGION}
     client(started, "s3").create_bucket(Bucket="templates", CreateBucketConfiguration=place)
     yield started
@@ -123,7 +126,7 @@ def test_template_of_the_allowed_depth_deploys(running: server.Server) -> None:
         value = {"Fn::Join": ["", [value]]}
     resource = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": value}}
     cloudformation.create_stack(StackName="allowed", TemplateBody=json.dumps({"Resources": {"P": resource}}))
-    assert cloudformation.describe_stacks(StackName="allowed")["Stacks"][0]["StackStatus"] == "CREATE_COMPLETE"
+    assert settled(cloudformation, "allowed") == "CREATE_COMPLETE"
 
 
 DOCUMENTS = {"lists": "[" * DEEP + "]" * DEEP, "objects": '{"a":' * DEEP + "1" + "}" * DEEP, "open lists": "[" * DEEP}
@@ -199,8 +202,7 @@ def test_manifests_only_fail_their_stack(running: server.Server) -> None:
         resource = {"Type": kind, "Properties": properties if name == "manifest" else {"PolicyDocument": deep}}
         body = json.dumps({"Resources": {"Deep": resource}})
         cloudformation.create_stack(StackName=name, TemplateBody=body, Capabilities=["CAPABILITY_IAM"])
-        (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
-        assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
+        assert settled(cloudformation, name) == "ROLLBACK_COMPLETE"
 
 
 def send(running: server.Server, service: str, method: str, path: str, body: str, headers: dict[str, str]) -> int:

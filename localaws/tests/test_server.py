@@ -21,6 +21,7 @@ from werkzeug.serving import make_server
 
 from localaws import accounts, callers, process, server
 from localaws.faults import Fault
+from stack_parts import settled
 
 REGION = "us-east-2"
 
@@ -44,7 +45,7 @@ def deploy(running: server.Server, name: str, **properties: Any) -> str:
     cloudformation = client(running, "cloudformation")
     resource = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v", **properties}}
     cloudformation.create_stack(StackName=name, TemplateBody=json.dumps({"Resources": {"P": resource}}))
-    return str(cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"])
+    return settled(cloudformation, name)
 
 
 def test_resources_of_a_stack_are_read_back_at_the_same_endpoint(running: server.Server) -> None:

@@ -31,7 +31,7 @@ speed=355.4
 
 def test_a_slow_node_and_one_that_hangs_are_named(debian):
     text = printed(16, kind="nccl-pairs")
-    text = text.replace("--floor 0 --seconds 300", "--floor 320 --seconds 6").replace("_TO_END = 20", "_TO_END = 1")
+    text = text.replace("--floor 0 --seconds 300", "--floor 320 --seconds 15").replace("_TO_END = 20", "_TO_END = 1")
     beginning = start(debian, SETTINGS, cloud=6, queues=QUEUES)
     conf = debian.read("/etc/slurm/slurm.conf").replace("CPUs=4 Gres", "CPUs=96 Gres")
     debian.write("/etc/slurm/slurm.conf", conf)
@@ -52,10 +52,10 @@ sinfo -h -N -o "%N %T"
     ran = debian.run("bash", "/run.sh")
     said, all_said = [line.strip() for line in ran.stdout.splitlines()], ran.stdout + ran.stderr
     assert [line for line in said if "round" in line] == [
-        "nccl-pairs: round 1: cloud-1 with cloud-2: does not end in 6 s",
+        "nccl-pairs: round 1: cloud-1 with cloud-2: does not end in 15 s",
         "nccl-pairs: round 1: cloud-3 with cloud-4: 355.4 GB/s",
         "nccl-pairs: round 1: cloud-5 with cloud-6: 201.5 GB/s",
-        "nccl-pairs: round 2: cloud-2 with cloud-3: does not end in 6 s",
+        "nccl-pairs: round 2: cloud-2 with cloud-3: does not end in 15 s",
         "nccl-pairs: round 2: cloud-4 with cloud-5: 201.5 GB/s",
         "nccl-pairs: round 2: cloud-6 with cloud-1: 355.4 GB/s",
     ], all_said
@@ -63,7 +63,7 @@ sinfo -h -N -o "%N %T"
         f"nccl-pairs: you may not drain {node}" for node in ("cloud-2", "cloud-5")
     ]
     assert said[-9:] == [
-        "Reason=health: isolate: nccl: no pair of it works: all_reduce with cloud-1 does not end in 6 s",
+        "Reason=health: isolate: nccl: no pair of it works: all_reduce with cloud-1 does not end in 15 s",
         "Reason=health: isolate: nccl: its best pair, with cloud-6, has 201.5 GB/s, below the floor of 320 GB/s",
         "ExitCode=1:0",
         *(f"cloud-{number} {'drained' if number in (2, 5) else 'idle'}" for number in range(1, 7)),
