@@ -44,12 +44,11 @@ def main() -> None:
 
 _GALLERY = """# Dashboards
 
-For operators who want to see what they get before they deploy. The pictures show a day of a made-up fleet, in which
-a GPU overheats, another has ECC errors, a third falls off the bus, a job hangs and a file system fills. They are drawn
-from the dashboards that Grafana gets and from answers of a real Prometheus: `make previews`. Grafana itself looks
-slightly different. Dashed lines are limits, those of the alert rules where there is one; blue numbers have none; red
-marks are critical alerts that begin to fire. [observability.md](../observability.md) says how dashboards get into
-Grafana.
+For operators who want to see the dashboards before they deploy. The pictures show a day of a simulated fleet in which
+a GPU overheats, another has ECC errors, a third falls off the bus, a job hangs and a file system fills. `make previews`
+draws them from the dashboards deployed to Grafana and from query results of a real Prometheus; Grafana looks slightly
+different. Dashed lines are thresholds of alert rules; blue numbers have no threshold; red marks are critical alerts
+that start to fire. [observability.md](../observability.md) describes how to deploy Grafana.
 """
 
 
