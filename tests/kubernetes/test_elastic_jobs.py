@@ -125,7 +125,7 @@ def test_the_launcher_of_a_test_of_nccl_is_beside_a_worker():
         ("try", 12, "12 GPUs do not fit elastic-try: its nodes have 8, and its limits allow 16 GPUs"),
         ("try", 0, "0 GPUs do not fit elastic-try"),
         ("try", -8, "-8 GPUs do not fit elastic-try"),
-        ("prep", 8, "elastic-prep has no GPUs; print a job for CPUs with --kind prepare --cpus N --pool elastic-prep"),
+        ("prep", 8, "elastic-prep has no GPUs; use --kind prepare --cpus N --pool elastic-prep"),
         ("tryy", 8, "tryy is not a node group of research; allowed: train, elastic-eval, elastic-try"),
     ],
 )

@@ -543,5 +543,5 @@ def test_spare_nodes_are_not_for_jobs():
     environment = Environment.model_validate(file)
     with pytest.raises(JobRefused) as refused:
         printed(environment, "pretrain", 128)
-    assert str(refused.value) == "128 GPUs are too many: train has 120 beside 8 of spare nodes; request at most 120"
+    assert str(refused.value) == "128 GPUs are too many: train has 120 and 8 on spare nodes; request at most 120"
     assert pods(printed(environment, "pretrain", 120)) == 15

@@ -289,7 +289,7 @@ def test_a_preparation_runs_on_the_pool_that_is_named(shipped, name):
     assert job["spec"]["template"]["spec"]["nodeSelector"] == {NODE_GROUP: "elastic-prep"}
     [job] = prepare_job(with_nodes, "research", 8, node_group="cpu")
     assert job["spec"]["template"]["spec"]["nodeSelector"] == {NODE_GROUP: "cpu"}
-    with pytest.raises(JobRefused, match="60 CPUs are too many or too few: a pod of research may have 1 to 15"):
+    with pytest.raises(JobRefused, match="60 CPUs do not fit: a pod of research may have 1 to 15"):
         prepare_job(with_nodes, "research", 60, node_group="cpu")
     with pytest.raises(JobRefused, match=r"eval is not a group or pool of CPU nodes of .*; allowed: cpu, elastic-prep"):
         prepare_job(with_nodes, "research", 8, node_group="eval")

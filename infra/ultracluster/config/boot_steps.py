@@ -1,4 +1,4 @@
-"""Rules between boot steps of one's own and the rest of the environment."""
+"""Rules between the user's boot scripts and the rest of the environment."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,7 +12,7 @@ Nodes = Mapping[Path, NodeGroup | Login]
 """Node groups and login nodes, by their paths in the file."""
 
 JOIN_SECONDS = 1500
-"""Seconds for scripts: PCS gives a node about 30 minutes to join Slurm, and our steps and the boot take some of them.
+"""Seconds for the user's scripts: PCS replaces a node that does not join Slurm in about 30 minutes, boot included.
 
 Source: AWS PCS User Guide, "Best practices for node lifecycle actions" (2026).
 """

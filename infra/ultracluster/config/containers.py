@@ -1,4 +1,4 @@
-"""Containers under Slurm: where Enroot and Pyxis come from, and the rules between them and the fleet."""
+"""Containers under Slurm: the source of Enroot and Pyxis, and its rules with the fleet."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -14,9 +14,9 @@ AT: Path = ("control_plane", "containers")
 
 
 class Containers(Settings):
-    """A folder with Enroot's packages and Pyxis, which nodes install at their first boot, if the image lacks them.
+    """A folder with packages of Enroot and Pyxis, which nodes install at their first boot if the image lacks them.
 
-    docs/containers.md lists its files. `SHA256SUMS` in it names each with its checksum.
+    docs/containers.md lists its files. Its file `SHA256SUMS` has the checksum of each.
     """
 
     files: Annotated[
@@ -29,7 +29,7 @@ class Containers(Settings):
         ),
         NEW_FLEET,
     ]
-    """The folder: in a bucket of storage.buckets, or on a web server that nodes can reach."""
+    """URL of the folder, in an existing bucket of storage.buckets or on a web server that nodes can reach."""
     sha256: Annotated[str, text(r"^[0-9a-f]{64}$", "64 hexadecimal digits in lower case"), NEW_FLEET]
     """SHA-256 of SHA256SUMS in the folder. Nodes install nothing else."""
 
@@ -52,18 +52,18 @@ def container_problems(fleet: Fleet, login_image: str, *, containers: Containers
 
 
 def _in_images(fleet: Fleet, login_image: str) -> Iterator[Problem]:
-    """AWS's PCS-ready image has neither (AWS PCS User Guide, "AMI release notes", 2026)."""
-    users = ["the login nodes"] if login_image == "auto" else []
-    users += [group.name for group in fleet.node_groups if group.image == "auto"]
-    if users:
-        message = f"AWS's PCS image has neither Enroot nor Pyxis, and {' and '.join(users)} "
-        message += "use it" if len(users) > 1 or login_image == "auto" else "uses it"
+    """AWS's PCS-ready image has neither Enroot nor Pyxis (AWS PCS User Guide, "AMI release notes", 2026)."""
+    users_of_image = ["the login nodes"] if login_image == "auto" else []
+    users_of_image += [group.name for group in fleet.node_groups if group.image == "auto"]
+    if users_of_image:
+        message = f"AWS's PCS image has neither Enroot nor Pyxis, and {' and '.join(users_of_image)} "
+        message += "use it" if len(users_of_image) > 1 or login_image == "auto" else "uses it"
         hint = "set image: ami-... with Enroot and Pyxis, or set containers: {files: s3://..., sha256: ...}"
         yield Problem("containers-not-in-image", AT, message, hint)
 
 
 def _readable_folder(fleet: Fleet, containers: Containers) -> Iterator[Problem]:
-    """Nodes read the buckets of the file only; without NAT gateways they reach no web server on the internet."""
+    """Nodes may read buckets of the file only; without NAT gateways they cannot reach the internet."""
     storage, create = fleet.storage, fleet.network.create
     readable = {bucket.existing for bucket in storage.buckets.values()} | {*storage.read_only_buckets}
     if containers.bucket:
@@ -78,7 +78,7 @@ def _readable_folder(fleet: Fleet, containers: Containers) -> Iterator[Problem]:
 
 
 def _room_for_images(fleet: Fleet) -> Iterator[Problem]:
-    """Images of training jobs take 10 to 30 GB, twice while they are unpacked."""
+    """Images of training jobs take 10 to 30 GB, and twice as much while they are unpacked."""
     for i, group in fleet.known_groups:
         if not group.joins_disks and group.root_volume_gib < ROOT_VOLUME_GIB:
             message = f"containers are unpacked on the root volume of {group.root_volume_gib} GiB, which may fill up"

@@ -1,4 +1,4 @@
-"""Rules about AWS's images and the GPUs that they have a driver for."""
+"""Rules about the GPUs for which AWS's images have a driver."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,9 +10,9 @@ from ultracluster.config.problems import Path, Problem
 
 
 def pcs_driver_problems(fleet: Fleet) -> Iterator[Problem]:
-    """Node groups whose GPUs AWS's PCS-ready image has no driver for: nodes join, but their GPUs are not found.
+    """Node groups for whose GPUs AWS's PCS-ready image has no driver: nodes would join without GPUs.
 
-    An AMI of the user is not known here, and neither is one that a parameter of the user names.
+    Drivers of the user's own AMIs, by id or in a parameter, are unknown.
     """
     for i, group in enumerate(fleet.node_groups):
         of_aws = group.image == "auto" or group.image in pcs.IMAGE_AGENTS
@@ -25,7 +25,7 @@ def pcs_driver_problems(fleet: Fleet) -> Iterator[Problem]:
 
 
 def eks_driver_problems(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
-    """Node groups and Karpenter's pools whose GPUs the release of EKS's images has no driver for."""
+    """Node groups and Karpenter's pools for whose GPUs the release of EKS's images has no driver."""
     known = eks.KUBERNETES_VERSIONS.get(settings.kubernetes_version)
     release = settings.image_release or (known.image_release if known else "")
     built = release.rpartition("-")[2]

@@ -1,6 +1,6 @@
-"""Rules about gres_settings: records of gres.conf for the nodes of a group, and their match with the setting Gres.
+"""Rules about gres_settings, the records of gres.conf for a node group, and about Gres, which must match them.
 
-The records say which devices a node has, and `Gres` of slurm_settings how many of them jobs may request.
+The records declare the devices of a node, and `Gres` of slurm_settings how many of them jobs may request.
 
 Source: AWS PCS User Guide, "Configuring custom GRES settings" (2026); gres.conf man page.
 """
@@ -18,7 +18,7 @@ GresRecord = Mapping[str, TextOrNumber]
 
 _GPU = "gpu"
 _SHARED = ("mps", "shard")
-"""Resources that share GPUs, whose counts PCS does not compare."""
+"""Resources that share GPUs; PCS does not compare their counts."""
 
 _KEY = "gres_settings"
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
@@ -33,7 +33,7 @@ class _Entry(NamedTuple):
 
 
 def gres_problems(records: Sequence[GresRecord], settings: SlurmSettings) -> Iterator[Problem]:
-    """Problems of the records of a node group, and of `Gres` in its slurm_settings with them."""
+    """Problems of the records of a node group, and between them and `Gres` of its slurm_settings."""
     for i, record in enumerate(records):
         yield from _attributes(i, record)
         yield from _devices(i, record)
@@ -49,7 +49,7 @@ def gres_problems(records: Sequence[GresRecord], settings: SlurmSettings) -> Ite
 def layout_problems(
     records: Sequence[GresRecord], settings: SlurmSettings, *, gpus: int, cores: int
 ) -> Iterator[Problem]:
-    """Problems of records and settings with the nodes: Slurm drains nodes that register other devices.
+    """Problems between records and the instance type: Slurm drains nodes that register with other devices.
 
     Source: AWS PCS User Guide, "Configuring hardware topology" (2026).
     """
@@ -92,7 +92,7 @@ def _attributes(index: int, record: GresRecord) -> Iterator[Problem]:
 
 
 def _devices(index: int, record: GresRecord) -> Iterator[Problem]:
-    """A record names a resource or detects it; GPUs that are not detected have device files."""
+    """A record has Name or AutoDetect; a GPU record without AutoDetect has device files."""
     if detects_gpus(record):
         return
     if "Name" not in record:
@@ -122,14 +122,14 @@ def _declared(entry: _Entry, records: Sequence[GresRecord]) -> Iterator[Problem]
 
 
 def _entry(text: str) -> _Entry:
-    """Without a count it is one. In brackets, `(S:0)` names sockets."""
+    """An entry of Gres. The default count is 1; `(S:0)` at the end names sockets and is ignored."""
     name, *rest = re.sub(r"\(.*\)$", "", text.strip()).split(":")
     count = _number(rest[-1]) if rest else None
     return _Entry(name, rest[0] if rest[: len(rest) - (count is not None)] else "", 1 if count is None else count)
 
 
 def _count(record: GresRecord) -> int | None:
-    """How many devices a record declares; None where Slurm counts them when the node boots."""
+    """Number of devices that a record declares; None if Slurm detects them when the node boots."""
     if detects_gpus(record):
         return None
     if "Count" in record:
@@ -143,7 +143,7 @@ def _patterns(files: str) -> list[str]:
 
 
 def _files(pattern: str) -> int:
-    """Number of files of a pattern such as /dev/nvidia[0-3,6]."""
+    """Number of files that a pattern such as /dev/nvidia[0-3,6] names."""
     found = re.search(r"\[(.*)\]", pattern)
     ranges = found[1].split(",") if found else ["0"]
     ends = [each.split("-") for each in ranges]
@@ -161,5 +161,5 @@ def _is_gpu(record: GresRecord) -> bool:
 
 
 def detects_gpus(record: GresRecord) -> bool:
-    """Whether Slurm finds the GPUs of a record by itself when a node boots."""
+    """Whether Slurm detects the GPUs of a record (AutoDetect) when a node boots."""
     return str(record.get("AutoDetect", "off")).lower() != "off"

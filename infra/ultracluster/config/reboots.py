@@ -3,7 +3,7 @@
 import re
 
 _SHELL = re.compile(r"#! *(/usr/bin/env +)?\S*\b(ba|da|z|k|a)?sh\b")
-"""First lines of shell scripts. In another language a word says nothing about what runs."""
+"""Shebang of shell scripts. Scripts in other languages are not searched."""
 
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _COMMENT = re.compile(r"(^|\s)#.*$")
@@ -14,16 +14,15 @@ _COMMAND = re.compile(
     rf"{_BEFORE}(?:\S*/)?(?P<found>(?:{_NAMES})(?![\w.=/-])(?!.*\s-c\b)"
     rf"|systemctl\s+(?:-\S+\s+)*(?:reboot|poweroff|halt|kexec|soft-reboot)\b|(?:tel)?init\s+[06]\b)"
 )
-"""Commands of systemd and of SysV init, where a command can begin. `shutdown -c` cancels one."""
+"""Commands of systemd and SysV init at positions where a command can start. `shutdown -c` cancels a shutdown."""
 
 _HERE = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
 
 
 def stops_node(script: str) -> tuple[int, str] | None:
-    """The first line of a shell script that stops or restarts the node: its number, and the command; None if none does.
+    """Number of the first line of a shell script that stops or restarts the node, and its command; None without one.
 
-    Text that the script writes into files (here documents), strings and comments are left out, so that a command in
-    them is not found either.
+    Here documents, strings and comments are not searched.
     """
     lines = script.splitlines()
     if not lines or not _SHELL.match(lines[0]):

@@ -1,4 +1,4 @@
-"""Rules about slurm_settings that exclude each other, or that Slurm ignores beside each other.
+"""Rules about slurm_settings that conflict with each other, or that Slurm ignores in combination.
 
 With most of them slurmctld does not start, and PCS reports a generic error.
 
@@ -19,19 +19,19 @@ _CONTRADICTIONS = {"nohold": ("contain", "x11"), "serial": ("runinjob",)}
 """Flags of PrologFlags that exclude each other (slurm.conf man page, PrologFlags)."""
 
 _MODES = ("off", "cancel", "requeue", "suspend")
-"""Words of PreemptMode of which there is one."""
+"""Words of PreemptMode that exclude each other."""
 
 _ALONE = ("start_only", "reboot_only")
-"""Words of HealthCheckNodeState that stand alone."""
+"""Words of HealthCheckNodeState that exclude all others."""
 
 
 def lower_words(settings: Settings, name: str) -> dict[str, str]:
-    """The words of a list, under their lower case, in which Slurm compares them."""
+    """Words of a list by their lower case: Slurm ignores the case."""
     return {word.lower(): word for word in words(settings.get(name, ""))}
 
 
 def evicts(settings: Settings) -> bool:
-    """Whether PreemptMode says what happens to jobs that others evict."""
+    """Whether PreemptMode enables preemption: CANCEL, REQUEUE or SUSPEND."""
     return any(mode in lower_words(settings, "PreemptMode") for mode in _MODES[1:])
 
 
@@ -106,7 +106,7 @@ def preempt_mode_problems(settings: Settings) -> Iterator[Problem]:
 
 
 def _preemption(settings: Settings, *, preempts: bool) -> Iterator[Problem]:
-    """PreemptType says which jobs may evict others, PreemptMode what happens to these: both, or neither."""
+    """PreemptType (which jobs preempt others) and PreemptMode (what happens to these) require each other."""
     kind = str(settings.get("PreemptType", "preempt/qos" if preempts else "preempt/none")).strip()
     if lower_words(settings, "PreemptMode").keys() - {word.lower() for word in VALUES["PreemptMode"]}:
         return

@@ -1,4 +1,4 @@
-"""Rules about slurm_settings: parameters that PCS allows, and values whose form slurm.conf fixes.
+"""Rules about slurm_settings: the parameters that PCS allows, and the format of their values.
 
 Sources: AWS PCS User Guide, "Custom Slurm settings" (2026); slurm.conf man page. Lists: `catalog/data/pcs.json`.
 """
@@ -16,7 +16,7 @@ from ultracluster.config.problems import Path, Problem
 
 SlurmSettings = Mapping[str, TextOrNumber]
 WHOLE_NODES = frozenset({"Exclusive", "ExclusiveUser", "OverSubscribe"})
-"""Parameters of a queue that say whether a job has its nodes to itself."""
+"""Parameters of a queue that decide whether jobs get whole nodes."""
 
 Owner = Literal["cluster", "queue", "node group", "cgroup.conf", "slurmdbd.conf"]
 
@@ -28,7 +28,7 @@ _ALLOWED: dict[Owner, frozenset[str]] = {
     "slurmdbd.conf": pcs.SLURMDBD_SETTINGS,
 }
 _KEYS: dict[Owner, str] = {"cgroup.conf": "cgroup_settings", "slurmdbd.conf": "slurmdbd_settings"}
-"""Key of the settings of an owner, if it is not slurm_settings."""
+"""Key of the settings of an owner, unless it is slurm_settings."""
 
 _ELSEWHERE = (
     (pcs.CLUSTER_SETTINGS, "move {} to control_plane.slurm_settings"),
@@ -37,10 +37,10 @@ _ELSEWHERE = (
     (pcs.CGROUP_SETTINGS, "move {} to control_plane.cgroup_settings"),
     (pcs.SLURMDBD_SETTINGS, "move {} to control_plane.slurmdbd_settings"),
 )
-"""Other lists of PCS, and what to do with a parameter of each."""
+"""Lists of allowed parameters, each with the hint for a parameter that belongs there."""
 
 _TRUE, _FALSE = ("yes", "up", "true", "1"), ("no", "down", "false", "0")
-"""What Slurm reads as YES and as NO, in any case."""
+"""Values that Slurm reads as YES and as NO, in any letter case."""
 
 _FORMS: dict[pcs.Form, tuple[str, str, str]] = {
     "time": (
@@ -58,7 +58,7 @@ _FORMS: dict[pcs.Form, tuple[str, str, str]] = {
     "ports": (r"\d+-\d+", "a range of ports", 'set {}: "60001-63000"'),
     "purge": (r"\d+(months?|days?|hours?)?", "a number of months, days or hours", 'set {}: "12months"'),
 }
-"""Pattern of each form, the form in words, and a hint."""
+"""For each format of a value: its pattern, its description, and a hint."""
 
 
 def setting_problems(settings: SlurmSettings, owner: Owner) -> Iterator[Problem]:
@@ -72,7 +72,7 @@ def setting_problems(settings: SlurmSettings, owner: Owner) -> Iterator[Problem]
 def version_problems(
     settings: SlurmSettings, slurm_version: str, owner: Literal["cluster", "queue"], below: Path = ()
 ) -> Iterator[Problem]:
-    """Problems of settings that only newer versions of Slurm take; `below` is the path of their owner.
+    """Problems of settings that PCS allows with newer versions of Slurm only; `below` is the path of their owner.
 
     Source: AWS PCS User Guide, "Custom Slurm settings", "Slurm metrics" (2026).
     """
@@ -93,12 +93,12 @@ def version_problems(
 
 
 def offered(slurm_version: str) -> bool:
-    """Whether PCS creates clusters with the version; one that it does not is an error by itself."""
+    """Whether PCS creates clusters with the version. Other versions have an error of their own."""
     return slurm_version in pcs.SLURM_VERSIONS and pcs.SLURM_VERSIONS[slurm_version] >= clock.today()
 
 
 def health_problems(settings: SlurmSettings) -> Iterator[Problem]:
-    """Problems of a health check program of a cluster: Slurm would act otherwise than most expect."""
+    """Problems of the interval of health checks."""
     interval, limit = settings.get("HealthCheckInterval"), pcs.HEALTH_CHECK_TIMEOUT_SECONDS
     if interval is not None and str(interval).isdecimal() and 0 < int(interval) <= limit:
         message = f"a health check may run for {limit} seconds, so an interval of {interval} seconds may be too short"
@@ -112,9 +112,9 @@ def truth(value: str | int | None) -> bool:
 
 
 def value_problems(at: Path, value: str | int) -> Iterator[Problem]:
-    """Problems of the value of a parameter, whose name is the end of the path `at`.
+    """Problems of the value of a parameter, whose name is the last part of the path `at`.
 
-    Slurm refuses to start with a value that it cannot read; PCS accepts numbers from its own minimum only.
+    Slurm does not start with a value that it cannot parse; PCS has its own minimum for some numbers.
     """
     name = str(at[-1])
     unprintable = any(unicodedata.category(character)[0] == "C" for character in str(value))
@@ -144,7 +144,7 @@ def _other_form(at: Path, value: str, form: pcs.Form) -> Iterator[Problem]:
 
 
 def _other_words(at: Path, value: str) -> Iterator[Problem]:
-    """Words that a list does not take, as PCS says or slurm.conf."""
+    """Words of a list that PCS or slurm.conf does not allow."""
     allowed = pcs.VALUES.get(str(at[-1]), [])
     known = {word.lower(): word for word in allowed}
     for word in words(value):
@@ -156,12 +156,12 @@ def _other_words(at: Path, value: str) -> Iterator[Problem]:
 
 
 def without_spaces(value: str) -> str:
-    """A list as slurm.conf has it: no spaces around its commas."""
+    """A list without spaces around its commas, as slurm.conf requires."""
     return re.sub(r"\s*,\s*", ",", value)
 
 
 def _not_allowed(at: Path, name: str, owner: Owner) -> Iterator[Problem]:
-    """PCS rejects all other parameters with a generic error."""
+    """A parameter that PCS does not allow; it would reject it with a generic error."""
     allowed = _ALLOWED[owner]
     known = {each.lower(): each for each in allowed}
     near = [known[each] for each in get_close_matches(name.lower(), known, n=1, cutoff=0.85)]
@@ -173,24 +173,24 @@ def _not_allowed(at: Path, name: str, owner: Owner) -> Iterator[Problem]:
 
 
 def serves_metrics(settings: SlurmSettings, slurm_version: str) -> bool:
-    """Whether the controller serves metrics: a new enough Slurm, whose data are not private."""
+    """Whether slurmctld serves metrics: the version of Slurm supports it, and PrivateData is not set."""
     return slurm_version >= pcs.METRICS_SINCE and "PrivateData" not in settings
 
 
 def words(value: TextOrNumber) -> list[str]:
-    """The words of a list separated by commas."""
+    """Words of a comma-separated list."""
     return [word.strip() for word in str(value).split(",") if word.strip()]
 
 
 def with_words(value: TextOrNumber, *further: str) -> str:
-    """A list of words separated by commas, with those of `further` whose name, the part before =, it lacks."""
+    """A comma-separated list, extended by the words of `further` whose name (the part before =) it lacks."""
     given = words(value)
     names = {word.partition("=")[0].lower() for word in given}
     return ",".join([*given, *(word for word in further if word.partition("=")[0].lower() not in names)])
 
 
 def minutes(value: TextOrNumber) -> int | None:
-    """A time of slurm.conf in whole minutes, rounded up; None without a limit, and for what is no time."""
+    """A time of slurm.conf in minutes, rounded up; None for UNLIMITED, and for text that is not a time."""
     found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", str(value).strip(), re.ASCII)
     if not found:
         return None

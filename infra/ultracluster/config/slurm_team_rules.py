@@ -1,4 +1,4 @@
-"""Rules about the QOS and the teams of a PCS cluster: with its accounting, its settings, its queues and the fleet."""
+"""Rules about QOS and teams of a PCS cluster: with accounting, settings, queues and the fleet."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -16,13 +16,13 @@ QOS_SETTINGS = ("QOS", "AllowQos", "DenyQos")
 ACCOUNT_SETTINGS = ("AllowAccounts", "DenyAccounts")
 
 IMAGE_USERS = frozenset({"ubuntu", "ec2-user"})
-"""Users that AWS's images have without a list of users."""
+"""Users of AWS's images."""
 
 ENFORCED = ("associations", "limits", "qos")
-"""Words of AccountingStorageEnforce without which Slurm ignores what teams say."""
+"""Words of AccountingStorageEnforce without which Slurm does not enforce teams."""
 
 ACCOUNTED = ("AccountingStorageEnforce", "AccountingStorageTRES", "PriorityWeightFairshare", "PriorityWeightTRES")
-"""Settings of a cluster that mean nothing without accounting, or with which slurmctld then does not start."""
+"""Settings of a cluster that have no effect without accounting, or with which slurmctld then does not start."""
 
 CONTRADICTIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "PreemptType": (("preempt/none", "preempt/partition_prio"), "jobs of a higher QOS preempt no others"),
@@ -31,11 +31,11 @@ CONTRADICTIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "PriorityWeightFairshare": (("0",), "fairshare has no effect"),
     "PriorityWeightQOS": (("0",), "a higher QOS gives jobs no priority"),
 }
-"""Values of cluster settings that contradict teams, and what they do."""
+"""Values of cluster settings that contradict teams, and their effect."""
 
 
 def slurm_team_problems(fleet: Fleet, settings: Pcs, access: Access) -> Iterator[Problem]:
-    """Validation problems of teams, and of what queues say about QOS and accounts, at paths of the file."""
+    """Validation problems of teams, and of QOS and accounts in settings of queues, at paths of the file."""
     if not settings.accounting:
         yield from _without_accounting(settings)
         return
@@ -63,8 +63,8 @@ def _without_accounting(settings: Pcs) -> Iterator[Problem]:
     owners: list[tuple[Path, SlurmSettings, tuple[str, ...]]] = [((), settings.slurm_settings, ACCOUNTED)]
     names = (*QOS_SETTINGS, *ACCOUNT_SETTINGS, "TRESBillingWeights")
     owners += [(("queues", i), queue.slurm_settings, names) for i, queue in enumerate(settings.queues)]
-    for below, given, about in owners:
-        for name in about:
+    for below, given, accounted in owners:
+        for name in accounted:
             if name in given:
                 message = f"{name} requires Slurm accounting, which is disabled"
                 at: Path = ("control_plane", *below, "slurm_settings", name)
@@ -72,7 +72,7 @@ def _without_accounting(settings: Pcs) -> Iterator[Problem]:
 
 
 def _named_qos(settings: Pcs) -> Iterator[Problem]:
-    """The controller does not start with a queue whose QOS accounting does not have.
+    """A queue whose QOS is not in accounting keeps slurmctld from starting.
 
     Source: AWS PCS User Guide, "Custom Slurm settings for AWS PCS queues" (2026).
     """
@@ -99,7 +99,7 @@ def _named_accounts(settings: Pcs) -> Iterator[Problem]:
 
 
 def _allowed_teams(settings: Pcs) -> Iterator[Problem]:
-    """Beside AllowAccounts Slurm ignores DenyAccounts, by which teams without the node groups are kept out."""
+    """AllowAccounts overrides DenyAccounts, which excludes teams without the node groups of a queue."""
     for i, queue in enumerate(settings.queues):
         allowed = lower_words(queue.slurm_settings, "AllowAccounts")
         for team in settings.teams:
@@ -136,7 +136,7 @@ def _groups(fleet: Fleet, team: SlurmTeam, at: Path) -> Iterator[Problem]:
 
 
 def _queue_of(settings: Pcs, team: SlurmTeam, at: Path) -> Iterator[Problem]:
-    """A team may use the queues whose node groups it has, all of them."""
+    """A team may use a queue only if it has all of its node groups."""
     if not any(team.may_use(queue.node_groups) for queue in settings.queues):
         message = f"every queue has a node group that {team.name} may not use, so its jobs cannot run"
         hint = f"add a queue over {', '.join(team.node_groups)}, or add the other groups of a queue to node_groups"
@@ -144,7 +144,7 @@ def _queue_of(settings: Pcs, team: SlurmTeam, at: Path) -> Iterator[Problem]:
 
 
 def _gpus(fleet: Fleet, settings: Pcs, team: SlurmTeam, at: Path) -> Iterator[Problem]:
-    """A limit below the GPUs of a node holds every job: in queues with GPUs a job has whole nodes."""
+    """Jobs in queues with GPUs get whole nodes, so a limit below the GPUs of a node blocks every job."""
     limit, at = team.max_gpus, (*at, "max_gpus")
     groups = [group for _, group in fleet.gpu_groups if group.name in (team.node_groups or [group.name])]
     if limit is None or len(fleet.known_groups) < len(fleet.node_groups):

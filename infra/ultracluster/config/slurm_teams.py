@@ -1,4 +1,4 @@
-"""The teams that share a PCS cluster: accounts of Slurm with a share of the fleet, a QOS and a limit."""
+"""Teams that share a PCS cluster: Slurm accounts with a fair share, a QOS and a limit of GPUs."""
 
 from collections.abc import Collection, Iterator
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from ultracluster.config.users import UserName
 
 Qos = Literal["high", "normal", "low"]
 QOS: tuple[Qos, ...] = ("high", "normal", "low")
-"""The QOS of teams, each of which preempts those after it."""
+"""QOS of teams; each preempts those after it."""
 
 RESERVED_ACCOUNTS = frozenset({"root", "all"})
 """root is the account above all others; ALL in AllowAccounts of a partition means every account (slurm.conf man page).
@@ -21,10 +21,10 @@ RESERVED_ACCOUNTS = frozenset({"root", "all"})
 
 
 class SlurmTeam(Settings):
-    """An account of Slurm with a share of the fleet.
+    """A Slurm account with a fair share of the fleet.
 
-    Jobs of a team with a smaller part of what it has used lately than of `fairshare` start first. Jobs of a higher
-    `qos` start before all others, and may evict those of a lower one, which are requeued.
+    Jobs of a team that has recently used less than its fair share start first. Jobs of a higher `qos` start before all
+    others, and may preempt jobs of a lower one, which are requeued.
     """
 
     name: Annotated[

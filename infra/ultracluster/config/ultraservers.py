@@ -1,6 +1,6 @@
-"""Rules of PCS about UltraServers: their queues, their capacity blocks, and the flags of the prolog that IMEX needs.
+"""Rules of PCS about UltraServers: queues, Capacity Blocks, and the PrologFlags that IMEX needs.
 
-Counts in one queue need ratios of powers of two, which 9 and 18, the sizes of the UltraServers that are sold, have.
+PCS requires ratios of powers of two between the sizes in one queue; AWS sells UltraServers of 9 and 18 instances.
 
 Source: AWS PCS User Guide, "Configure UltraServer instances" (2026).
 """
@@ -24,7 +24,7 @@ def ultraserver_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
 
 
 def _flags_of_imex(settings: Pcs) -> Iterator[Problem]:
-    """The prolog that starts IMEX needs Alloc and NoHold, which we add to the user's flags."""
+    """The prolog that starts IMEX needs Alloc and NoHold, which are added to the user's flags."""
     flags = lower_words(settings.slurm_settings, "PrologFlags")
     at: Path = ("control_plane", "slurm_settings", "PrologFlags")
     for other in ("contain", "x11"):
@@ -39,7 +39,7 @@ def _flags_of_imex(settings: Pcs) -> Iterator[Problem]:
 
 
 def _exclusive_jobs(settings: Pcs, ultraservers: set[str]) -> Iterator[Problem]:
-    """Partitions that share nodes whatever a job asks for (slurm.conf man page, OverSubscribe and Exclusive)."""
+    """Settings of queues that override --exclusive (slurm.conf man page, OverSubscribe, Exclusive)."""
     for i, queue in enumerate(settings.queues):
         for name, shared in (("OverSubscribe", "force"), ("Exclusive", "user"), ("ExclusiveUser", "yes")):
             value = str(queue.slurm_settings.get(name, ""))
@@ -61,7 +61,7 @@ def _dedicated_queues(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
 
 
 def _blocks_of_one_group(fleet: Fleet) -> Iterator[Problem]:
-    """A group takes every instance of its blocks, so a second group with one of them launches nothing."""
+    """A node group launches all instances of its blocks, so a second group with one of them launches none."""
     used: dict[str, str] = {}
     for i, group in enumerate(fleet.node_groups):
         if not group.purchase.ultraserver:

@@ -153,7 +153,7 @@ def _nodes_of_pool(view: EksEnvironment, pool: str, gpus: int) -> ElasticNodes:
         raise JobRefused(f"{text}. Give a job of yours nodeSelector {{{NODE_GROUP}: {pool}}}")
     sizes = elastic_nodes(view, pool)
     if not sizes:
-        raise JobRefused(f"{pool} has no GPUs; print a job for CPUs with --kind prepare --cpus N --pool {pool}")
+        raise JobRefused(f"{pool} has no GPUs; use --kind prepare --cpus N --pool {pool}")
     whole = [size for size in sizes if gpus > 0 and gpus % size.hardware.gpu_count == 0]
     fitting = [size for size in whole if gpus // size.hardware.gpu_count <= size.max_count]
     if not fitting:
@@ -200,7 +200,7 @@ def _check_cpus(view: EksEnvironment, team: Team, cpus: int, *, elastic: int = 0
     if not most:
         raise JobRefused("there are no CPU nodes; set count of control_plane.cpu_nodes to 2")
     if not 1 <= cpus <= most:
-        raise JobRefused(f"{cpus} CPUs are too many or too few: a pod of {team.name} may have 1 to {most}")
+        raise JobRefused(f"{cpus} CPUs do not fit: a pod of {team.name} may have 1 to {most}")
 
 
 def _default_image(environment: EksEnvironment, group: NodeGroup | ElasticNodes, kind: Kind) -> str:
@@ -215,7 +215,7 @@ def _check_gpus(view: EksEnvironment, team: Team, group: NodeGroup, gpus: int) -
     if gpus < 1 or gpus % each:
         raise whole_nodes(gpus, each, limit, group.type_names)
     if gpus > fleet:
-        beside = f" beside {spares * each} of spare nodes" if spares else ""
+        beside = f" and {spares * each} on spare nodes" if spares else ""
         raise JobRefused(f"{gpus} GPUs are too many: {group.name} has {fleet}{beside}; request at most {limit}")
     if gpus > limit:
         quota_of = f"the quota of {team.name} on {group.name} is {quota}, and the team may not borrow"

@@ -1,9 +1,9 @@
 """What AWS PCS nodes run at boot: steps, as node lifecycle actions, and user data for what must run before them.
 
-PCS runs the steps in order, after it has configured the node and before slurmd starts, and does with a node on which
-one fails what its group says. A boot hook of user data runs at every boot before PCS's own parts of it, a shell part
+PCS runs the steps in order, after it has configured the node and before slurmd starts; the node group defines what
+happens to a node on which a step fails. Boot hooks of user data run at every boot before the parts of PCS, shell parts
 after the node has registered with PCS and before slurmd starts. There is no cloud-config part: cloud-init merges it
-with that of PCS, and of two lists under one key, such as write_files, keeps the last.
+with that of PCS, and keeps only the last of two lists under the same key, such as write_files.
 
 Source: AWS PCS User Guide, "Run custom scripts with node lifecycle actions", "Working with EC2 user data" (2026).
 """
@@ -38,8 +38,8 @@ do not reach it, Slurm's TaskProlog does (slurm.conf man page). Jobs fail on a n
 PROLOG, EPILOG = "/opt/ultracluster/prolog", "/opt/ultracluster/epilog"
 """Programs of every compute node that tell DCGM exporter which job uses which GPU, and record jobs that have ended.
 
-Jobs fail on a node without them, so the step that writes them is required. Each then runs its parts, the executables
-of `prolog.d` or `epilog.d` beside it, which later steps write, and last the user's own program.
+Jobs fail on a node without them, so the step that writes them is required. Each then runs the executables of
+`prolog.d` or `epilog.d`, which later steps write, and last the user's own program.
 """
 
 PCS_SCRIPTS = (
@@ -91,9 +91,9 @@ def login_node_steps(
 
     `queue_folders` is the mount point of the file system that gets a folder for each queue. `open_folders` are paths of
     folders in it, such as those of links, and mount points of other file systems, that users may write to as well.
-    `users` is where users come from, `containers` where Enroot and Pyxis do: Slurm's commands on a login node take the
-    options of containers only with Pyxis. `health` names spare nodes. The scripts of `bootstrap` run last, and are told
-    the `region`.
+    `users` is the source of users, `containers` that of Enroot and Pyxis: srun on a login node accepts options of
+    containers only with Pyxis. `health` names spare nodes. The scripts of `bootstrap` run last, with `region` as an
+    argument of their step.
     """
     steps = [Step("hold-kernel"), Step("set-job-environment"), *mount_steps(mounts, None)]
     if queue_folders or open_folders:
@@ -126,10 +126,10 @@ def compute_node_steps(
 ) -> tuple[Step, ...]:
     """Steps of the nodes of a node group. The last one lets slurmd start, after the scripts of `group.bootstrap`.
 
-    `own_programs` are Prolog and Epilog of the user, which ours run. `region` is what the scripts are told. `health`
-    is when the nodes are checked. `containers` is where Enroot and Pyxis come from. PCS gives Slurm the topology of
-    UltraServers only, whose jobs need IMEX; other nodes with EFA record their place in the network for jobs, and get
-    weights that follow from it.
+    `own_programs` are Prolog and Epilog of the user, which the generated ones run. `region` is an argument of the step of
+    the scripts. `health` defines the checks of nodes. `containers` is the source of Enroot and Pyxis. PCS configures
+    Slurm's topology for UltraServers only, whose jobs need IMEX; other nodes with EFA record their instance topology
+    and get weights from it.
     """
     variables = tuple(f"{name}={value}" for name, value in type_environment(*group.types).items())
     own = own_programs if any(own_programs) else ()
@@ -160,10 +160,10 @@ def compute_node_steps(
 def job_settings(
     settings: Mapping[str, str | int], groups: Iterable[NodeGroup], slurm_version: str
 ) -> dict[str, str | int]:
-    """`slurm_settings` of a cluster, with our prolog and epilog, which run those of the user.
+    """`slurm_settings` of a cluster, with the generated prolog and epilog, which run those of the user.
 
-    With TASK_PROLOG if a node group needs it and the user set no program. A job whose prolog fails on a node is
-    requeued, and not held. With the flags of the prolog that IMEX needs, where there are UltraServers.
+    TaskProlog is added if a node group needs it and the user set none, and PrologFlags that IMEX needs if there are
+    UltraServers. A job whose prolog fails is requeued without a hold.
 
     Source: AWS PCS User Guide, "Configure UltraServer instances" (2026).
     """
@@ -185,9 +185,9 @@ def own_programs(settings: Mapping[str, str | int]) -> tuple[str, str]:
 
 
 def metrics_settings(settings: Mapping[str, str | int], slurm_version: str) -> dict[str, str | int]:
-    """`slurm_settings` of a cluster, with the controller's metrics where it can serve them.
+    """`slurm_settings` of a cluster, with metrics of slurmctld if it can serve them.
 
-    HTTP is one of several parameters of communication, so it is added to those of the user.
+    enable_http is added to the user's CommunicationParameters.
     """
     if not serves_metrics(settings, slurm_version):
         return dict(settings)

@@ -1,4 +1,4 @@
-"""What a login node runs to give Slurm's accounting the teams of an environment: lines of text, and a script."""
+"""The Systems Manager document with which a login node sets up the teams of an environment in Slurm's accounting."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ NO_LIMIT = -1
 
 
 def account_lines(teams: Sequence[SlurmTeam]) -> Iterator[str]:
-    """The accounts of `teams` and their members, as the script reads them."""
+    """Lines about the accounts of `teams` and their members, in the format of the script."""
     for team in teams:
         gpus = NO_LIMIT if team.max_gpus is None else team.max_gpus
         yield f"account {team.name} {team.fairshare} {gpus} {','.join(team.allowed_qos)} {team.qos}"
@@ -23,7 +23,7 @@ def account_lines(teams: Sequence[SlurmTeam]) -> Iterator[str]:
 def document_content(teams: Sequence[SlurmTeam]) -> dict[str, Any]:
     """Content of the Systems Manager document: the script with the accounts of `teams`.
 
-    Its parameter is the `revision` of this text: an association whose parameters change runs again.
+    Its parameter is `revision`: a State Manager association runs again when its parameters change.
 
     Source: Systems Manager User Guide, "SSM document syntax", "aws:runShellScript" (2026).
     """
@@ -48,7 +48,7 @@ def document_content(teams: Sequence[SlurmTeam]) -> dict[str, Any]:
 
 
 def arguments(teams: Sequence[SlurmTeam]) -> list[str]:
-    """Lines of shell that set the script's argument: names of accounts and users hold nothing that a shell reads."""
+    """Shell lines that set the script's argument. Names of accounts and users need no quoting."""
     return ["set -- '", *account_lines(teams), "'"]
 
 

@@ -1,6 +1,6 @@
-"""Settings of Slurm that decide which job runs next: for clusters with accounting, and more for those with teams.
+"""Scheduling policy: default Slurm settings for clusters with accounting, and further ones for those with teams.
 
-They are defaults: settings of the environment file win. Lists of words get further words.
+Settings of the environment file override them; lists of words are extended.
 
 Source: slurm.conf man page; Slurm documentation, "Multifactor Priority Plugin", "Preemption" (26.05). Whether PCS takes
 a setting: `catalog/data/pcs.json`.
@@ -20,20 +20,20 @@ from ultracluster.config.slurm_teams import SlurmTeam
 Values = Mapping[str, str | int]
 
 WEIGHTS = {"QOS": 1_000_000, "Fairshare": 100_000, "Age": 10_000, "JobSize": 1_000}
-"""What each part of a job's priority, from 0 to 1, is multiplied by: a higher QOS goes before any fair share."""
+"""Weights of the factors of a job's priority, which are from 0 to 1: a higher QOS outweighs any fair share."""
 
 DEFAULT_MINUTES, LONGEST_MINUTES = 24 * 60, 14 * 24 * 60
-"""Time limits of jobs in the queues of teams: of those that ask for none, and the most that one may ask for."""
+"""DefaultTime and MaxTime of queues of clusters with teams, in minutes."""
 
 BACKFILL_WINDOW_MINUTES = 24 * 60
-"""How far ahead Slurm plans by default."""
+"""Default of bf_window."""
 
 CPU_PRICE = 0.02
-"""What a core costs in queues without GPUs, in GPUs: about their price in CPU and in GPU instances."""
+"""Billing weight of a core in queues without GPUs, relative to a GPU: about the ratio of their prices."""
 
 
 def cluster_settings(settings: Pcs, groups: Sequence[NodeGroup]) -> dict[str, str | int]:
-    """`slurm_settings` of the cluster, with the defaults. None without accounting."""
+    """`slurm_settings` of the cluster, with the defaults if it has accounting."""
     given = settings.slurm_settings
     if not settings.accounting:
         return dict(given)
@@ -45,8 +45,8 @@ def cluster_settings(settings: Pcs, groups: Sequence[NodeGroup]) -> dict[str, st
         "JobRequeue": 1,
         "UnkillableStepTimeout": 180,
     }
-    if counted := _counted(settings, groups):
-        defaults["AccountingStorageTRES"] = counted
+    if resources := _accounted_resources(settings, groups):
+        defaults["AccountingStorageTRES"] = resources
         given = {name: value for name, value in given.items() if name != "AccountingStorageTRES"}
     words = ["bf_continue", "salloc_wait_nodes", "sbatch_wait_nodes"]
     if (window := _longest(settings)) > BACKFILL_WINDOW_MINUTES:
@@ -67,7 +67,7 @@ def cluster_settings(settings: Pcs, groups: Sequence[NodeGroup]) -> dict[str, st
 
 
 def cgroup_settings(settings: Pcs) -> dict[str, str | int]:
-    """`cgroup_settings` of the cluster: with accounting, jobs see their own GPUs and cores only."""
+    """`cgroup_settings` of the cluster; with accounting, jobs can use only their own GPUs and cores by default."""
     defaults = {"ConstrainCores": "yes", "ConstrainDevices": "yes"} if settings.accounting else {}
     return {**defaults, **settings.cgroup_settings}
 
@@ -75,10 +75,10 @@ def cgroup_settings(settings: Pcs) -> dict[str, str | int]:
 def queue_settings(
     queue: Queue, groups: Sequence[NodeGroup], teams: Sequence[SlurmTeam], slurm_version: str
 ) -> dict[str, str | int]:
-    """`slurm_settings` of a queue over `groups`, with the defaults. Without teams, only UltraServers have one.
+    """`slurm_settings` of a queue over `groups`, with defaults; without teams, only queues of UltraServers have one.
 
-    Jobs of queues with GPUs get whole nodes, and those on UltraServers do without teams too: IMEX starts for exclusive
-    jobs only. What jobs cost in fair share is counted in GPUs.
+    Jobs of queues with GPUs get whole nodes if there are teams; jobs on UltraServers always do, because IMEX starts for
+    exclusive jobs only. Fair share counts usage in GPUs.
     """
     given = queue.slurm_settings
     name, whole = pcs.whole_nodes(slurm_version)
@@ -103,10 +103,10 @@ def queue_settings(
     return own
 
 
-def _counted(settings: Pcs, groups: Sequence[NodeGroup]) -> str:
-    """AccountingStorageTRES: with GPUs, and with what weights of queues and of priorities count.
+def _accounted_resources(settings: Pcs, groups: Sequence[NodeGroup]) -> str:
+    """AccountingStorageTRES of the user, with GPUs and the resources of TRESBillingWeights and PriorityWeightTRES.
 
-    Slurm does not start with a weight of a resource that it does not count.
+    Slurm does not start with a weight of a resource that is not in AccountingStorageTRES.
     """
     gpus = ["gres/gpu"] if any(group.known and group.hardware.gpu_count for group in groups) else []
     weights = [queue.slurm_settings.get("TRESBillingWeights", "") for queue in settings.queues]
