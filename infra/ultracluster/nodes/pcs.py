@@ -92,8 +92,8 @@ def login_node_steps(
     `queue_folders` is the mount point of the file system that gets a folder for each queue. `open_folders` are paths of
     folders in it, such as those of links, and mount points of other file systems, that users may write to as well.
     `users` is the source of users, `containers` that of Enroot and Pyxis: srun on a login node accepts options of
-    containers only with Pyxis. `health` names spare nodes. The scripts of `bootstrap` run last, with `region` as an
-    argument of their step.
+    containers only with Pyxis. `health` names spare nodes. The scripts of `bootstrap` run last, with `region` in their
+    environment.
     """
     steps = [Step("hold-kernel"), Step("set-job-environment"), *mount_steps(mounts, None)]
     if queue_folders or open_folders:
@@ -126,8 +126,8 @@ def compute_node_steps(
 ) -> tuple[Step, ...]:
     """Steps of the nodes of a node group. The last one lets slurmd start, after the scripts of `group.bootstrap`.
 
-    `own_programs` are Prolog and Epilog of the user, which the generated ones run. `region` is an argument of the step of
-    the scripts. `health` defines the checks of nodes. `containers` is the source of Enroot and Pyxis. PCS configures
+    `own_programs` are Prolog and Epilog of the user, which the generated ones run. Scripts get `region` in their
+    environment. `health` defines the checks of nodes. `containers` is the source of Enroot and Pyxis. PCS configures
     Slurm's topology for UltraServers only, whose jobs need IMEX; other nodes with EFA record their instance topology
     and get weights from it.
     """
