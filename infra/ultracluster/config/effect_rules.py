@@ -90,10 +90,17 @@ def _removed_file_system(change: Change) -> Effect:
     on_pcs = change.before.control_plane.type == "pcs"
     if not getattr(change.old, "existing", None):
         stacks = "NAME-compute" if on_pcs else "NAME-platform"
+        links = getattr(change.old, "links", ())
+        first = "npx cdk destroy NAME-links -c env=NAME with the old file, then " if links else ""
+        alone = ""
+        if getattr(change.old, "type", "lustre") != "efs":  # which has no alarms, for it has no capacity
+            stacks += " NAME-alerts"
+            if not change.after.observability.collects_metrics:
+                alone = " (npx cdk destroy NAME-alerts with the old file, if the new one has no such stack)"
         return refused(
-            f"end the jobs that use it, then npx cdk deploy --exclusively {stacks} -c env=NAME, then all stacks; "
-            + _what_stays(change, "it stays with its data outside the stacks"),
-            "stacks that mount it import it until they are deployed",
+            f"end the jobs that use it, then {first}npx cdk deploy --exclusively {stacks} -c env=NAME{alone}, then all "
+            "stacks; " + _what_stays(change, "it stays with its data outside the stacks"),
+            "stacks that mount or watch it import it until they are deployed",
         )
     if on_pcs:
         return Effect("nodes", "fleet", note="nodes no longer mount it")

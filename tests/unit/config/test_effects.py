@@ -211,6 +211,26 @@ def test_data_that_leaves_the_file_stays_only_if_the_deployed_stacks_retain_it(p
     assert said in effect.first
 
 
+@pytest.mark.parametrize(
+    ("base", "path", "stacks"),
+    [
+        ("pcs", "storage.home", "NAME-compute NAME-alerts -c"),
+        ("pcs", "storage.more[scratch]", "NAME-compute NAME-alerts -c"),
+        ("pcs", "storage.more[shared]", "NAME-compute -c"),
+        ("pcs", "storage.lustre", "cdk destroy NAME-links -c env=NAME with the old file, then"),
+    ],
+)
+def test_stacks_that_import_a_file_system_are_deployed_before_it_goes(base, path, stacks):
+    """Alarms on the capacity import it too; EFS has none."""
+    removed = path.replace("[", ".").removesuffix("]"), DELETED
+    (effect,) = (each.effect for each in change(base, removed) if each.path == path)
+    assert stacks in effect.first
+    assert "NAME-alerts with the old file" not in effect.first
+    unwatched = [("observability", {"metrics": "none"})]
+    (effect,) = (each.effect for each in change(base, removed, first=unwatched) if each.path == path)
+    assert ("NAME-alerts with the old file" in effect.first) == ("shared" not in path)
+
+
 @pytest.mark.parametrize("name", ["SchedulerParameters", "SlurmctldParameters"])
 def test_words_that_a_version_has_no_longer_are_removed_first(name):
     effect = slurm("25.11", "26.05", {name: "enable_job_state_cache"})
