@@ -1,4 +1,4 @@
-"""What leaves the file leaves the stack of storage last: the stacks that import it are deployed before, as effects say."""
+"""What leaves the file leaves the storage stack last: stacks that import it are deployed before, as effects say."""
 
 import json
 import re
