@@ -1,4 +1,4 @@
-"""How people reach an environment: private networks, an access host, and the users of the nodes."""
+"""Access to an environment: private networks, an access host, and the users of the nodes."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,13 +20,13 @@ PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16
 """Networks of VPCs and offices: RFC 1918, and the shared address space of RFC 6598, which VPCs may use too."""
 
 MAXIMUM_RANGES = 40
-"""Ranges of a security group: it has 60 rules, some of which are ours (VPC User Guide, "Amazon VPC quotas", 2026)."""
+"""Ranges in a security group: it has 60 rules, some of which are generated (VPC User Guide, "Amazon VPC quotas")."""
 
 PrivateCidr = Annotated[str, text(r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$", "a CIDR block such as 10.0.0.0/16"), cdk_value()]
 
 
 class Host(Settings):
-    """A small EC2 instance in a private subnet, reached through Session Manager. No port is open to anybody.
+    """A small EC2 instance in a private subnet, reached through Session Manager. It has no open ports.
 
     It runs Amazon Linux 2023 and may connect to the Kubernetes API, or to SSH of the login nodes.
     """
@@ -58,7 +58,7 @@ class Access(Settings):
 
     @property
     def wanted(self) -> bool:
-        """Whether anything is made for the section. A directory alone exists: nodes only ask it."""
+        """Whether the section creates resources. A directory alone does not: it exists, and nodes query it."""
         return bool(self.private_ranges or self.access_host or self.users)
 
     @rule

@@ -31,7 +31,7 @@ def unlisted_type(name: str, at: Path) -> Iterator[Problem]:
 
 
 def login_architecture(fleet: Fleet, instance_type: str) -> Iterator[Problem]:
-    """A warning about login nodes with another architecture than every node group.
+    """A warning about login nodes whose architecture no node group has.
 
     Source: ParallelCluster, InstanceArchitectureCompatibilityValidator (2026).
     """
@@ -47,7 +47,7 @@ def login_architecture(fleet: Fleet, instance_type: str) -> Iterator[Problem]:
 
 
 def system_node_room(fleet: Fleet, instance_type: str, count: int) -> Iterator[Problem]:
-    """System nodes that are too small for the pods of the platform, by the pod limit of EKS."""
+    """System nodes whose pod limit is too low for the pods of the platform."""
     size = instance_types.get(instance_type)
     if size is None:
         return
@@ -61,7 +61,7 @@ def system_node_room(fleet: Fleet, instance_type: str, count: int) -> Iterator[P
 
 
 def cpu_node_room(fleet: Fleet, named: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
-    """CPU nodes of EKS on which nothing but agents fits; `named` are their instance types with their paths."""
+    """CPU nodes of EKS whose pod limit leaves no room beside agents; `named` are paths and instance types."""
     agents = _agents(fleet)
     for at, name in named:
         size = instance_types.get(name)
@@ -73,5 +73,5 @@ def cpu_node_room(fleet: Fleet, named: Iterable[tuple[Path, str]]) -> Iterator[P
 
 
 def _agents(fleet: Fleet) -> int:
-    """Pods of the cluster's own software on every node."""
+    """Number of pods of DaemonSets of the platform on every node."""
     return len(AGENTS) + bool(fleet.storage.all_lustre) + bool(fleet.storage.buckets)

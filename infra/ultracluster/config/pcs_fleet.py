@@ -24,7 +24,7 @@ def pcs_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     yield from _cluster_size(fleet, settings)
     yield from _node_group_limit(fleet)
     yield from _queues_name_groups(fleet, settings)
-    yield from _queues_of_alike_nodes(fleet, settings)
+    yield from _mixed_queues(fleet, settings)
     yield from ultraserver_problems(fleet, settings)
     yield from _efa_only_on_pcs(fleet)
     yield from _suspended_jobs(fleet, settings)
@@ -97,7 +97,7 @@ def _suspended_jobs(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
 
 
 def _node_settings(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
-    """Parameters of nodes that only newer versions have (AWS PCS User Guide, custom Slurm settings, 2026)."""
+    """Parameters of nodes that PCS allows with newer versions of Slurm only (AWS PCS User Guide, 2026)."""
     for i, group in enumerate(fleet.node_groups):
         given: list[Path] = [("slurm_settings", name) for name in group.slurm_settings]
         given += [("gres_settings", j, name) for j, record in enumerate(group.gres_settings) for name in record]
@@ -114,7 +114,7 @@ def _node_settings(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
 
 
 def _gpu_detection(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
-    """Before Slurm 26.05 PCS tells Slurm no sockets, on which GPUs that it detects are.
+    """Before Slurm 26.05 PCS does not set Sockets, which Slurm needs to place detected GPUs.
 
     Source: AWS PCS User Guide, "Configuring hardware topology" (2026).
     """
@@ -146,7 +146,7 @@ def _agents(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
 
 
 def _build(at: Path, image: str, slurm_version: str) -> Iterator[Problem]:
-    """A build of AWS's image has some versions of Slurm, and newer builds newer drivers. Unknown images are not judged.
+    """A build of AWS's image has some versions of Slurm, and newer builds have newer drivers. Unknown images pass.
 
     Source: awsome-distributed-ai, PCS-READY-DLAMI.md (as of 2026-08-05).
     """
@@ -185,14 +185,14 @@ def _queues_name_groups(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     yield from unused_groups("node-group-without-queue", "queue", names, used)
 
 
-def _queues_of_alike_nodes(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
+def _mixed_queues(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     """Slurm gives a job any nodes of a queue on which it fits."""
     known = {group.name: group for _, group in fleet.known_groups}
     for i, queue in enumerate(settings.queues):
         groups = [known[name] for name in queue.node_groups if name in known]
         types = [group.hardware for group in groups]
-        sizes = {(each.architecture, each.gpu_model, each.gpu_count, each.cores) for each in types}
-        if len(sizes) > 1 and len({each.ultraserver_only for each in types}) == 1:
+        kinds = {(each.architecture, each.gpu_model, each.gpu_count, each.cores) for each in types}
+        if len(kinds) > 1 and len({each.ultraserver_only for each in types}) == 1:
             names = " and ".join(dict.fromkeys(group.type_names for group in groups))
             message = f"a job may get nodes of {names} together, and runs as fast as the slowest"
             at: Path = ("control_plane", "queues", i, "node_groups")
@@ -213,7 +213,7 @@ def _efa_only_on_pcs(fleet: Fleet) -> Iterator[Problem]:
 def _pinned_images(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     """AWS publishes `latest` only: a later deployment may resolve to a newer image and replace the nodes.
 
-    A file that says nothing about login nodes gets no advice about them.
+    A file without control_plane.login gets no warning about login nodes.
 
     Source: AWS PCS User Guide, "AMI release notes" (2026).
     """
@@ -234,7 +234,7 @@ def _block_starts(fleet: Fleet) -> Iterator[Problem]:
 
 
 def _spot_role(fleet: Fleet) -> Iterator[Problem]:
-    """PCS launches Spot Instances only in accounts that have EC2's role for them, so this warns once.
+    """PCS launches Spot Instances only in accounts with the service-linked role of EC2 Spot. One warning per file.
 
     Source: AWS PCS User Guide, "Amazon EC2 Spot role for AWS PCS" (2026).
     """

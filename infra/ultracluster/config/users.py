@@ -1,4 +1,4 @@
-"""The users of an environment: a file of its own, so that people change without the environment file.
+"""The users of an environment, in a file of its own that can change without the environment file.
 
 The file lists groups and users. Every node of PCS, and the access host, has the same users with the same ids.
 """
@@ -20,8 +20,9 @@ FIRST_ID, LAST_ID = 1001, 60000
 """Ids of people: 1000 is the user of the images, ubuntu or ec2-user; useradd gives ids up to UID_MAX (login.defs)."""
 
 LONGEST_LIST = 700_000
-"""Bytes of the list in a template. A template has at most 1 MB (CloudFormation User Guide, "Understand CloudFormation
-quotas", 2026), and parameters around the parts of the list take up to 300 KB: up to 175, with names and tags."""
+"""Maximum bytes of the list in a template. A template has at most 1 MB (CloudFormation User Guide, "Understand
+CloudFormation quotas", 2026), and parameters around the parts of the list take up to 300 KB: up to 175, with names and
+tags."""
 
 SUDO_GROUPS = ("sudo", "wheel", "admin")
 """Groups whose members may become root, on Ubuntu and on Red Hat."""
@@ -135,7 +136,7 @@ class Users(Settings):
             yield Problem("wrong-length", "users", message, hint)
 
     def lines(self) -> Iterator[str]:
-        """The list as machines read it, one fact a line: groups, users, members of groups, keys."""
+        """The list in the format of create-users.sh, one fact a line: groups, users, members of groups, keys."""
         for group in self.groups:
             yield f"group {group.name} {group.gid}"
         for user in self.users:
@@ -154,7 +155,7 @@ class Users(Settings):
 
     @rule
     def _distinct_ids(self) -> Iterator[Problem]:
-        """Two users with one id are one user for every file; so are two groups."""
+        """Users with the same id share their files; so do groups."""
         uids = [user.uid for user in self.users]
         for i, uid in enumerate(uids):
             if uid in uids[:i]:

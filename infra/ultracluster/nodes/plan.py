@@ -27,17 +27,17 @@ from ultracluster.nodes.users import DirectorySource, UserSource
 LOGGED = "it is logged"
 
 UNKNOWN = ("PARAMETER", "LOG-GROUP")
-"""Arguments that nobody knows before the deployment; the text leaves them out."""
+"""Placeholders of arguments that are unknown before the deployment; descriptions leave them out."""
 
 _OPTIONAL = re.compile(r" and, on nodes with [^,]*, [^,$]*\$(\d)")
-"""Words about an argument that some nodes do not have."""
+"""Part of a sentence about an argument that some nodes do not get."""
 
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A step of ours, or a script of the user: then `sha256` and `timeout_seconds` are set.
+    """A generated step, or a script of the user, which has `sha256` and `timeout_seconds`.
 
-    `frequency` is "first boot" or "every boot", `failure` what a failure does.
+    `frequency` is "first boot" or "every boot", `failure` the consequence of a failure.
     """
 
     name: str
@@ -50,9 +50,9 @@ class PlannedStep:
 
 @dataclass(frozen=True)
 class BootPlan:
-    """The steps of a group of nodes in order, and what its nodes have beside ours. `nodes` is the maximum count.
+    """The steps of a group of nodes in order, with the policies and security groups that the user added.
 
-    `minimum_nodes` is less than `nodes` where the count is a range.
+    `nodes` is the maximum count, `minimum_nodes` the minimum.
     """
 
     name: str
@@ -104,7 +104,7 @@ def boot_plans(environment: Environment) -> list[BootPlan]:
 
 
 def _users(environment: Environment) -> UserSource | DirectorySource | None:
-    """Where users come from; the name of the parameter is not known before its deployment."""
+    """The source of users; the name of its parameter is unknown before the deployment."""
     access = environment.access
     if access.directory:
         return DirectorySource(access.directory, environment.region)
@@ -117,7 +117,7 @@ def _own(group: NodeGroup) -> list[Step]:
 
 
 def _mounts(storage: Storage) -> list[Mount]:
-    """The file systems of nodes, whose names nobody knows before their deployment."""
+    """The file systems of nodes; their DNS names are unknown before the deployment."""
     named = [(HOME, storage.homes)] if storage.homes else []
     named += [(each.mount_path, each) for each in storage.more if not isinstance(each, MoreLustre)]
     over_nfs = [
@@ -166,20 +166,20 @@ def _planned(step: Step, scripts: Sequence[Script], failure: str) -> Iterator[Pl
 
 
 def _admission(step: Step, when: str, failure: str) -> PlannedStep:
-    """The step that checks a node before its first job, with the minutes that it takes."""
+    """The step that checks a node before its first job, with its duration."""
     level, on_failure = step.arguments
     does = f"{summary(step)}, after {level} checks of {minutes('full' if level == 'full' else 'fast')}"
     return PlannedStep(step.name, does, when, failure if on_failure == "replace" else "the node joins and is drained")
 
 
 def minutes(level: CheckLevel) -> str:
-    """How long the checks of a level take, in words."""
+    """Duration of the checks of a level, in words."""
     least, most = MINUTES[level]
     return f"{least} to {most} minutes" if least else f"at most {most} minute{'s' * (most > 1)}"
 
 
 def _accepted(plan: BootPlan, group: NodeGroup, health: Health) -> BootPlan:
-    """The plan of an EKS group with what happens once its nodes have joined."""
+    """The plan of an EKS group, extended by the acceptance of nodes that have joined."""
     if health.accept == "none" or not group.hardware.gpu_count:
         return plan
     does = f"the startup taint is removed after {health.accept} checks of {minutes(health.accept)}"
