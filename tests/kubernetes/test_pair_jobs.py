@@ -127,7 +127,7 @@ def test_impossible_tests_of_pairs_are_refused(settings, gpus, said):
 
 @pytest.mark.parametrize("options", [{"command": ["x"]}, {"script": object()}])
 def test_tests_of_pairs_take_no_command(options):
-    with pytest.raises(JobRefused, match="nccl-pairs has a command of its own; remove --"):
+    with pytest.raises(JobRefused, match="nccl-pairs has its own command; remove --"):
         nccl_pairs(fleet_file(**MPI), 64, **options)
 
 
