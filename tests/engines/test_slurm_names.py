@@ -19,9 +19,9 @@ LISTS = {
     "slurmdbd": pcs.SLURMDBD_SETTINGS,
 }
 READERS = {
-    "gres": "timeout 10 slurmd -N gpu-1 -G",
-    "cgroup": "timeout 10 slurmctld -c -D",
-    "slurmdbd": "timeout 10 slurmdbd -D",
+    "gres": "timeout 60 slurmd -N gpu-1 -G",
+    "cgroup": "timeout 60 slurmctld -c -D",
+    "slurmdbd": "timeout 60 slurmdbd -D",
 }
 """A command that reads each file, and says which names it does not know. All commands read slurm.conf."""
 
