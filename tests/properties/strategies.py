@@ -4,6 +4,7 @@ import json
 from copy import deepcopy
 from typing import Any
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from tests.properties.pools import karpenter
@@ -244,6 +245,14 @@ def _queues(groups: list[Data]) -> list[Data]:
     return [queue for queue in queues if queue["node_groups"]]
 
 
+def _reservation_ids(group: Data) -> list[str]:
+    purchase = group["purchase"]
+    return [
+        *([purchase["reservation_id"]] if "reservation_id" in purchase else []),
+        *purchase.get("reservation_ids", []),
+    ]
+
+
 def _ultraserver(group: Data) -> bool:
     return "instance_type" in group and catalog[group["instance_type"]].ultraserver_only
 
@@ -396,6 +405,8 @@ def environments(draw: st.DrawFn, planes: tuple[str, ...] = PLANES) -> Data:
     types = [first, *draw(st.lists(st.sampled_from(ORDINARY), max_size=2))]
     group_names = draw(st.lists(names, min_size=len(types), max_size=len(types), unique=True))
     groups = [draw(_node_group(name, kind, plane, region)) for name, kind in zip(group_names, types, strict=True)]
+    used = [id_ for group in groups for id_ in _reservation_ids(group)]
+    assume(len(used) == len(set(used)))
     network = draw(networks)
     cpu_groups = draw(_cpu_groups(group_names, network, region))
     if "create" in network and draw(st.booleans()):

@@ -109,6 +109,7 @@ Code = Literal[
     "reservation-ambiguous",
     "reservation-id-format",
     "reservation-of-other-kind",
+    "reservation-of-other-type",
     "capacity-block-too-large",
     "ultraserver-missing",
     "ultraserver-mismatch",

@@ -21,12 +21,9 @@ def team_problems(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
 
 def _gpus_by_group(fleet: Fleet, team: Team, at: Path) -> Iterator[Problem]:
     if isinstance(team.gpus, int):
-        known = {group.name for group in fleet.node_groups} - fleet.cpu_groups  # others are an error of their own
-        groups = [name for name in dict.fromkeys(team.node_groups) if name in known]
-        if len(groups) > 1:
+        if groups := _groups_without_numbers(fleet, team):
             message = f"{team.gpus} GPUs for {len(groups)} node groups; each node group needs its own number"
-            split = ", ".join(f"{name}: {0 if i else team.gpus}" for i, name in enumerate(groups))
-            hint = f"set gpus: {{{split}}}, or split them between the groups"
+            hint = f"set gpus: {{{_split(fleet, team.gpus, groups)}}}, or split them in another way"
             yield Problem("team-gpus-by-group", (*at, "gpus"), message, hint)
         return
     for name in team.gpus:
@@ -34,6 +31,24 @@ def _gpus_by_group(fleet: Fleet, team: Team, at: Path) -> Iterator[Problem]:
             message = f"{name} is not one of the team's node groups: {', '.join(team.node_groups)}"
             hint = f"add {name} to node_groups, or remove it from gpus"
             yield Problem("team-gpus-by-group", (*at, "gpus", name), message, hint)
+
+
+def _groups_without_numbers(fleet: Fleet, team: Team) -> list[str]:
+    """Existing GPU node groups of a team whose `gpus` is one number for several of them; otherwise none."""
+    known = {group.name for group in fleet.node_groups} - fleet.cpu_groups  # others are an error of their own
+    groups = [name for name in dict.fromkeys(team.node_groups) if name in known]
+    return groups if isinstance(team.gpus, int) and len(groups) > 1 else []
+
+
+def _split(fleet: Fleet, gpus: int, groups: list[str]) -> str:
+    """`gpus` by group, as many as each has; the last group gets the rest."""
+    sizes = {group.name: group.max_count * group.hardware.gpu_count for _, group in fleet.gpu_groups}
+    numbers = {}
+    for name in groups[:-1]:
+        numbers[name] = min(gpus, sizes.get(name, gpus))
+        gpus -= numbers[name]
+    numbers[groups[-1]] = gpus
+    return ", ".join(f"{name}: {number}" for name, number in numbers.items())
 
 
 def _gpus_to_run_on(fleet: Fleet, team: Team, at: Path) -> Iterator[Problem]:
@@ -69,7 +84,8 @@ def _team_groups(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
 def _team_quotas(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     """Guaranteed GPUs of all teams, in the order of the file, against the GPUs of each group."""
     names = [team.name for team in settings.teams]
-    teams = [(i, team) for i, team in enumerate(settings.teams) if team.name not in names[:i]]
+    numbered = [not _groups_without_numbers(fleet, team) for team in settings.teams]
+    teams = [(i, team) for i, team in enumerate(settings.teams) if numbered[i] and team.name not in names[:i]]
     for _, group in fleet.gpu_groups:
         node, has, claimed = group.hardware.gpu_count, group.max_count * group.hardware.gpu_count, 0
         for i, team in teams:

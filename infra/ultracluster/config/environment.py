@@ -31,6 +31,7 @@ from ultracluster.config.pcs import Pcs
 from ultracluster.config.pcs_fleet import pcs_problems
 from ultracluster.config.place import Arn, arn_problems, control_plane_zone_problems, region_problems, service_problems
 from ultracluster.config.problems import Path, Problem, repeated_names, rule
+from ultracluster.config.reservations import reservation_problems
 from ultracluster.config.settings import Settings
 from ultracluster.config.slurm_team_rules import slurm_team_problems
 from ultracluster.config.storage import Storage
@@ -316,6 +317,10 @@ class Environment(Settings):
             if name in parts:
                 message = f"{name} is already the name of a block of {parts[name]}"
                 yield Problem("duplicate-name", ("node_groups", i, "name"), message, "choose another name")
+
+    @rule
+    def _distinct_reservations(self) -> Iterator[Problem]:
+        yield from reservation_problems(self.fleet)
 
     @rule
     def _subnets_are_large_enough(self) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""Rules of PCS about UltraServers: queues, Capacity Blocks, and the PrologFlags that IMEX needs.
+"""Rules of PCS about UltraServers: queues, and the PrologFlags that IMEX needs.
 
 PCS requires ratios of powers of two between the sizes in one queue; AWS sells UltraServers of 9 and 18 instances.
 
@@ -16,7 +16,6 @@ from ultracluster.config.slurm_conflicts import lower_words
 def ultraserver_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     """Validation problems of UltraServers on PCS, at paths of the file."""
     yield from _dedicated_queues(fleet, settings)
-    yield from _blocks_of_one_group(fleet)
     ultraservers = {group.name for _, group in fleet.known_groups if group.hardware.ultraserver_only}
     if ultraservers:
         yield from _flags_of_imex(settings)
@@ -58,17 +57,3 @@ def _dedicated_queues(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
             message = "the queue mixes UltraServers with other nodes, which PCS does not allow"
             at = ("control_plane", "queues", i, "node_groups")
             yield Problem("queue-mixes-ultraservers", at, message, "add a separate queue for the UltraServers")
-
-
-def _blocks_of_one_group(fleet: Fleet) -> Iterator[Problem]:
-    """A node group launches all instances of its blocks, so a second group with one of them launches none."""
-    used: dict[str, str] = {}
-    for i, group in enumerate(fleet.node_groups):
-        if not group.purchase.ultraserver:
-            continue
-        for j, reservation in enumerate(group.purchase.reservation_ids):
-            first = used.setdefault(reservation, group.name)
-            if first != group.name:
-                message = f"{reservation} is already a block of {first}, which launches all of its instances"
-                at = ("node_groups", i, "purchase", "reservation_ids", j)
-                yield Problem("ultraserver-block-twice", at, message, "set the reservation id of the other UltraServer")
