@@ -22,6 +22,7 @@ $(shell rm -rf .venv)
 endif
 
 export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$(PATH)
+unexport AWS_PROFILE AWS_DEFAULT_PROFILE#  a profile that does not exist stops the import of moto
 unexport PYTHONDONTWRITEBYTECODE#        without bytecode, importing aws_cdk takes 3 s longer
 export CDK_VALIDATION := false#          costs 1-4 s per process; one test runs with it on
 export CDK_DISABLE_CLI_TELEMETRY := true

@@ -18,6 +18,9 @@ from tests.synthesis import SHARED
 os.environ["CDK_VALIDATION"] = "false"
 # the Node of the virtual environment, not the machine's, which may be out of support
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+# settings of a terminal change what commands print
+for variable in ("FORCE_COLOR", "COLUMNS", "LINES"):
+    os.environ.pop(variable, None)
 # aws_cdk, moto and cfn-lint keep millions of objects; at the usual thresholds the collector takes a fifth of the time
 gc.set_threshold(200_000, 20, 20)
 
