@@ -50,7 +50,7 @@ status: install ## List the resources in the embedded AWS
 	ultracluster local status
 
 down: install ## Destroy ENV on the embedded AWS, list what is retained, stop if nothing else is deployed
-	if ultracluster local status >/dev/null 2>&1; then scripts/destroy.sh $(ENV); fi
+	if ultracluster local status >/dev/null 2>&1; then SHOW="$(SHOW)" scripts/destroy.sh $(ENV); fi
 	ultracluster local down
 
 synth: install ## Write the CloudFormation templates of ENV to cdk.out/ENV

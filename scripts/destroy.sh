@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Destroys the stacks of environment $1 on the embedded AWS, after disabling termination and deletion protection.
+# The command $SHOW reads the output of the CDK CLI and prints what is to be seen.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ ! -f "environments/$1.yaml" ]; then
@@ -12,4 +13,4 @@ ultracluster local up "environments/$1.yaml" >/dev/null
 . .localaws/env
 cdk synth --quiet --no-notices -c env="$1" --output "cdk.out/$1"
 .venv/bin/python scripts/unprotect.py "cdk.out/$1"
-cdk destroy --no-notices --app "cdk.out/$1" --all --force
+cdk destroy --no-notices --app "cdk.out/$1" --all --force 2>&1 | ${SHOW:-cat}

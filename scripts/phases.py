@@ -1,4 +1,4 @@
-"""Reads the output of the CDK CLI and prints a line for each stack, failures in full: `make up`.
+"""Reads the output of the CDK CLI and prints a line for each stack, failures in full: `make up` and `make down`.
 
     cdk deploy --progress events ... 2>&1 | python -m scripts.phases LOG
 
@@ -8,24 +8,28 @@ LOG gets every line. After Ctrl-C it reads on until the CDK CLI ends, which fini
 import re
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-_EVENT = re.compile(r"^(\S+) \| +\d+/(\d+) \| [^|]+\| (\w+) +\| ")
+_EVENT = re.compile(r"^(\S+) \| +(?:\d+/)?(\d+) \| [^|]+\| (\w+) +\| (\S+)")
 _DONE = re.compile(r"^ ?✅ +(\S+)( \(no changes\))?\s*$")
+_DESTROYED = re.compile(r"^ ?✅ +(\S+): destroyed\s*$")
 _TIME = re.compile(r"^✨ +Deployment time: (\S+?)s\s*$")
 _FAILED = re.compile(r"❌|^(Error|error)\b|_FAILED\b|ROLLBACK")
 _OUTPUT = re.compile(r"^[\w-]+\.(?!Exports)\w+ = ")
-_OTHER = re.compile(r"^✨ +Total time|✅ +Environment |^WARNING |^\[?Warning|^[\w-]+: deploying\.\.\.")
+_OTHER = re.compile(r"^✨ +Total time|✅ +Environment |^WARNING |^\[?Warning|^[\w-]+: (deploying|destroying)\.\.\.")
 
 
 def phases(lines: Iterable[str]) -> Iterator[str]:
     """The lines to show: one for each stack that begins or is done, and all from the first error on."""
     resources: dict[str, str] = {}
+    deletions: Counter[tuple[str, str]] = Counter()
     done, failed = "", False
     for line in map(str.rstrip, lines):
         if event := _EVENT.match(line):
             resources[event[1]] = event[2]
+            deletions[event[1], event[3]] += event[4] != "AWS::CloudFormation::Stack"
         failed = failed or bool(re.search("❌", line))
         if failed or _FAILED.search(line):
             yield line
@@ -35,6 +39,9 @@ def phases(lines: Iterable[str]) -> Iterator[str]:
             done = found[1]
             if found[2]:
                 yield f"  {done}: no changes"
+        elif found := _DESTROYED.match(line):
+            deleted, retained = (deletions[found[1], state] for state in ("DELETE_COMPLETE", "DELETE_SKIPPED"))
+            yield f"  {found[1]}: destroyed; {deleted} deleted, {retained} retained"
         elif (time := _TIME.match(line)) and done:
             if done in resources:
                 yield f"  {done}: deployed, {resources[done]} resources in {time[1]} s"

@@ -1,4 +1,4 @@
-"""What `make up` shows of the output of the CDK CLI: a line for each stack, and all of a failure."""
+"""What `make up` and `make down` show of the output of the CDK CLI: a line for each stack, and all of a failure."""
 
 import os
 import signal
@@ -36,6 +36,17 @@ dev-storage: deploying... [2/2]
 ✨  Total time: 27.97s
 """
 
+DESTROYED = """\
+dev-network: destroying... [8/8]
+dev-network |  0 | 1:06:35 AM | DELETE_IN_PROGRESS      | AWS::CloudFormation::Stack | dev-network User Initiated
+dev-network |  0 | 1:06:35 AM | DELETE_IN_PROGRESS      | AWS::EC2::SecurityGroup    | LoginGroup (LoginGroup3A76C925)
+dev-network |  1 | 1:06:35 AM | DELETE_COMPLETE         | AWS::EC2::SecurityGroup    | LoginGroup (LoginGroup3A76C925)
+dev-network |  1 | 1:06:35 AM | DELETE_SKIPPED          | AWS::EC2::VPC              | Network/Vpc (NetworkVpc7FB7348F)
+dev-network |  1 | 1:06:35 AM | DELETE_SKIPPED          | AWS::KMS::Key              | Network/LogKey/Resource
+dev-network |  2 | 1:06:35 AM | DELETE_COMPLETE         | AWS::CloudFormation::Stack | dev-network
+✅  dev-network: destroyed
+"""
+
 FAILED = """\
 dev-compute: deploying... [8/8]
 dev-compute |  1/11 | 1:38:44 PM | CREATE_FAILED           | AWS::PCS::Queue            | Group-train No capacity
@@ -46,6 +57,13 @@ dev-compute |  1/11 | 1:38:46 PM | DELETE_COMPLETE         | AWS::EC2::LaunchTem
 Failed resources:
 dev-compute | Group-train: Insufficient capacity
 """
+
+
+def test_a_destroyed_stack_is_a_line_with_what_is_retained():
+    assert list(phases(DESTROYED.splitlines(keepends=True))) == [
+        "dev-network: destroying... [8/8]",
+        "  dev-network: destroyed; 1 deleted, 2 retained",
+    ]
 
 
 def test_a_deployment_is_a_line_for_each_stack():
