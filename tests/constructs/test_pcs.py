@@ -1,5 +1,7 @@
 """The PCS cluster, its node groups and queues."""
 
+from datetime import UTC, datetime
+
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
@@ -164,7 +166,9 @@ def test_a_cluster_with_accounting_is_retained_once_created(accounting, policies
         ("25.11", {"PCS_SCHEDULER_LOGS", "PCS_JOBCOMP_LOGS", "PCS_SCALING_LOGS", "PCS_SCHEDULER_AUDIT_LOGS"}),
     ],
 )
-def test_logs_are_delivered_to_the_log_group(version, kinds):
+def test_logs_are_delivered_to_the_log_group(version, kinds, monkeypatch):
+    # 25.05 ends on 2026-11-30
+    monkeypatch.setattr("ultracluster.config.clock.now", lambda: datetime(2026, 11, 20, tzinfo=UTC))
     name = "/aws/vendedlogs/pcs/cluster/dev"
     stack = Deployed(
         settings(slurm_version=version), log_group=lambda stack: logs.LogGroup(stack, "Logs", log_group_name=name)
