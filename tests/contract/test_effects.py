@@ -11,13 +11,12 @@ from functools import cache
 import pytest
 
 from tests.contract.effects.changes import UNTESTED, WITHIN, Edit, edits, environment
+from tests.contract.effects.models import models
 from tests.contract.effects.observed import Observed, observe
 from tests.synthesis import synthesise
 from ultracluster.config.comparison import compare, effects_of
 from ultracluster.config.effects import NEW_SECTION
 from ultracluster.config.problems import InvalidSettings
-from ultracluster.config.schema import environment_schema
-from ultracluster.config.settings import Settings
 
 ALONE = "ULTRACLUSTER_EFFECTS_ALONE" in os.environ
 CONTENT = ("AWS::APS::", "AWS::SSM::Parameter", "AWS::Lambda::", "AWS::IAM::", "Custom::")
@@ -110,17 +109,6 @@ def fits(edit, batch):
     if len(batch.steps) > 1 and not batch.mixed:
         return False
     return not any(one.startswith(other) or other.startswith(one) for one in paths[0] for other in paths[1])
-
-
-def models():
-    definitions = {"Environment", *environment_schema()["$defs"]}
-    return {model.__name__: model for model in below(Settings) if model.__name__ in definitions}
-
-
-def below(base):
-    for model in base.__subclasses__():
-        yield model
-        yield from below(model)
 
 
 @pytest.mark.parametrize("base", ["pcs", "eks"])

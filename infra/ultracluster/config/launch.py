@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from ultracluster.catalog import InstanceType, ultraservers
 from ultracluster.config.codes import Code
 from ultracluster.config.fields import from_cdk
-from ultracluster.config.problems import Path, Problem
+from ultracluster.config.problems import Problem
 from ultracluster.config.purchase import Placement, Purchase
 
 MarketType = Literal["spot", "capacity-block", "interruptible-capacity-reservation"]
@@ -134,9 +134,7 @@ def _reservation(purchase: Purchase) -> Iterator[Problem]:
 
 
 def _reservation_format(purchase: Purchase) -> Iterator[Problem]:
-    ids: list[Path] = [("reservation_id",)] if purchase.reservation_id else []
-    ids = [*ids, *(("reservation_ids", i) for i in range(len(purchase.reservation_ids)))]
-    for at, reservation in zip(ids, purchase.reservations, strict=True):
+    for at, reservation in purchase.reservations_by_path:
         if not from_cdk(reservation) and not _RESERVATION_ID.fullmatch(reservation):
             message = f"{reservation} is not the id of a capacity reservation, such as cr-0123456789abcdef0"
             inside = re.search(rf"/({_RESERVATION_ID.pattern})$", reservation)

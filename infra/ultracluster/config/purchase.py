@@ -61,7 +61,13 @@ class Purchase(Settings):
     @property
     def reservations(self) -> tuple[str, ...]:
         """All reservation ids."""
-        return (*([self.reservation_id] if self.reservation_id else []), *self.reservation_ids)
+        return tuple(reservation for _, reservation in self.reservations_by_path)
+
+    @property
+    def reservations_by_path(self) -> tuple[tuple[Path, str], ...]:
+        """All reservation ids, with their paths in `purchase`."""
+        ids = tuple((("reservation_ids", i), reservation) for i, reservation in enumerate(self.reservation_ids))
+        return ((("reservation_id",), self.reservation_id), *ids) if self.reservation_id else ids
 
 
 class ExistingPlacementGroup(Settings):

@@ -15,7 +15,7 @@ def reservation_problems(fleet: Fleet) -> Iterator[Problem]:
     """
     used: dict[str, NodeGroup] = {}
     for i, group in fleet.known_groups:
-        for key, reservation in _reservations(group):
+        for key, reservation in group.purchase.reservations_by_path:
             first = used.setdefault(reservation, group)
             if first is group:
                 continue
@@ -28,11 +28,3 @@ def reservation_problems(fleet: Fleet) -> Iterator[Problem]:
             elif group.purchase.ultraserver and first.purchase.ultraserver:
                 message = f"{reservation} is already a block of {first.name}, which launches all of its instances"
                 yield Problem("ultraserver-block-twice", at, message, "set the reservation id of the other UltraServer")
-
-
-def _reservations(group: NodeGroup) -> Iterator[tuple[Path, str]]:
-    purchase = group.purchase
-    if purchase.reservation_id:
-        yield ("reservation_id",), purchase.reservation_id
-    for i, reservation in enumerate(purchase.reservation_ids):
-        yield ("reservation_ids", i), reservation

@@ -3,28 +3,15 @@
 import pytest
 
 from tests.contract.effects.changes import DELETED, KEY, WITH_AD, WITH_FAR, WITH_FAR_POOL, WITH_FAR_QUEUE, environment
+from tests.contract.effects.models import models
 from ultracluster.catalog.eks import KUBERNETES_VERSIONS
 from ultracluster.config.comparison import compare, effects_of
 from ultracluster.config.effect_words import happens, in_docs, jobs_lost
-from ultracluster.config.schema import environment_schema
-from ultracluster.config.settings import Settings
 
 TRAIN = "node_groups.train"
 PLANE = "control_plane"
 SETTINGS = f"{PLANE}.slurm_settings"
 COMPUTE = ("train", "res", "block", "pool", "ultra", "prep")
-
-
-def models():
-    """Models of the sections of an environment file."""
-    definitions = {"Environment", *environment_schema()["$defs"]}
-    return {model.__name__: model for model in below(Settings) if model.__name__ in definitions}
-
-
-def below(base):
-    for model in base.__subclasses__():
-        yield model
-        yield from below(model)
 
 
 def change(base, *steps, first=()):
