@@ -58,49 +58,6 @@ srun --distribution=arbitrary --ntasks-per-node=2 sh -c 'echo $SLURM_PROCID $SLU
     assert ran.stdout.splitlines() == [f"{rank} {order[rank // 2]}" for rank in range(8)], ran.stderr
 
 
-WEIGHTS = """
-mkdir -p /opt/aws/pcs/scheduler/slurm-25.05/bin /opt/aws/pcs/scheduler/slurm-26.05/bin
-printf '#!/bin/sh\\nexit 1\\n' | install -m 755 /dev/stdin /opt/aws/pcs/scheduler/slurm-25.05/bin/scontrol
-ln -s /usr/bin/scontrol /usr/bin/sinfo /opt/aws/pcs/scheduler/slurm-26.05/bin/
-PCS_NODE_ID=cloud-1 bash /step.sh
-weigh() {
-    for node in 1 2 3 4 5 6; do
-        echo "nn-1 nn-$((node % 3 ? 2 : 3)) nn-$((node % 3))0" > /opt/ultracluster/network-nodes
-        /usr/local/sbin/weigh-node cloud-$node || return
-    done
-    sinfo --noheader --Node --format %w | paste -sd' '
-}
-weigh
-for _ in 1 2 3; do sbatch -N2 --output=/dev/null --wrap "until [ -e /end ]; do sleep 0.2; done" > /dev/null; done
-until [ "$(squeue -h -t running | wc -l)" = 3 ]; do sleep 0.5; done
-squeue -h -o %i,%N | sort
-touch /end
-scontrol reconfigure
-until [ "$(sinfo -h -o %w)" = 1 ]; do sleep 0.2; done
-weigh
-scontrol reconfigure
-until [ "$(sinfo -h -o %w)" = 1 ]; do sleep 0.2; done
-scontrol update nodename=cloud-6 weight=30
-weigh
-"""
-"""Nodes 1 and 4, 2 and 5, 3 and 6 share the lowest network node; the first two pairs share the one above it too."""
-
-
-def test_jobs_fill_one_network_node_before_the_next_unless_a_group_has_a_weight(debian):
-    debian.stub({"systemctl": ""})
-    debian.write("/opt/ultracluster/network-nodes", "")
-    debian.write("/step.sh", Step("weigh-node").script.text)
-    run = POWER_UP.format(count=6) + WEIGHTS
-    debian.write("/run.sh", start(debian, {"SuspendTime": 600}, cloud=6, queues=QUEUE.format(count=6)) + run)
-    weights, *jobs, again, own = debian.run("bash", "/run.sh").stdout.splitlines()
-    one, two, three, *same = map(int, weights.split())
-    assert [one, two, three] == same
-    assert one // 1000 == two // 1000 != three // 1000
-    assert {job.partition(",")[2] for job in jobs} == {"cloud-[1,4]", "cloud-[2,5]", "cloud-[3,6]"}
-    assert again == weights
-    assert own == "1 1 1 1 1 30"
-
-
 BLOCKS = """
 - topology: block
   cluster_default: true

@@ -66,7 +66,6 @@ PCS_SCRIPTS = (
     "set-up-containers",
     "set-up-imex",
     "read-topology",
-    "weigh-node",
     "admit-jobs",
     "drain-unaccepted",
     "keep-spares",
@@ -128,8 +127,7 @@ def compute_node_steps(
 
     `own_programs` are Prolog and Epilog of the user, which the generated ones run. Scripts get `region` in their
     environment. `health` defines the checks of nodes. `containers` is the source of Enroot and Pyxis. PCS configures
-    Slurm's topology for UltraServers only, whose jobs need IMEX; other nodes with EFA record their instance topology
-    and get weights from it.
+    Slurm's topology for UltraServers only, whose jobs need IMEX; other nodes with EFA record their instance topology.
     """
     variables = tuple(f"{name}={value}" for name, value in type_environment(*group.types).items())
     own = own_programs if any(own_programs) else ()
@@ -143,7 +141,7 @@ def compute_node_steps(
     if group.hardware.ultraserver_only:
         steps.append(Step("set-up-imex"))
     elif group.efa:
-        steps += [Step(name, stage="ready", required=False) for name in ("read-topology", "weigh-node")]
+        steps.append(Step("read-topology", stage="ready", required=False))
     steps += telemetry_steps(
         telemetry,
         instance_type=group.one_type or "auto",

@@ -61,7 +61,6 @@ def test_a_compute_node_admits_jobs_after_everything_else():
         "mount-lustre",
         "tune-lustre",
         "read-topology",
-        "weigh-node",
         "admit-jobs",
     ]
 
@@ -69,7 +68,7 @@ def test_a_compute_node_admits_jobs_after_everything_else():
 def test_mounts_scratch_and_tuning_are_done_at_every_boot_and_the_rest_once():
     again = [step.name for step in COMPUTE if step.frequency == "every_boot"]
     assert again == ["mount-scratch", "mount-lustre", "tune-lustre", "admit-jobs"]
-    assert [step.name for step in COMPUTE if step.stage == "ready"] == ["read-topology", "weigh-node"]
+    assert [step.name for step in COMPUTE if step.stage == "ready"] == ["read-topology"]
 
 
 def test_a_group_without_local_storage_mounts_no_scratch():
@@ -107,7 +106,7 @@ def test_slurm_runs_the_task_prolog_where_a_group_needs_it_and_the_user_has_none
 def test_ultraservers_have_imex_and_a_prolog_that_does_not_hold_beside_flags_of_the_user():
     ultraserver = group("p6e-gb200.36xlarge")
     assert "set-up-imex" in names(compute_node_steps(ultraserver))
-    assert not {"read-topology", "weigh-node"} & {*names(compute_node_steps(ultraserver))}
+    assert "read-topology" not in names(compute_node_steps(ultraserver))
     assert job_settings({}, [group(), ultraserver], "25.11")["PrologFlags"] == "Alloc,NoHold"
     given = {"PrologFlags": "nohold,DeferBatch"}
     assert job_settings(given, [ultraserver], "25.11")["PrologFlags"] == "nohold,DeferBatch,Alloc"
