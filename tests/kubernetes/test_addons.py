@@ -1,11 +1,15 @@
 """EKS add-ons and their configuration."""
 
+import pytest
+
 from tests.kubernetes.environments import eks_environment
+from tests.kubernetes.monitoring_agent import FATAL_XIDS, MonitoringAgent
 from tests.kubernetes.schemas import check
+from ultracluster.catalog.eks import REPAIRS
 from ultracluster.cli import remains
 from ultracluster.config.eks import POD_ADDRESSES
 from ultracluster.kubernetes.addons import cluster_addons
-from ultracluster.kubernetes.labels import GPU_TAINT
+from ultracluster.kubernetes.labels import GPU_TAINT, GPU_TOLERATION, NOT_ACCEPTED
 
 
 def made(**environment):
@@ -46,10 +50,29 @@ def test_environment_variables_of_the_vpc_cni_are_strings():
     check({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "cni"}, "spec": spec})
 
 
-def test_dcgm_of_the_monitoring_agent_tolerates_the_gpu_taint():
-    (toleration,) = made()["eks-node-monitoring-agent"].configuration["dcgmAgent"]["tolerations"]
-    assert (toleration["key"], toleration["effect"]) == (GPU_TAINT["key"], GPU_TAINT["effect"])
-    assert toleration["operator"] == "Exists"
+def test_dcgm_of_the_monitoring_agent_runs_on_nodes_that_are_not_accepted_yet():
+    agent = MonitoringAgent(made()["eks-node-monitoring-agent"].configuration)
+    # full checks may hold the taint for minutes
+    agent.run([GPU_TAINT, NOT_ACCEPTED], start=0, end=900)
+    agent.run([GPU_TAINT], start=900, end=4000)
+    assert agent.condition["status"] == "True"
+
+
+def test_without_that_toleration_each_new_node_would_be_reported_for_ever():
+    agent = MonitoringAgent({"dcgmAgent": {"tolerations": [GPU_TOLERATION]}})
+    agent.run([GPU_TAINT, NOT_ACCEPTED], start=0, end=900)
+    agent.run([GPU_TAINT], start=900, end=4000)
+    assert (agent.condition["status"], agent.condition["reason"]) == ("False", "DCGMError")
+
+
+@pytest.mark.parametrize("last", sorted(FATAL_XIDS - {79}))
+def test_no_repair_of_ours_lets_a_later_reason_hide_a_gpu_that_is_gone(last):
+    """The condition keeps the latest reason alone: with NoAction for it, EKS would leave the node."""
+    agent = MonitoringAgent({})
+    agent.xid(79, 0)
+    agent.xid(last, 60)
+    assert agent.condition["reason"] == f"NvidiaXID{last}Error"
+    assert all(each.action != "NoAction" for each in REPAIRS if each.reason == agent.condition["reason"])
 
 
 def test_the_s3_driver_runs_on_gpu_nodes_too():

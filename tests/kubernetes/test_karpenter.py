@@ -235,12 +235,7 @@ def test_karpenter_knows_the_huge_pages_of_p_nodes(everything):
     assert release.values["settings"]["featureGates"]["nodeOverlay"] is True
 
 
-@pytest.mark.parametrize(
-    ("repair", "observability", "expected"),
-    [(True, {}, True), (False, {}, False), (True, {"auto_repair": False}, False)],
-)
-def test_karpenter_replaces_broken_nodes_unless_repair_is_off(repair, observability, expected):
-    environment = eks_environment(karpenter=True, node_repair={"enabled": repair}, observability=observability)
-    release = karpenter_release(environment, DEPLOYED)
+def test_karpenter_repairs_no_node():
+    release = karpenter_release(eks_environment(karpenter=True), DEPLOYED)
     assert release is not None
-    assert release.values["settings"]["featureGates"]["nodeRepair"] is expected
+    assert not release.values["settings"]["featureGates"].get("nodeRepair")

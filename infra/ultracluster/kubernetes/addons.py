@@ -10,7 +10,7 @@ from typing import Any
 from ultracluster.catalog.software import Addon, addons
 from ultracluster.config.eks import POD_ADDRESSES
 from ultracluster.config.storage import Storage
-from ultracluster.kubernetes.labels import GPU_TOLERATION, SYSTEM_TOLERATION
+from ultracluster.kubernetes.labels import GPU_TOLERATION, NOT_ACCEPTED, SYSTEM_TOLERATION
 
 SPARE_ADDRESSES = 2
 """Addresses that the VPC CNI keeps above those in use, once a node has more pods than POD_ADDRESSES."""
@@ -74,9 +74,13 @@ def _dcgm_tolerations() -> dict[str, Any]:
     """Lets the monitoring agent's DCGM run on GPU nodes; without it, the agent sees only errors in the kernel log.
 
     It is a second DCGM engine beside that of the GPU Operator's exporter: the agent connects to port 5555 of its node,
-    which cannot be changed. It does not run on P6e, which is arm64.
+    which cannot be changed. It does not run on P6e, which is arm64. It also tolerates the taint of nodes that are not
+    accepted yet: an agent that finds no DCGM for a minute sets its condition to False until it restarts.
+
+    Source: eks-node-monitoring-agent v1.7.0, monitors/nvidia/monitor.go and pkg/manager/node_exporter.go.
     """
-    return {"dcgmAgent": {"tolerations": [GPU_TOLERATION]}}
+    not_accepted = {"key": NOT_ACCEPTED["key"], "operator": "Exists", "effect": NOT_ACCEPTED["effect"]}
+    return {"dcgmAgent": {"tolerations": [GPU_TOLERATION, not_accepted]}}
 
 
 def _addon(name: str, configuration: dict[str, Any], *, before_nodes: bool = False) -> ClusterAddon:

@@ -117,11 +117,6 @@ class EksEnvironment:
         return self.quarantines_nodes or (self.accepts_nodes and self.health.accept == "full")
 
     @property
-    def repairs_nodes(self) -> bool:
-        """Whether nodes with failed hardware are rebooted or replaced without a person."""
-        return self.observability.auto_repair and self.settings.node_repair.enabled
-
-    @property
     def has_ultraservers(self) -> bool:
         """Whether any node group is of UltraServers, whose jobs claim NVLink by a ComputeDomain."""
         return any(group.hardware.ultraserver_only for group in self.node_groups)

@@ -58,8 +58,8 @@ IDLE = "10m"
 def karpenter_release(environment: EksEnvironment, deployed: DeployedResources) -> Release | None:
     """Karpenter on the system nodes, if the environment uses it. Its queue announces interruptions of nodes.
 
-    With node auto repair, it replaces nodes that EKS's node monitoring agent marks. It cannot reboot them. The gate is
-    alpha in Karpenter 1.14, which stops repairs of a pool with more than 20 % of unhealthy nodes.
+    It repairs no node: the gate nodeRepair is alpha in Karpenter 1.14 and off by default. It would end a node without a
+    drain, whatever the reason.
     """
     if deployed.karpenter is None:
         return None
@@ -67,7 +67,7 @@ def karpenter_release(environment: EksEnvironment, deployed: DeployedResources) 
         "settings": {
             "clusterName": deployed.cluster_name,
             "interruptionQueue": deployed.karpenter.interruption_queue,
-            "featureGates": {"nodeOverlay": True, "nodeRepair": environment.repairs_nodes},
+            "featureGates": {"nodeOverlay": True},
         },
         "serviceAccount": {"name": KARPENTER_ACCOUNT},
         "replicas": 2,
