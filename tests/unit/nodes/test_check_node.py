@@ -161,6 +161,15 @@ def test_what_nvidia_smi_says_of_a_gpu(node, old, new, reason):
     assert (status, found.replace("GPU 00000000:53:00.0: ", "")) == (1, f"health: {reason}")
 
 
+def test_a_slowdown_of_one_sample_takes_no_node_out(node):
+    slow = node.write("said/slow", SMI.replace("brake_slowdown>Not Active", "brake_slowdown>Active", 1))
+    links = node.root / "said/links"
+    once = f'[ "$1" = nvlink ] || ! mkdir {node.root}/once 2> /dev/null || {{ cat {slow}; exit; }}'
+    node.command("nvidia-smi", SMI, body=f'{once}\n[ "$1" != nvlink ] || {{ cat {links}; exit; }}')
+    assert node.check(SAMPLE_SECONDS="0") == (0, "")
+    assert (node.root / "once").exists()
+
+
 def test_drivers_that_know_no_recovery_action_and_gpus_without_a_fabric_pass(node):
     without = SMI.replace("<gpu_recovery_action>None</gpu_recovery_action>", "")
     node.smi(without.replace("Completed", "N/A").replace("Success", "N/A"))

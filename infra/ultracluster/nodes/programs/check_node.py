@@ -43,6 +43,8 @@ from ultracluster.nodes.programs.nvlink5 import nvlink5_verdict
 FAST_SECONDS = 45
 """Time limit of all fast checks: Slurm kills a health check after 60 seconds, the prolog each of its parts."""
 SMI_SECONDS = 25
+SAMPLE_SECONDS = 5
+"""Time between the two samples of the clocks that a fault takes."""
 MOUNT_SECONDS = 10
 
 NVLINK5 = ("144", "145", "146", "147", "148", "149", "150")
@@ -74,10 +76,12 @@ def check_gpus(facts: Facts) -> Iterator[Finding]:
     if not expected:
         return
     try:
-        text = output(["nvidia-smi", "-q", "-x"], SMI_SECONDS)
-        # nvidia-smi may print warnings before and after the report
-        report = re.search(r"<nvidia_smi_log>.*</nvidia_smi_log>", text, re.DOTALL)
-        gpus = ElementTree.fromstring(report[0] if report else "").findall("gpu")
+        gpus = read_gpus()
+        slow = slowdowns(gpus)
+        if slow:
+            # one sample is no fault: a job that starts may reach a limit for a moment
+            time.sleep(SAMPLE_SECONDS)
+            slow &= slowdowns(read_gpus())
     except CommandFailed as problem:
         yield Finding("gpus", "reboot", str(problem))
         return
@@ -88,6 +92,28 @@ def check_gpus(facts: Facts) -> Iterator[Finding]:
         yield Finding("gpus", "reboot", f"{len(gpus)} of {expected} GPUs answer")
     for gpu in gpus:
         yield from check_gpu(gpu, nvlink=facts.get("nvlink") == "1")
+    for name, reason in sorted(slow):
+        yield Finding("clocks", "isolate", f"{name}: {reason.replace('_', ' ')}")
+
+
+def read_gpus() -> list[ElementTree.Element]:
+    """GPU elements of nvidia-smi's XML. Raises CommandFailed and ElementTree.ParseError."""
+    text = output(["nvidia-smi", "-q", "-x"], SMI_SECONDS)
+    # nvidia-smi may print warnings before and after the report
+    report = re.search(r"<nvidia_smi_log>.*</nvidia_smi_log>", text, re.DOTALL)
+    return ElementTree.fromstring(report[0] if report else "").findall("gpu")
+
+
+def slowdowns(gpus: list[ElementTree.Element]) -> set[tuple[str, str]]:
+    """Names of GPUs whose clocks the hardware holds back now, each with the reason."""
+    found = set()
+    for gpu in gpus:
+        for reason in ("hw_thermal_slowdown", "hw_power_brake_slowdown"):
+            # drivers before 545 call them throttle reasons
+            for kind in ("clocks_event_reason", "clocks_throttle_reason"):
+                if gpu.findtext(f"{kind}s/{kind}_{reason}", "").strip() == "Active":
+                    found.add((f"GPU {gpu.get('id', '?')}", reason))
+    return found
 
 
 def check_gpu(gpu: ElementTree.Element, *, nvlink: bool) -> Iterator[Finding]:
@@ -105,11 +131,6 @@ def check_gpu(gpu: ElementTree.Element, *, nvlink: bool) -> Iterator[Finding]:
         yield Finding("fabric", "reboot", f"{name}: the NVLink fabric is {state}")
     elif nvlink and state == "Completed" and status not in ("N/A", "Success"):
         yield Finding("fabric", "replace", f"{name}: the NVLink fabric says {status}")
-    for reason in ("hw_thermal_slowdown", "hw_power_brake_slowdown"):
-        # drivers before 545 call them throttle reasons
-        for kind in ("clocks_event_reason", "clocks_throttle_reason"):
-            if gpu.findtext(f"{kind}s/{kind}_{reason}", "").strip() == "Active":
-                yield Finding("clocks", "isolate", f"{name}: {reason.replace('_', ' ')}")
 
 
 def check_nvlink(facts: Facts) -> Iterator[Finding]:
