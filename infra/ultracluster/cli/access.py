@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ultracluster.cli.aws_errors import in_words
+from ultracluster.cli.files import File
 from ultracluster.errors import UltraclusterError
 
 if TYPE_CHECKING:
     from ultracluster.config.environment import Environment
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="Environment file.", show_default=False)]
 Run = Annotated[bool, typer.Option("--run", help="Run the command instead of printing it.")]
 Port = Annotated[int, typer.Option("--port", min=1, max=65535, help="Port of this machine for --api.")]
 Tunnel = Annotated[

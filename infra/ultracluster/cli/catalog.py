@@ -5,14 +5,22 @@ from typing import Annotated
 
 import typer
 
+from ultracluster.cli.files import complete_hardware
+
 
 def catalog(
     name: Annotated[
-        str | None, typer.Argument(metavar="[TYPE]", help="Instance type, family or UltraServer.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="[TYPE]",
+            help="Instance type, family, GPU or UltraServer.",
+            show_default=False,
+            autocompletion=complete_hardware,
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
 ) -> None:
-    """Show all accelerated instance types and UltraServers, the types of a family, or the details of one."""
+    """Show all accelerated instance types and UltraServers, those of a family or with a GPU, or the details of one."""
     from ultracluster.catalog import UnknownInstanceType
     from ultracluster.cli import hardware
 

@@ -21,7 +21,8 @@ def terminal_width() -> int:
 
 _PARTS = {
     re.compile(r"(?m)^(?=\S)(.+)$"): "1",  # names of files
-    re.compile(r"(?m)^  (?:warning: )?((?:\S+:)?\d+:\d+)(?=:? )"): "36",  # line and column
+    re.compile(r"(?m)^  (?:error|warning): ((?:\S+:)?\d+:\d+)(?=:? )"): "36",  # line and column
+    re.compile(r"(?m)^  (error:)"): "31",
     re.compile(r"(?m)^  (warning:)"): "33",
     re.compile(r"(?m) (\[[a-z0-9-]+\])$"): "2",  # codes
 }

@@ -47,10 +47,17 @@ def facts_of(name: str) -> dict[str, Any]:
     """All facts about `name`, or about each type of a family. Raises UnknownInstanceType."""
     if sizes := family_types(name):
         return {"family": name, "instance_types": [facts_of(size) for size in sizes]}
+    if types := gpu_types(name):
+        return {"gpu": name, "instance_types": [facts_of(each) for each in types]}
     found = find(name)
     if isinstance(found, UltraServer):
         return _ultraserver(found)
     return _instance_type(found) if isinstance(found, UltraClusterType) else _described(found)
+
+
+def gpu_types(gpu: str) -> tuple[str, ...]:
+    """Accelerated instance types with a GPU such as `h200`; empty for an unknown one."""
+    return tuple(each.name for each in catalog.values() if gpu.lower() == each.gpu.model.lower())
 
 
 def sources(instance_type: UltraClusterType) -> dict[str, str]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ultracluster.cli.files import File, complete_node_group, complete_queue, complete_team
+
 if TYPE_CHECKING:
     from datetime import date
 
@@ -17,11 +19,14 @@ Kind = Literal["train", "nccl-test", "nccl-pairs", "prepare"]
 
 
 def job(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Environment file.", show_default=False)],
+    file: File,
     team: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Team that runs the job: on Slurm its account, optional.", show_default=False
+            metavar="NAME",
+            help="Team that runs the job: on Slurm its account, optional.",
+            show_default=False,
+            autocompletion=complete_team,
         ),
     ] = None,
     gpus: Annotated[
@@ -47,10 +52,17 @@ def job(
             metavar="NAME",
             help="Node group or pool of Karpenter. Default: the team's first group, for prepare the first that fits.",
             show_default=False,
+            autocompletion=complete_node_group,
         ),
     ] = None,
     queue: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Slurm: queue. Default: the first that fits.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Slurm: queue. Default: the first that fits.",
+            show_default=False,
+            autocompletion=complete_queue,
+        ),
     ] = None,
     image: Annotated[
         str | None,

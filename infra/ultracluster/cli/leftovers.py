@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ultracluster.cli.aws_errors import in_words
+from ultracluster.cli.files import File
 from ultracluster.errors import UltraclusterError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ class NotDestroyed(UltraclusterError):
 
 
 def leftovers(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Environment file.", show_default=False)],
+    file: File,
     *,
     delete: Annotated[
         bool, typer.Option("--delete", help="Delete them, after you typed the environment's name.")

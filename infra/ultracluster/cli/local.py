@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ultracluster.cli.files import File
 from ultracluster.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ app = typer.Typer(
 
 @app.command()
 def up(
-    file: Annotated[str | None, typer.Argument(help="Environment file to deploy later.", show_default=False)] = None,
+    file: File | None = None,
 ) -> None:
     """Start the embedded AWS unless it runs, and write .localaws/env for AWS clients.
 

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ultracluster.cli.files import File
+
 if TYPE_CHECKING:
     from ultracluster.cli.needs import Need
 
 
 def quotas(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Environment file.", show_default=False)],
+    file: File,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
 ) -> None:
     """Show the service quotas that an environment needs, at the maximum count of every group. Makes no call to AWS.

@@ -24,7 +24,7 @@ from ultracluster.catalog.ec2_types import family_types
 from ultracluster.catalog.records import records
 from ultracluster.catalog.training import COMPONENTS, default_image, minima
 from ultracluster.cli.console import console
-from ultracluster.cli.hardware import PROFILES, facts_of, find, refusal, sources
+from ultracluster.cli.hardware import PROFILES, facts_of, find, gpu_types, refusal, sources
 
 if TYPE_CHECKING:
     from ultracluster.cli.needs import Need
@@ -42,9 +42,12 @@ def print_everything() -> None:
 
 
 def print_one(name: str) -> None:
-    """Prints the details of one instance type or UltraServer, or a family's types. Raises UnknownInstanceType."""
+    """Prints the details of one instance type or UltraServer, or the types of a family or with a GPU. Raises UnknownInstanceType."""
     if sizes := family_types(name):
-        _print_family(name, [instance_types[size] for size in sizes])
+        _print_family(f"Family {name}", [instance_types[size] for size in sizes])
+        return
+    if types := gpu_types(name):
+        _print_family(f"GPU {name.upper()}", [instance_types[each] for each in types])
         return
     found = find(name)
     if isinstance(found, UltraServer):
@@ -64,7 +67,7 @@ def print_one(name: str) -> None:
     out.print(table)
 
 
-def _print_family(name: str, kinds: Sequence[InstanceType]) -> None:
+def _print_family(title: str, kinds: Sequence[InstanceType]) -> None:
     columns = ("Instance type", "vCPU", "Memory\nGiB", "GPUs", "EFA\nGbps", "Sold")
     rows = []
     for kind in kinds:
@@ -73,7 +76,7 @@ def _print_family(name: str, kinds: Sequence[InstanceType]) -> None:
         sold = "".join(letter for usage, letter in _SOLD.items() if usage in kind.usage_classes)
         rows.append((kind.name, str(kind.vcpus), _number(kind.memory_gib), gpus, efa, sold))
     out = console()
-    for table in _tables(f"Family {name}", columns, rows, out.width):
+    for table in _tables(title, columns, rows, out.width):
         out.print(table)
     if refused := refusal(kinds[0]):
         out.print(f"Node groups and pools refuse this family: {refused}")

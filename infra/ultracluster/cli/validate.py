@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ultracluster.cli.files import complete_file, path_of
+
 if TYPE_CHECKING:
     from ultracluster.config.findings import Reading
 
@@ -17,7 +19,10 @@ def validate(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE", help="Environment files, folders of them, or - for standard input.", show_default=False
+            metavar="FILE",
+            help="Environment files or their names in environments/, folders of them, or - for standard input.",
+            show_default=False,
+            autocompletion=complete_file,
         ),
     ],
     explain: Annotated[bool, typer.Option("--explain", help="Print what each node group does at boot, too.")] = False,  # noqa: FBT002
@@ -29,9 +34,12 @@ def validate(
             "commit. OLD can be - for standard input, or REVISION:FILE.",
         ),
     ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings, too.")] = False,  # noqa: FBT002
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as a JSON list.")] = False,  # noqa: FBT002
 ) -> None:
-    """Check environment files and report all errors and warnings. Exit code 1 if there are errors.
+    """Check environment files and report all errors and warnings.
+
+    Exit code 1 if there are errors, with --strict also if there are warnings.
 
     With --effects, exit code 1 also if a change would replace a cluster or data.
     """
@@ -40,12 +48,13 @@ def validate(
     if effects:
         from ultracluster.cli.effects import print_effects
 
-        print_effects(files, as_json=as_json)
+        print_effects([path_of(file) for file in files], as_json=as_json)
     from ultracluster.cli.console import coloured, terminal_width
     from ultracluster.config.layout import WIDTH
-    from ultracluster.config.report import report, report_json
+    from ultracluster.config.report import count, report, report_json
 
-    readings, width = [reading for file in files for reading in _readings(file)], min(WIDTH, terminal_width())
+    readings = [reading for file in files for reading in _readings(path_of(file))]
+    width = min(WIDTH, terminal_width())
     if explain:
         from ultracluster.cli.boot_plan import plan_json, plan_text
 
@@ -53,7 +62,9 @@ def validate(
     else:
         text = report_json(readings) if as_json else "\n".join(report(reading, width=width) for reading in readings)
     typer.echo(text if as_json else coloured(text))
-    raise typer.Exit(any(reading.errors for reading in readings))
+    if not as_json and any(reading.findings for reading in readings):
+        typer.echo(count(readings))
+    raise typer.Exit(any(reading.errors or (strict and reading.warnings) for reading in readings))
 
 
 def _readings(file: str) -> Iterator["Reading"]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ultracluster.catalog import Interface, efa_devices, instance_types
+from ultracluster.catalog import Interface, efa_devices, instance_types, ultraservers
 from ultracluster.catalog.ec2_types import family_types, nearest, read_on
 from ultracluster.catalog.instance_types import InstanceType, UltraClusterType
 from ultracluster.config.problems import Path, Problem, repeated
@@ -46,6 +46,11 @@ def type_problem(at: Path, name: str) -> Iterator[Problem]:
         message = f"{name.removesuffix('.*')} is a family, not an instance type"
         hint = f"name sizes, such as {min(family, key=lambda each: not each.endswith('.8xlarge'))}"
         yield from list(type_problem(at, family[0])) or [Problem("unknown-instance-type", at, message, hint)]
+    elif name in ultraservers:
+        block = f"type: capacity_block, ultraserver: {name}, reservation_ids: [cr-...]"
+        message = f"{name} is an UltraServer; its instances are {ultraservers[name].instance_type.name}"
+        hint = f"set instance_type: {ultraservers[name].instance_type.name} and purchase: {{{block}}}"
+        yield Problem("unknown-instance-type", at, message, hint)
     elif name not in instance_types:
         message = f"{name or repr(name)} is not in the list of EC2 instance types of {read_on()}"
         near = nearest(name)

@@ -7,10 +7,9 @@ WIDTH = 108
 
 def entry(code: str, place: str, message: str, hint: str, severity: str, *, width: int = WIDTH) -> str:
     """The lines of one problem, at most `width` columns. `place` is empty for a problem of the whole file or model."""
-    warning = "warning: " if severity == "warning" else ""
     hint = hint[0].upper() + hint[1:]
     stop = "" if hint.endswith(("?", "...")) else "."
-    text = printable(f"{warning}{place}{': ' if place else ''}{message}.  {hint}{stop}")
+    text = printable(f"{severity}: {place}{': ' if place else ''}{message}.  {hint}{stop}")
     lines = wrap(
         text, width, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )

@@ -66,10 +66,12 @@ class Collector:
     """Validation context that collects the problems of all rules, so that one problem does not hide the next.
 
     Each problem is kept with the data that its model was validated from. `from_file` is True for data of a file, where
-    CDK tokens have no meaning.
+    CDK tokens have no meaning. With `partial`, sections keep what is well shaped in them, so that the rules of the
+    others run.
     """
 
     from_file: bool
+    partial: bool = False
     found: list[tuple[object, Problem]] = field(default_factory=list)
 
 

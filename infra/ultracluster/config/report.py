@@ -12,13 +12,31 @@ _WITHOUT_PLACE = ("file-unreadable", "empty-file")
 """Codes of problems with the file as a whole."""
 
 
+_PLACES = 4
+"""Places that a repeated finding names; the number of the others follows."""
+
+
 def report(reading: Reading, *, width: int = WIDTH, lines: bool = True) -> str:
     """The file name, then each finding in at most `width` columns.
 
-    Line and column (unless `lines` is False), path, message, hint, and the code on the right.
+    Severity, line and column (unless `lines` is False), path, message, hint, and the code on the right. Findings that
+    differ in their place alone are one entry.
     """
-    entries = [_entry(finding, width, lines=lines) for finding in reading.findings] or ["  fine"]
+    alike: dict[tuple[str, ...], list[Finding]] = {}
+    for each in reading.findings:
+        alike.setdefault((each.code, each.message, each.hint, each.severity), []).append(each)
+    entries = [_entry(found, width, lines=lines) for found in alike.values()] or ["  fine"]
     return "\n".join([printable(reading.file), *entries])
+
+
+def count(readings: Sequence[Reading]) -> str:
+    """How many errors and warnings the files have, as `2 errors, 1 warning in 3 files`."""
+    errors, warnings = sum(len(each.errors) for each in readings), sum(len(each.warnings) for each in readings)
+    return f"{_number(errors, 'error')}, {_number(warnings, 'warning')} in {_number(len(readings), 'file')}"
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def report_json(readings: Sequence[Reading]) -> str:
@@ -28,8 +46,10 @@ def report_json(readings: Sequence[Reading]) -> str:
     return json.dumps(found, indent=2)
 
 
-def _entry(finding: Finding, width: int, *, lines: bool) -> str:
-    place = _place(finding, lines=lines)
+def _entry(alike: Sequence[Finding], width: int, *, lines: bool) -> str:
+    finding, others = alike[0], len(alike) - _PLACES
+    place = ", ".join(_place(each, lines=lines) for each in alike[:_PLACES])
+    place += f" and {others} more" if others > 0 else ""
     return entry(finding.code, place, finding.message, finding.hint, finding.severity, width=width)
 
 

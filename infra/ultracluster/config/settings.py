@@ -1,16 +1,23 @@
 """The base class of every settings model: frozen, without unknown keys, checked by its rules."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from difflib import get_close_matches
+from functools import cache
 from typing import Any, NamedTuple, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationInfo, model_validator
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationInfo, create_model, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
 from ultracluster.config.problems import Collector, InvalidSettings, Path, Problem
 from ultracluster.config.wording import misshapen, secondary, without_consequences
 
 SettingsT = TypeVar("SettingsT", bound="Settings")
+
+
+class Misshapen(Exception):
+    """A rule read a value of the wrong shape, so it has nothing to say."""
 
 
 class Settings(BaseModel):
@@ -42,11 +49,23 @@ class Settings(BaseModel):
             del copied.__dict__[cached]
         return copied
 
+    def __getattr__(self, name: str) -> Any:
+        if name in type(self).model_fields:
+            raise Misshapen(name)
+        return super().__getattr__(name)  # type: ignore[misc]
+
     @model_validator(mode="wrap")
     @classmethod
     def _apply_rules(cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
-        settings = handler(data)
-        problems = list(settings.problems())
+        try:
+            settings = handler(data)
+        except ValidationError as error:
+            if not (isinstance(info.context, Collector) and info.context.partial and isinstance(data, Mapping)):
+                raise
+            settings = _well_shaped_part(cls, data, error, info.context)
+        problems = []
+        with suppress(Misshapen):
+            problems += settings.problems()
         if isinstance(info.context, Collector):
             info.context.found += [(data, problem) for problem in problems]
         elif errors := [problem for problem in problems if problem.severity == "error"]:
@@ -59,7 +78,8 @@ class Settings(BaseModel):
         for base in reversed(type(self).__mro__):
             for member in vars(base).values():
                 if getattr(member, "is_rule", False):
-                    yield from member(self)
+                    with suppress(Misshapen):
+                        yield from member(self)
 
 
 class Examined(NamedTuple):
@@ -87,8 +107,48 @@ def examine(
     except ValidationError as error:
         errors = [details for details in error.errors(include_url=False) if not secondary(details)]
         problems = without_consequences([misshapen(details, model, written) for details in errors])
-        return Examined(None, problems, collector.found)
+        return Examined(None, problems, _found_in_the_rest(model, data, collector, **options))
     return Examined(settings, [], collector.found)
+
+
+def _found_in_the_rest(
+    model: type[Settings], data: object, collector: Collector, **options: Any
+) -> list[tuple[object, Problem]]:
+    """Problems that rules find in `data` without reading a value of the wrong shape."""
+    partial = Collector(collector.from_file, partial=True)
+    options.pop("self_instance", None)
+    with suppress(ValidationError):  # data is no mapping
+        model.__pydantic_validator__.validate_python(data, context=partial, **options)
+    return partial.found
+
+
+def _well_shaped_part(
+    model: type[SettingsT], data: Mapping[str, Any], error: ValidationError, collector: Collector
+) -> SettingsT:
+    """`model` without the keys that `error` names; reading one of those raises Misshapen."""
+    named = {str(details["loc"][0]) for details in error.errors(include_url=False) if details["loc"]}
+    fields = model.model_fields
+    wrong = set(named)
+    for key in named - fields.keys():
+        # a misspelt key stands for the one that it is near to; another unknown key for any that is not written
+        wrong.update(get_close_matches(key, fields, n=1) or fields.keys() - data.keys())
+    values = {key: _one_value(model, key, data[key], collector) for key in fields.keys() & data.keys() - wrong}
+    part = model.model_construct(set(values), **values)
+    for key in wrong:
+        part.__dict__.pop(key, None)
+    return part
+
+
+def _one_value(model: type[Settings], key: str, value: object, collector: Collector) -> Any:
+    validated = _model_of_one(model, key).__pydantic_validator__.validate_python({key: value}, context=collector)
+    return getattr(validated, key)
+
+
+@cache
+def _model_of_one(model: type[Settings], key: str) -> type[BaseModel]:
+    """A model of one field of `model`."""
+    field = model.model_fields[key]
+    return create_model(model.__name__, __config__=model.model_config, **{key: (field.annotation, field)})
 
 
 def _raise_errors(model: type[SettingsT], data: object, examined: Examined) -> SettingsT:
