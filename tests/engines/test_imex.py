@@ -79,8 +79,9 @@ def test_a_queue_of_whole_nodes_makes_its_jobs_exclusive(debian, queue):
     assert restarts(debian) == RESTARTS
 
 
-def test_a_job_that_shares_its_node_leaves_imex_alone(debian):
-    said, errors = run(debian, "broken", job("-N1 -n1 --oversubscribe"))
+@pytest.mark.parametrize("options", ["-N1 -n1 --oversubscribe", "-N1 -n1"])
+def test_a_job_that_shares_its_node_leaves_imex_alone(debian, options):
+    said, errors = run(debian, "broken", job(options), queue="OverSubscribe=NO")
     assert said == ["ran"], errors
     assert restarts(debian) == []
 

@@ -16,7 +16,14 @@ from ultracluster.config.fields import FLAG, MAPPING, SWITCH, CpuType, Image, Ma
 from ultracluster.config.problems import Problem, repeated, repeated_names, rule
 from ultracluster.config.settings import Settings
 from ultracluster.config.slurm_conflicts import cluster_conflicts, queue_conflicts
-from ultracluster.config.slurm_settings import SlurmSettings, health_problems, setting_problems, truth, version_problems
+from ultracluster.config.slurm_settings import (
+    SlurmSettings,
+    health_problems,
+    kill_problems,
+    setting_problems,
+    truth,
+    version_problems,
+)
 from ultracluster.config.slurm_teams import SlurmTeam
 
 NOTICE = timedelta(days=90)
@@ -168,6 +175,7 @@ class PcsControlPlane(Settings):
     @rule
     def _health_checks(self) -> Iterator[Problem]:
         yield from health_problems(self.slurm_settings)
+        yield from kill_problems(self.slurm_settings)
 
     @property
     def _preempts(self) -> bool:

@@ -18,6 +18,9 @@ SlurmSettings = Mapping[str, TextOrNumber]
 WHOLE_NODES = frozenset({"Exclusive", "ExclusiveUser", "OverSubscribe"})
 """Parameters of a queue that decide whether jobs get whole nodes."""
 
+UNKILLABLE_SECONDS = 1050
+"""Five times MessageTimeout of PCS, 210 s: the least UnkillableStepTimeout that Slurm asks for."""
+
 Owner = Literal["cluster", "queue", "node group", "cgroup.conf", "slurmdbd.conf"]
 
 _ALLOWED: dict[Owner, frozenset[str]] = {
@@ -104,6 +107,19 @@ def health_problems(settings: SlurmSettings) -> Iterator[Problem]:
         message = f"a health check may run for {limit} seconds, so an interval of {interval} seconds may be too short"
         at, hint = ("slurm_settings", "HealthCheckInterval"), f"set HealthCheckInterval: {5 * limit}"
         yield Problem("slurm-health-check-interval", at, message, hint, "warning")
+
+
+def kill_problems(settings: SlurmSettings) -> Iterator[Problem]:
+    """A warning of an UnkillableStepTimeout that drains nodes during a fail-over of a file system.
+
+    Slurm asks for five times MessageTimeout, 1050 s on PCS (slurm.conf man page, UnkillableStepTimeout).
+    """
+    seconds = str(settings.get("UnkillableStepTimeout", ""))
+    if seconds.isdecimal() and int(seconds) < UNKILLABLE_SECONDS:
+        message = f"Slurm drains nodes whose processes wait for a file system for {seconds} seconds; it asks for at "
+        message += f"least five times MessageTimeout, {UNKILLABLE_SECONDS} seconds on PCS"
+        at, hint = ("slurm_settings", "UnkillableStepTimeout"), "remove UnkillableStepTimeout"
+        yield Problem("slurm-setting-value", at, message, hint, "warning")
 
 
 def truth(value: str | int | None) -> bool:

@@ -40,9 +40,13 @@ def _flags_of_imex(settings: Pcs) -> Iterator[Problem]:
 def _exclusive_jobs(settings: Pcs, ultraservers: set[str]) -> Iterator[Problem]:
     """Settings of queues that override --exclusive (slurm.conf man page, OverSubscribe, Exclusive)."""
     for i, queue in enumerate(settings.queues):
-        for name, shared in (("OverSubscribe", "force"), ("Exclusive", "user"), ("ExclusiveUser", "yes")):
+        for name, shared in (
+            ("OverSubscribe", ("force", "yes", "no")),
+            ("Exclusive", ("user", "no")),
+            ("ExclusiveUser", ("yes", "true", "up", "1")),
+        ):
             value = str(queue.slurm_settings.get(name, ""))
-            if ultraservers & {*queue.node_groups} and value.lower().startswith(shared):
+            if ultraservers & {*queue.node_groups} and value.lower().partition(":")[0] in shared:
                 message = f"{name} {value} shares nodes between jobs, and IMEX (NVLink between instances) starts "
                 message += "for exclusive jobs only"
                 at: Path = ("control_plane", "queues", i, "slurm_settings", name)

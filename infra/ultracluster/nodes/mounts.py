@@ -59,5 +59,7 @@ def mount_steps(mounts: Sequence[Mount], hardware: InstanceType | None, *, efa: 
     else:
         steps.append(over_tcp)
     if parameters := lustre.client_parameters(hardware):
-        steps.append(Step("tune-lustre", (" ".join(mount.path for mount in systems), *parameters), "every_boot"))
+        steps.append(
+            Step("tune-lustre", (" ".join(mount.path for mount in systems), *parameters), "every_boot", required=False)
+        )
     return steps

@@ -43,7 +43,6 @@ def cluster_settings(settings: Pcs, groups: Sequence[NodeGroup]) -> dict[str, st
         "PriorityMaxAge": "7-0",
         "EnforcePartLimits": "ALL",
         "JobRequeue": 1,
-        "UnkillableStepTimeout": 180,
     }
     if resources := _accounted_resources(settings, groups):
         defaults["AccountingStorageTRES"] = resources

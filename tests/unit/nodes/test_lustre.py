@@ -60,6 +60,7 @@ def test_tuning_depends_on_memory_and_vcpus():
         "tune-lustre",
         ("/fsx", "ldlm.namespaces.*.lru_max_age=600000", "ldlm.namespaces.*.lru_size=1600"),
         "every_boot",
+        required=False,
     )
     assert not module_option_steps(P5_SMALL)
 

@@ -9,7 +9,7 @@ from ultracluster.catalog import pcs
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Pcs
 from ultracluster.config.slurm_conflicts import cluster_conflicts
-from ultracluster.config.slurm_settings import minutes, setting_problems, version_problems
+from ultracluster.config.slurm_settings import kill_problems, minutes, setting_problems, version_problems
 from ultracluster.nodes.slurm_accounts import account_lines, document_content, revision
 from ultracluster.nodes.slurm_policy import cgroup_settings, cluster_settings, queue_settings
 
@@ -180,3 +180,10 @@ def test_the_revision_changes_with_the_teams_and_is_what_the_document_takes():
     assert revision(first) != revision(second)
     pattern = document_content(first)["parameters"]["revision"]["allowedPattern"]
     assert re.fullmatch(pattern, revision(first))
+
+
+def test_unkillable_steps_have_the_time_of_the_service_and_less_is_warned_of():
+    assert "UnkillableStepTimeout" not in cluster_settings(plane(), [GPU, CPU])
+    [warned] = kill_problems({"UnkillableStepTimeout": 1049})
+    assert warned.severity == "warning"
+    assert list(kill_problems({"UnkillableStepTimeout": 1050})) == []

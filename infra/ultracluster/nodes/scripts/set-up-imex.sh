@@ -11,7 +11,12 @@ cat > /opt/ultracluster/prolog.d/20-imex <<'SCRIPT'
 # It fails if IMEX of this node is not ready, which drains the node and requeues the job. It does not fail if only other
 # nodes are not ready: the prolog fails there.
 set -uo pipefail
-[[ ${SLURM_JOB_OVERSUBSCRIBE:-} =~ ^(NO|TOPO)$ ]] || exit 0
+# Slurm 26.05 says in SLURM_JOB_EXCLUSIVE what a job has; earlier versions know only the other variable
+if [ -n "${SLURM_JOB_EXCLUSIVE:-}" ]; then
+  [[ $SLURM_JOB_EXCLUSIVE =~ ^(NODE|TOPO)$ ]] || exit 0
+else
+  [[ ${SLURM_JOB_OVERSUBSCRIBE:-} =~ ^(NO|TOPO)$ ]] || exit 0
+fi
 configuration=/etc/nvidia-imex/nodes_config.cfg
 channels=/dev/nvidia-caps-imex-channels
 seconds=${IMEX_SECONDS:-25}
