@@ -4,6 +4,7 @@ import hashlib
 import http.client
 import json
 import os
+import socket
 import stat
 import urllib.request
 from collections.abc import Iterator
@@ -301,6 +302,22 @@ def test_malformed_request_is_refused(running: server.Server, target: str) -> No
     if target == "/":
         headers["Authorization"] = signed
     assert refused(send(running, "POST", target, headers, "not a chunk\n"))
+
+
+@pytest.mark.parametrize("service", ["ec2", "s3"])
+def test_truncated_chunk_leaves_the_server_running(running: server.Server, service: str) -> None:
+    credential = f"AKIA/20260101/{REGION}/{service}/aws4_request"
+    head = (
+        f"POST / HTTP/1.1\r\nHost: {host(running)['Host']}\r\nTransfer-Encoding: chunked\r\n"
+        f"X-Amz-Decoded-Content-Length: 100000\r\n"
+        f"Authorization: AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host, Signature={64 * '0'}\r\n\r\n"
+    )
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", running.port), timeout=30) as connection:
+            connection.sendall(f"{head}fffffff\r\n".encode() + b"x" * 100)
+            connection.shutdown(socket.SHUT_WR)
+            assert b" 403 " in connection.makefile("rb").readline()
+    assert client(running, "sts").get_caller_identity()["Account"] == accounts.DEFAULT
 
 
 def test_key_of_an_assumed_role_is_served_and_its_account_is_the_roles(running: server.Server) -> None:

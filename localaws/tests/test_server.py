@@ -203,6 +203,7 @@ def test_estimate_of_the_operations_since_they_were_forgotten(running: server.Se
     assert [time.stack for time in estimate.stacks] == ["timed"]
     assert estimate.concurrency == 2
     assert [cause.type for cause in estimate.held_up_by] == ["AWS::SSM::Parameter"]
+    assert running.estimate(concurrency=10**20).likely == estimate.likely
     with pytest.raises(server.ServerError, match="concurrency must be at least 1"):
         running.estimate(concurrency=0)
 

@@ -192,7 +192,7 @@ def _stack_times(operations: Sequence[StackOperation], concurrency: int, level: 
         {earlier for earlier in range(position) if operation.waits_for(operations[earlier])}
         for position, operation in enumerate(operations)
     ]
-    free = [0.0] * concurrency
+    free = [0.0] * min(concurrency, len(operations))
     done: dict[int, StackTime] = {}
     while len(done) < len(operations):
         starts = [

@@ -11,12 +11,12 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 from xml.sax.saxutils import escape
 
 from moto import mock_aws
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
-from werkzeug.serving import BaseWSGIServer, make_server
+from werkzeug.serving import BaseWSGIServer, DechunkedInput, make_server
 from werkzeug.wrappers import Request, Response
 
 from localaws import activate, callers, estimate, faults
@@ -48,6 +48,30 @@ class RequestHandler(MotoRequestHandler):  # type: ignore[misc]  # moto's handle
     """moto's, for clients that go on."""
 
     timeout = SILENCE_SECONDS
+
+    def make_environ(self) -> dict[str, Any]:
+        """The WSGI environment. Reading a chunked body that ends early raises OSError."""
+        environ: dict[str, Any] = super().make_environ()
+        if isinstance(environ["wsgi.input"], DechunkedInput):
+            environ["wsgi.input"] = DechunkedInput(cast("IO[bytes]", _WholeReads(self.rfile)))
+        return environ
+
+
+class _WholeReads:
+    """A stream whose `read` raises OSError where the client sent less.
+
+    On a short read werkzeug's DechunkedInput shrinks its caller's buffer, and CPython then reads past its end.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.readline = stream.readline
+
+    def read(self, size: int) -> bytes:
+        found: bytes = self._stream.read(size)
+        if len(found) < size:
+            raise OSError("The body ends within a chunk")
+        return found
 
 
 def main(folder: Path) -> None:
