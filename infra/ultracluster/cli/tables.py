@@ -42,7 +42,7 @@ def print_everything() -> None:
 
 
 def print_one(name: str) -> None:
-    """Prints the details of one type or UltraServer, or the types of a family or with a GPU. Raises UnknownInstanceType."""
+    """Prints the details of one type or UltraServer, or the types of a family or GPU. Raises UnknownInstanceType."""
     if sizes := family_types(name):
         _print_family(f"Family {name}", [instance_types[size] for size in sizes])
         return

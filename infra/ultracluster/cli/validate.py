@@ -62,7 +62,7 @@ def validate(
     else:
         text = report_json(readings) if as_json else "\n".join(report(reading, width=width) for reading in readings)
     typer.echo(text if as_json else coloured(text))
-    if not as_json and any(reading.findings for reading in readings):
+    if not (as_json or explain) and any(reading.findings for reading in readings):
         typer.echo(count(readings))
     raise typer.Exit(any(reading.errors or (strict and reading.warnings) for reading in readings))
 

@@ -62,8 +62,8 @@ class Settings(BaseModel):
         except ValidationError as error:
             if not (isinstance(info.context, Collector) and info.context.partial and isinstance(data, Mapping)):
                 raise
-            settings = _well_shaped_part(cls, data, error, info.context)
-        problems = []
+            settings = cls._well_shaped_part(data, error, info.context)
+        problems: list[Problem] = []
         with suppress(Misshapen):
             problems += settings.problems()
         if isinstance(info.context, Collector):
@@ -72,6 +72,22 @@ class Settings(BaseModel):
             # a section inside a pydantic model of another library
             raise ValidationError.from_exception_data(cls.__name__, [_details(error, data) for error in errors])
         return settings
+
+    @classmethod
+    def _well_shaped_part(cls, data: Mapping[str, Any], error: ValidationError, collector: Collector) -> Self:
+        """The section without the keys that `error` names; reading one of those raises Misshapen."""
+        named = {str(details["loc"][0]) for details in error.errors(include_url=False) if details["loc"]}
+        fields = cls.model_fields.keys()
+        wrong = set(named)
+        for key in named - fields:
+            # a misspelt key stands for the one that it is near to; another unknown key for any that is not written
+            wrong.update(get_close_matches(key, fields, n=1) or fields - data.keys())
+        values = {key: _one_value(cls, key, data[key], collector) for key in fields & data.keys() - wrong}
+        constructed: Any = cls.model_construct(set(values), **values)
+        part: Self = constructed
+        for key in wrong:
+            part.__dict__.pop(key, None)
+        return part
 
     def problems(self) -> Iterator[Problem]:
         """Problems of this section's own rules, those of its base classes first, in source order."""
@@ -122,23 +138,6 @@ def _found_in_the_rest(
     return partial.found
 
 
-def _well_shaped_part(
-    model: type[SettingsT], data: Mapping[str, Any], error: ValidationError, collector: Collector
-) -> SettingsT:
-    """`model` without the keys that `error` names; reading one of those raises Misshapen."""
-    named = {str(details["loc"][0]) for details in error.errors(include_url=False) if details["loc"]}
-    fields = model.model_fields
-    wrong = set(named)
-    for key in named - fields.keys():
-        # a misspelt key stands for the one that it is near to; another unknown key for any that is not written
-        wrong.update(get_close_matches(key, fields, n=1) or fields.keys() - data.keys())
-    values = {key: _one_value(model, key, data[key], collector) for key in fields.keys() & data.keys() - wrong}
-    part = model.model_construct(set(values), **values)
-    for key in wrong:
-        part.__dict__.pop(key, None)
-    return part
-
-
 def _one_value(model: type[Settings], key: str, value: object, collector: Collector) -> Any:
     validated = _model_of_one(model, key).__pydantic_validator__.validate_python({key: value}, context=collector)
     return getattr(validated, key)
@@ -148,7 +147,9 @@ def _one_value(model: type[Settings], key: str, value: object, collector: Collec
 def _model_of_one(model: type[Settings], key: str) -> type[BaseModel]:
     """A model of one field of `model`."""
     field = model.model_fields[key]
-    return create_model(model.__name__, __config__=model.model_config, **{key: (field.annotation, field)})
+    fields: dict[str, Any] = {key: (field.annotation, field)}
+    one: type[BaseModel] = create_model(model.__name__, __config__=model.model_config, **fields)
+    return one
 
 
 def _raise_errors(model: type[SettingsT], data: object, examined: Examined) -> SettingsT:

@@ -31,26 +31,46 @@ def test_a_valid_file_is_fine():
 
 def test_an_error_is_reported_and_exits_with_1():
     done = ultracluster("validate", "bad/lustre-efa-capacity.yaml")
-    assert (done.returncode, done.stdout, done.stderr) == (1, printed("lustre-efa-capacity"), "")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        printed("lustre-efa-capacity") + "1 error, 0 warnings in 1 file\n",
+        "",
+    )
 
 
 def test_a_report_fits_a_narrow_terminal():
     files = ["bad/arn-other-account.yaml", "bad/image-not-pinned.yaml", "bad/lustre-efa-capacity.yaml"]
     done = ultracluster("validate", *files, env={**os.environ, "COLUMNS": "80"})
     assert max(map(len, done.stdout.splitlines())) <= 80
-    words = "".join(map(printed, ("arn-other-account", "image-not-pinned", "lustre-efa-capacity"))).split()
+    reports = "".join(map(printed, ("arn-other-account", "image-not-pinned", "lustre-efa-capacity")))
+    words = f"{reports} 2 errors, 1 warning in 3 files".split()
     assert done.stdout.split() == words
 
 
 def test_a_warning_is_reported_and_exits_with_0():
     done = ultracluster("validate", "bad/image-not-pinned.yaml")
-    assert (done.returncode, done.stdout) == (0, printed("image-not-pinned"))
+    assert (done.returncode, done.stdout) == (0, printed("image-not-pinned") + "0 errors, 1 warning in 1 file\n")
+
+
+def test_strict_exits_with_1_for_a_warning():
+    assert ultracluster("validate", "--strict", "bad/image-not-pinned.yaml").returncode == 1
+    assert ultracluster("validate", "--strict", "minimal.yaml").returncode == 0
+
+
+def test_a_name_stands_for_the_file_in_environments(tmp_path):
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments/test.yaml").write_text(VALID.read_text())
+    for command in ("validate", "quotas"):
+        assert ultracluster(command, "test", cwd=tmp_path).returncode == 0
+    assert ultracluster("validate", "other", cwd=tmp_path).returncode == 1
 
 
 def test_several_files_are_reported_in_order():
     done = ultracluster("validate", "bad/cidr-size.yaml", "minimal.yaml", "bad/out-of-range.yaml")
     assert done.returncode == 1
-    assert done.stdout == printed("cidr-size") + "minimal.yaml\n  fine\n" + printed("out-of-range")
+    assert done.stdout == printed("cidr-size") + "minimal.yaml\n  fine\n" + printed("out-of-range") + (
+        "2 errors, 0 warnings in 3 files\n"
+    )
 
 
 def test_json_is_a_list_of_findings():
@@ -141,16 +161,16 @@ def test_shipped_files_have_no_errors(file):
 def test_each_finding_has_its_line_and_column_unless_it_is_about_the_whole_file():
     done = ultracluster("validate", "bad/out-of-range.yaml", "bad/yaml-syntax.yaml", "bad/empty-file.yaml")
     lines = done.stdout.splitlines()
-    assert lines[1].startswith("  10:47 node_groups[0].count: 0 is out of range")
-    assert any(line.startswith("  12:1: a tab indents this line") for line in lines)
-    assert any(line.startswith("  the file is empty") for line in lines)
+    assert lines[1].startswith("  error: 10:47 node_groups[0].count: 0 is out of range")
+    assert any(line.startswith("  error: 12:1: a tab indents this line") for line in lines)
+    assert any(line.startswith("  error: the file is empty") for line in lines)
 
 
 def test_a_finding_in_the_extended_file_names_it_with_the_line(tmp_path):
     (tmp_path / "base.yaml").write_text(VALID.read_text().replace("count: 2", "count: 0"))
     (tmp_path / "env.yaml").write_text("extends: base.yaml\n")
     done = ultracluster("validate", "env.yaml", cwd=tmp_path)
-    assert done.stdout.splitlines()[1].startswith("  base.yaml:10:47 node_groups[0].count: 0 is out of range")
+    assert done.stdout.splitlines()[1].startswith("  error: base.yaml:10:47 node_groups[0].count: 0 is out of range")
 
 
 def test_a_file_can_come_from_standard_input():
@@ -177,7 +197,9 @@ def test_a_folder_stands_for_its_environment_files(tmp_path):
     (tmp_path / "users.yaml").write_text("users: []\n")
     done = ultracluster("validate", tmp_path)
     assert done.returncode == 1
-    names = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
+    *lines, count = done.stdout.splitlines()
+    assert count == "1 error, 0 warnings in 2 files"
+    names = [line for line in lines if not line.startswith(" ")]
     assert names == [str(tmp_path / "a.yaml"), str(tmp_path / "b.yml")]
 
 

@@ -42,7 +42,7 @@ def found(error):
         (Lustre, {"capacity_gib": "x"}, [("wrong-type", "capacity_gib")]),
         (Lustre, {"capacity_gib": 0}, [("out-of-range", "capacity_gib")]),
         (Lustre, {"nope": 1}, [("unknown-key", "nope")]),
-        (Lustre, {"compression": "zip"}, [("value-not-allowed", "compression")]),
+        (Lustre, {"compression": "zip"}, [("lustre-setting-missing", ""), ("value-not-allowed", "compression")]),
         (Lustre, {"deployment": "scratch_2"}, [("lustre-setting-missing", "capacity_gib")]),
         (CreateNetwork, {"cidr": "x"}, [("invalid-format", "cidr")]),
         (Network, {"create": {"cidr": "x"}}, [("invalid-format", "create.cidr")]),
@@ -66,10 +66,26 @@ def test_every_problem_is_reported_at_once_in_the_order_of_the_data():
     lustre = {"capacity_gib": 1000, "throughput_mbps_per_tib": 125, "links": [{"path": "x", "bucket": "b"}]}
     error = refused(Storage, lustre=lustre, buckets={"datasets": {"existing": "b", "lifecycle": {}}})
     assert found(error) == [
+        ("lustre-capacity", "lustre.capacity_gib"),
         ("invalid-format", "lustre.links[0].path"),
+        ("link-bucket-unknown", "lustre.links[0].bucket"),
         ("invalid-format", "buckets.datasets.existing"),
         ("missing-key", "buckets.datasets.lifecycle.noncurrent_days"),
     ]
+
+
+def test_rules_that_read_no_misshapen_value_run_beside_it():
+    group = GROUP | {"count": "2", "placment": "auto", "instance_type": "p5.nope"}
+    assert found(refused(NodeGroup, **group)) == [
+        ("unknown-instance-type", "instance_type"),
+        ("wrong-type", "count"),
+        ("unknown-key", "placment"),
+    ]
+
+
+def test_a_rule_says_nothing_of_a_key_that_may_be_misspelt():
+    values = {"capacity_gb": 1200, "throughput_mbps_per_tib": 125}
+    assert found(refused(Lustre, **values)) == [("unknown-key", "capacity_gb")]
 
 
 def test_rules_of_sections_that_are_sound_in_shape_run_beside_those_that_are_not():
