@@ -43,7 +43,7 @@ def test_a_report_fits_a_narrow_terminal():
     done = ultracluster("validate", *files, env={**os.environ, "COLUMNS": "80"})
     assert max(map(len, done.stdout.splitlines())) <= 80
     reports = "".join(map(printed, ("arn-other-account", "image-not-pinned", "lustre-efa-capacity")))
-    words = f"{reports} 2 errors, 1 warning in 3 files".split()
+    words = f"{reports} 1 error, 2 warnings in 3 files".split()
     assert done.stdout.split() == words
 
 
