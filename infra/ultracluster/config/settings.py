@@ -12,11 +12,12 @@ from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
 from ultracluster.config.problems import Collector, InvalidSettings, Path, Problem
 from ultracluster.config.wording import misshapen, secondary, without_consequences
+from ultracluster.errors import UltraclusterError
 
 SettingsT = TypeVar("SettingsT", bound="Settings")
 
 
-class Misshapen(Exception):
+class Misshapen(UltraclusterError):
     """A rule read a value of the wrong shape, so it has nothing to say."""
 
 
