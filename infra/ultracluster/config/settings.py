@@ -17,7 +17,7 @@ from ultracluster.errors import UltraclusterError
 SettingsT = TypeVar("SettingsT", bound="Settings")
 
 
-class Misshapen(UltraclusterError):
+class _Misshapen(UltraclusterError):
     """A rule read a value of the wrong shape, so it has nothing to say."""
 
 
@@ -52,7 +52,7 @@ class Settings(BaseModel):
 
     def __getattr__(self, name: str) -> Any:
         if name in type(self).model_fields:
-            raise Misshapen(name)
+            raise _Misshapen(name)
         return super().__getattr__(name)  # type: ignore[misc]
 
     @model_validator(mode="wrap")
@@ -65,7 +65,7 @@ class Settings(BaseModel):
                 raise
             settings = cls._well_shaped_part(data, error, info.context)
         problems: list[Problem] = []
-        with suppress(Misshapen):
+        with suppress(_Misshapen):
             problems += settings.problems()
         if isinstance(info.context, Collector):
             info.context.found += [(data, problem) for problem in problems]
@@ -76,7 +76,7 @@ class Settings(BaseModel):
 
     @classmethod
     def _well_shaped_part(cls, data: Mapping[str, Any], error: ValidationError, collector: Collector) -> Self:
-        """The section without the keys that `error` names; reading one of those raises Misshapen."""
+        """The section without the keys that `error` names; reading one of those raises _Misshapen."""
         named = {str(details["loc"][0]) for details in error.errors(include_url=False) if details["loc"]}
         fields = cls.model_fields.keys()
         wrong = set(named)
@@ -95,7 +95,7 @@ class Settings(BaseModel):
         for base in reversed(type(self).__mro__):
             for member in vars(base).values():
                 if getattr(member, "is_rule", False):
-                    with suppress(Misshapen):
+                    with suppress(_Misshapen):
                         yield from member(self)
 
 
