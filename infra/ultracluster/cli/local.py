@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ultracluster.cli.files import File
+from ultracluster.cli.files import complete_file, path_of
 from ultracluster.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -25,7 +25,16 @@ app = typer.Typer(
 
 @app.command()
 def up(
-    file: File | None = None,
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="Environment file to deploy later, or the name of one in environments/.",
+            show_default=False,
+            parser=path_of,
+            autocompletion=complete_file,
+        ),
+    ] = None,
 ) -> None:
     """Start the embedded AWS unless it runs, and write .localaws/env for AWS clients.
 
