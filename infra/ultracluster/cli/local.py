@@ -28,7 +28,7 @@ def up(
     file: Annotated[
         str | None,
         typer.Argument(
-            metavar="[FILE]",
+            metavar="FILE",
             help="Environment file to deploy later, or the name of one in environments/.",
             show_default=False,
             parser=path_of,
