@@ -4,6 +4,7 @@ With `--previews` it writes the pictures in docs/dashboards instead.
 """
 
 import argparse
+import signal
 import sys
 import threading
 import time
@@ -26,6 +27,7 @@ def main() -> None:
     arguments.add_argument("--previews", action="store_true", help="write docs/dashboards/*.svg and end")
     arguments.add_argument("--port", type=int, default=0, help="port of the page; any free one by default")
     chosen = arguments.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by default nothing stops Prometheus
     day = PREVIEW_DAY if chosen.previews else Day(int(time.time()) // 300 * 300)
     print("Filling Prometheus with a day of samples; takes a minute or two", flush=True)  # noqa: T201
     try:

@@ -1,10 +1,42 @@
 """Which Prometheus the tour starts."""
 
+import os
 import shutil
+import signal
+import subprocess
+import sys
 
 import pytest
 
 from scripts.observe import server
+from tests.synthesis import ROOT
+
+READY = """\
+import http.server, os, pathlib, sys
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+pathlib.Path(__file__).with_suffix(".pid").write_text(str(os.getpid()))
+address = next(each for each in sys.argv if each.startswith("--web.listen-address="))
+http.server.HTTPServer(("127.0.0.1", int(address.rpartition(":")[2])), Answer).serve_forever()
+"""
+"""A program that is ready as Prometheus is."""
+
+TOUR = """\
+import contextlib, sys, types
+from scripts.observe import __main__ as observe, server
+program = sys.argv.pop()
+@contextlib.contextmanager
+def tour(day):
+    with server.prometheus(60, [sys.executable, program]) as running:
+        yield types.SimpleNamespace(server=running)
+observe.tour = tour
+observe.contents = lambda made: made
+observe.website = lambda made, port: contextlib.nullcontext("page")
+observe.main()
+"""
+"""`make observe` without a fleet and a page."""
 
 
 @pytest.fixture
@@ -42,3 +74,16 @@ def test_a_prometheus_that_ends_at_once_is_reported(tmp_path):
     program.chmod(0o755)
     with pytest.raises(server.MissingPrometheus, match="bad flag"), server.prometheus(60, [str(program)]):
         pytest.fail("it did not start")
+
+
+def test_a_tour_that_is_terminated_leaves_no_prometheus_behind(tmp_path):
+    program = tmp_path / "ready.py"
+    program.write_text(READY)
+    command = [sys.executable, "-c", TOUR, str(program)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
+        assert any(line.startswith("Press Ctrl-C") for line in running.stdout)
+        server_id = int(program.with_suffix(".pid").read_text())
+        running.send_signal(signal.SIGTERM)
+    assert running.returncode == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(server_id, 0)
