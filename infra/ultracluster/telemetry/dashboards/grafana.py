@@ -316,7 +316,7 @@ class _Writer:
             )
         for heading, link in panel.links:
             label = next(label for label, name in panel.labels if name == heading)
-            looks.setdefault(heading, {})["links"] = [self._link(link, "__data.fields", {label: heading})]
+            looks.setdefault(heading, {})["links"] = [self._link(link, "__data.fields", {label: f'"{heading}"'})]
         overrides += [override_of("byName", heading, **properties) for heading, properties in looks.items()]
         made = panel_of(
             "table",
@@ -343,7 +343,8 @@ class _Writer:
         corner = f"{panel.rows}\\{panel.columns}"
         properties: dict[str, object] = {"custom.cellOptions": {"type": "auto"}, "custom.width": 150}
         if panel.link:
-            properties["links"] = [self._link(panel.link, "__data.fields", {panel.rows: corner})]
+            # by position: between quotes the backslash in the name of the corner would be an escape
+            properties["links"] = [self._link(panel.link, "__data.fields", {panel.rows: "0"})]
         defaults = defaults_of(
             panel,
             custom=table.FieldConfig(
@@ -376,10 +377,13 @@ class _Writer:
         ]
         return made
 
-    def _link(self, link: Link, labels: str, headings: dict[str, str] | None = None) -> Any:
-        """A link with the clicked labels and the dashboard's cluster and time in its address."""
-        named = headings or {}
-        carried = "".join(f'&var-{name}=${{{labels}["{named.get(name, name)}"]}}' for name in link.carry)
+    def _link(self, link: Link, labels: str, keys: dict[str, str] | None = None) -> Any:
+        """A link with the clicked labels and the dashboard's cluster and time in its address.
+
+        `keys` are where labels stand in `labels`: a quoted name or a position. Others stand under their own name.
+        """
+        places = {name: f'"{name}"' for name in link.carry} | (keys or {})
+        carried = "".join(f"&var-{name}=${{{labels}[{places[name]}]}}" for name in link.carry)
         address = f"/d/{self._uids[link.dashboard]}?${{cluster:queryparam}}{carried}&${{__url_time_range}}"
         title = f"Open: {link.dashboard.replace('-', ' ')}"
         return {"title": title, "url": address, "targetBlank": False}
