@@ -36,6 +36,8 @@ DISK_FULL = Threshold(0.90, "ratio of capacity", _OWN)
 CLOCK_OFFSET = Threshold(0.05, "seconds", "Amazon Time Sync keeps nodes within a millisecond; our judgement")
 
 SLURM_DOWN = Threshold(0.05, "ratio of nodes", _OWN)
+SLURM_DRAINED = Threshold(0.25, "ratio of nodes", f"above repairs of single nodes; {_OWN}")
+SLURM_TOGETHER = Threshold(3, "nodes", f"fewer are no common cause, whatever the size of the cluster; {_OWN}")
 SLURM_CYCLE = Threshold(5, "seconds", f"a public rule set; {_OWN}")
 SLURM_DBD_QUEUE = Threshold(1000, "messages", f"MaxDBDMsgs, where records are lost, is 10,000; {_OWN}")
 SLURM_THREADS = Threshold(200, "threads", "slurmctld serves 256 by default; our judgement")

@@ -147,6 +147,30 @@ GPU_JOBS = (
         },
     ),
     Case(
+        "JobHung",
+        {
+            **_util(*[_BUSY] * 8, steady(0, 300)),
+            **_tensor(*[fault(0.4, 0.0, after=60, minutes=180)] * 9),
+            **_sent(50e9, 0, 60, 180),
+        },
+        fires=230,
+        clears=260,
+        labels=(_JOB,),
+        summary="job 42 of vision hangs",
+        look_alikes={
+            "one rank computes and the others wait for it": {
+                **_util(*[_BUSY] * 9),
+                **_tensor(steady(0.4, 240), *[fault(0.4, 0.0, after=60, minutes=180)] * 8),
+                **_sent(50e9, 0, 60, 180),
+            },
+            "most nodes are idle": {
+                **_util(_BUSY, *[steady(0, 300)] * 2),
+                **_tensor(*[fault(0.4, 0.0, after=60, minutes=180)] * 3),
+                **_sent(50e9, 0, 60, 180),
+            },
+        },
+    ),
+    Case(
         "JobIdle",
         {
             **_util(steady(0, 300)),

@@ -578,6 +578,31 @@ def _at_once(count: int) -> dict[str, str]:
     }
 
 
+def xids_of(nodes: int) -> dict[str, str]:
+    """Two XIDs on each of the eight GPUs of a node."""
+    return {
+        series(
+            "DCGM_EXP_XID_ERRORS_COUNT",
+            {**GPU, "node": f"n{node}", "gpu": str(gpu), "UUID": f"GPU-{node}-{gpu}"},
+            xid=xid,
+        ): then(absent(10), steady(1, 5), gone(90))
+        for node in range(nodes)
+        for gpu in range(8)
+        for xid in ("64", "79")
+    }
+
+
+def _idle_jobs(count: int) -> dict[str, str]:
+    return {
+        series(metric, {**GPU, "node": f"n{job}", "UUID": f"GPU-{job}"}, team="vision", workload=str(job)): values
+        for job in range(count)
+        for metric, values in (
+            ("DCGM_FI_DEV_GPU_UTIL", steady(0, 300)),
+            ("DCGM_FI_PROF_SM_ACTIVE", then(steady(0, 180), steady(0.5, 120))),
+        )
+    }
+
+
 _CONTROLLERS = {
     name: values
     for job in ("kube-state-metrics", "jobset", "karpenter")
@@ -638,8 +663,30 @@ META = (
         labels=({**CLUSTER, "fault": "LustreNotMounted"},),
         sustained="5m",
         also=("lustre",),
-        summary="LustreNotMounted on 30 GPUs, nodes or jobs of test",
+        summary="LustreNotMounted on 30 nodes or jobs of test",
         look_alikes={"few nodes": _at_once(12)},
+    ),
+    Case(
+        "FaultWidespread",
+        xids_of(13),
+        fires=12,
+        clears=100,
+        labels=({**CLUSTER, "fault": "GpuXidReplace"},),
+        sustained="0m",
+        also=("gpu-health",),
+        summary="GpuXidReplace on 13 nodes or jobs of test",
+        look_alikes={"two XIDs on all GPUs of a node": xids_of(1)},
+    ),
+    Case(
+        "FaultWidespread",
+        _idle_jobs(13),
+        fires=150,
+        clears=300,
+        labels=({**CLUSTER, "fault": "JobIdle"},),
+        sustained="2h",
+        also=("jobs",),
+        summary="JobIdle on 13 nodes or jobs of test",
+        look_alikes={"few jobs": _idle_jobs(12)},
     ),
     Case(
         "ControllerSilent",

@@ -118,6 +118,10 @@ SLURM = (
         labels=(CLUSTER,),
         summary="10% of the nodes of test are down",
         look_alikes={
+            "a node of 16": {
+                **of_cluster("slurm_nodes_down", fault(0, 1)),
+                **of_cluster("slurm_nodes", steady(16, 190)),
+            },
             "no node is up": {
                 **of_cluster("slurm_nodes_down", steady(0, 130)),
                 **of_cluster("slurm_nodes", steady(100, 130)),
@@ -159,7 +163,51 @@ SLURM = (
             "a node is back": of_cluster("slurm_nodes_down", then(steady(4, 30), steady(3, 30))),
         },
     ),
+    Case(
+        "SlurmNodesDown",
+        {**of_cluster("slurm_nodes_down", fault(0, 1)), **of_cluster("slurm_nodes", steady(16, 190))},
+        fires=25,
+        clears=130,
+        labels=(CLUSTER,),
+        summary="1 nodes of test are down",
+        look_alikes={},
+    ),
     _slurm("SlurmNodesDrained", "nodes_drained", 0, 2, 80, 130, "2 nodes of test are drained", near=0),
+    Case(
+        "SlurmManyNodesDrained",
+        {**of_cluster("slurm_nodes_drained", fault(0, 16)), **of_cluster("slurm_nodes", steady(16, 190))},
+        fires=25,
+        clears=130,
+        labels=(CLUSTER,),
+        summary="16 nodes of test are drained at once",
+        look_alikes={
+            "two nodes of four": {
+                **of_cluster("slurm_nodes_drained", fault(0, 2)),
+                **of_cluster("slurm_nodes", steady(4, 190)),
+            },
+            "a quarter": {
+                **of_cluster("slurm_nodes_drained", fault(0, 4)),
+                **of_cluster("slurm_nodes", steady(16, 190)),
+            },
+            "an administrator drains and resumes": {
+                **of_cluster("slurm_nodes_drained", fault(0, 16, minutes=8)),
+                **of_cluster("slurm_nodes", steady(16, 190)),
+            },
+        },
+    ),
+    Case(
+        "SlurmManyNodesDrained",
+        {
+            **of_cluster("slurm_nodes_drained", fault(0, 4)),
+            **of_cluster("slurm_nodes", steady(100, 190)),
+            **of_cluster("slurm_nodes_powered_down", steady(90, 190)),
+        },
+        fires=25,
+        clears=130,
+        labels=(CLUSTER,),
+        summary="4 nodes of test are drained at once",
+        look_alikes={},
+    ),
     _slurm(
         "SlurmNodesInvalid",
         "nodes_invalid_reg",
@@ -437,7 +485,6 @@ KUBERNETES = (
         look_alikes={
             "all GPUs are in use": _idle_gpus(8, 3),
             "nobody waits": _idle_gpus(4, 0),
-            "no quota would ever fit": _idle_gpus(4, 3, status="inadmissible"),
         },
     ),
     Case(
@@ -461,6 +508,15 @@ KUBERNETES = (
         clears=90,
         labels=(CLUSTER,),
         summary="Pods wait for GPUs while 50% of the GPUs of test are idle",
+    ),
+    Case(
+        "KueuePendingWithIdleGpus",
+        _idle_gpus(4, 3, "inadmissible"),
+        fires=50,
+        clears=90,
+        labels=(CLUSTER,),
+        summary="Workloads wait while 50% of the GPUs of test are idle",
+        look_alikes={"all GPUs are in use": _idle_gpus(8, 3, "inadmissible")},
     ),
     Case(
         "KueueQueueInactive",

@@ -136,6 +136,19 @@ def test_an_alert_holds_through_a_gap_and_flapping_data(files: Files, engines: E
     assert ran.ok, ran.said
 
 
+def test_one_node_keeps_its_alerts_whatever_number_of_gpus_and_xids_it_has(
+    files: Files, engines: Engines, tmp_path: Path
+):
+    """Many series of one node are no widespread fault: its alerts would go, and with them its drain."""
+    inputs = node_cases.xids_of(1)
+    count = {"expr": 'count(ALERTS{alertname="GpuXidReplace", alertstate="firing", node="n0"})', "eval_time": "12m"}
+    check = {**count, "exp_samples": [{"labels": "{}", "value": len(inputs)}]}
+    series = [{"series": name, "values": values} for name, values in inputs.items()]
+    test = {"name": "one node", "interval": "1m", "input_series": series, "promql_expr_test": [check]}
+    ran = unit_tests(engines, tmp_path, files("pcs", "gpu-health"), [test])
+    assert ran.ok, ran.said
+
+
 @pytest.mark.parametrize("plane", PLANES)
 def test_the_watchdog_always_fires(plane: str, files: Files, engines: Engines, tmp_path: Path):
     firing = 'ALERTS{alertname="Watchdog", alertstate="firing"}'

@@ -81,8 +81,7 @@ KUEUE = (
             ),
             Lines(
                 title="Workloads waiting, by queue",
-                help="inadmissible: nothing would have to end for the workload to start; it asks for more than"
-                " it may get.",
+                help="inadmissible: Kueue could not admit the workload, and tries again when quotas or nodes change.",
                 queries=(
                     Query(
                         "sum by (cluster_queue, status) (kueue_pending_workloads{fleet})",

@@ -94,7 +94,9 @@ def _stragglers(site: Site) -> Iterator[Alert]:
 
 def _hung(site: Site) -> Alert:
     communicates = f"job:efa_tx_bits:rate\n/ (job:efa_bits:line_rate > 0)\n>= {HUNG_EFA.value}"
-    tensor, busy = f"avg by ({JOB}) (job_node:tensor_active:avg)", f"avg by ({JOB}) (job_node:gpu_utilization:avg)"
+    tensor = f"avg by ({JOB}) (job_node:tensor_active:avg)"
+    # the median of use, for a crashed rank leaves its node idle; the mean of Tensor Cores, for one busy rank is no hang
+    busy = f"quantile by ({JOB}) (0.5, job_node:gpu_utilization:avg)"
     return _alert(
         "JobHung",
         f"{busy}\n>= 90\nand\n{tensor}\n< {HUNG_TENSOR.value}\nand\n"
@@ -103,9 +105,9 @@ def _hung(site: Site) -> Alert:
         "15m",
         (
             f"{OF_JOB} hangs",
-            "The job's GPUs run a kernel all the time and draw power, but their Tensor Cores and EFA have stood still "
-            "for 15 minutes, though the job computed before. A rank most likely waits in a collective for one that "
-            "crashed or is stuck.",
+            "Most of the job's GPUs run a kernel all the time and draw power, but Tensor Cores and EFA have stood "
+            "still for 15 minutes, though the job computed before. A rank most likely waits in a collective for one "
+            "that crashed or is stuck.",
             "Find the rank that left the collective in NCCL's flight recorder or the logs, then restart the job.",
         ),
     )

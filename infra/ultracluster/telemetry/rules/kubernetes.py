@@ -196,7 +196,9 @@ def _pods_wait() -> Alert:
 
 def _kueue() -> Iterator[Alert]:
     queue = f"{CLUSTER}, cluster_queue"
-    pending = f'sum by ({CLUSTER}) (max by ({queue}) (kueue_pending_workloads{{status="active"}}))'
+    # BestEffortFIFO parks a workload that it could not admit as inadmissible
+    waiting = 'kueue_pending_workloads{status=~"active|inadmissible"}'
+    pending = f"sum by ({CLUSTER}) (max by ({queue}, status) ({waiting}))"
     yield _alert(
         "KueuePendingWithIdleGpus",
         f"{_IDLE_GPUS}{pending} > 0",
@@ -204,7 +206,7 @@ def _kueue() -> Iterator[Alert]:
         "30m",
         (
             f"Workloads wait while {{{{ $value | humanizePercentage }}}} of the GPUs {_OF} are idle",
-            "Kueue could admit workloads and does not: quotas, flavors, borrowing limits or topology hold them.",
+            "Kueue does not admit the workloads: their size, quotas, flavors, borrowing limits or topology hold them.",
             "Run `kubectl describe workload` and read the condition QuotaReserved.",
         ),
     )

@@ -16,10 +16,11 @@ EVALUATION_SECONDS = 60
 """How often rules are evaluated. AMP's default, its minimum is 30 (AMP User Guide, quotas, 2026)."""
 
 MANY = 12
-"""Alerts of one rule on GPUs, nodes or jobs, above which one alert for the cluster replaces them.
+"""Nodes or jobs with one fault, above which one alert for the cluster replaces their alerts.
 
 AMP's alert manager keeps 1,000 alerts per workspace (AMP User Guide, quotas, 2026). A fault of a switch or an exporter
-would exceed that on a large fleet, and hide other alerts.
+would exceed that on a large fleet, and hide other alerts. GPUs and XIDs of a node count once: a broken node keeps its
+alerts.
 """
 
 FAULT = "fault:condition:active"
@@ -29,6 +30,8 @@ CLUSTER = "cluster, environment"
 NODE = f"{CLUSTER}, node_group, instance_type, node"
 GPU = f"{NODE}, gpu, UUID"
 JOB = f"{CLUSTER}, team, workload"
+_JOB_NAMES = "team, workload, namespace, jobset_name"
+"""Labels that tell jobs apart: JobSets have a namespace and a name of their own."""
 OF_JOB = "job {{ $labels.workload }} of {{ $labels.team }}"
 """A job in the text of an alert. On Kubernetes two teams may each have a job of the same name."""
 
@@ -79,7 +82,7 @@ class Alert:
 
     @property
     def limited(self) -> bool:
-        """Whether one alert for the cluster replaces it when many GPUs, nodes or jobs have the fault."""
+        """Whether one alert for the cluster replaces it when many nodes or jobs have the fault."""
         return self.scope != "cluster"
 
 
@@ -113,21 +116,28 @@ def rule_file(groups: Iterable[Group], style: Style) -> str:
 
 
 def _fleet_alert(severity: Severity, sustained: str) -> Alert:
-    expr = f'count by ({CLUSTER}, fault) ({FAULT}{{severity="{severity}", sustained="{sustained}"}})\n> {MANY}'
+    affected = _affected(f'severity="{severity}", sustained="{sustained}"')
     return Alert(
         name="FaultWidespread",
-        expr=expr,
+        expr=f"{affected}\n> {MANY}",
         severity=severity,
         component="telemetry",
         scope="cluster",
         sustained=sustained,
         keep="5m",
         more={"sustained": sustained},
-        summary="{{ $labels.fault }} on {{ $value }} GPUs, nodes or jobs of {{ $labels.environment }}",
-        description=f"More than {MANY} GPUs, nodes or jobs have the fault {{{{ $labels.fault }}}} at the same time, so "
+        summary="{{ $labels.fault }} on {{ $value }} nodes or jobs of {{ $labels.environment }}",
+        description=f"More than {MANY} nodes or jobs have the fault {{{{ $labels.fault }}}} at the same time, so "
         "it has one alert instead of one each. A common cause is likely: a switch, power, an image or an exporter.",
         action="Look for the common cause before you drain or replace nodes.",
     )
+
+
+def _affected(matchers: str) -> str:
+    """Expression: the number of nodes with each fault, and of jobs where the fault is of no node."""
+    nodes = f'group by ({CLUSTER}, fault, node) ({FAULT}{{{matchers}, node!=""}})'
+    jobs = f'group by ({CLUSTER}, fault, {_JOB_NAMES}) ({FAULT}{{{matchers}, node=""}})'
+    return f"count by ({CLUSTER}, fault) ({nodes}\nor\n{jobs})"
 
 
 def _group(group: Group, style: Style) -> dict[str, Any]:
@@ -141,8 +151,8 @@ def _rules(rule: Recording | Alert, style: Style) -> list[dict[str, Any]]:
     if not rule.limited:
         return [_alert(rule, rule.expr, style)]
     fault = {"fault": rule.name, "sustained": rule.sustained}
-    condition = f'{FAULT}{{fault="{rule.name}"}}'
-    few = f"{condition}\nunless on ({CLUSTER})\n(count by ({CLUSTER}) ({condition}) > {MANY})"
+    own = f'fault="{rule.name}"'
+    few = f"{FAULT}{{{own}}}\nunless on ({CLUSTER})\n({_affected(own)} > {MANY})"
     recorded = Recording(FAULT, rule.expr, {**fault, **rule.labels})
     return [_recording(recorded, style), _alert(rule, few, style)]
 

@@ -9,13 +9,15 @@ from ultracluster.telemetry.thresholds import (
     SLURM_CYCLE,
     SLURM_DBD_QUEUE,
     SLURM_DOWN,
+    SLURM_DRAINED,
     SLURM_THREADS,
+    SLURM_TOGETHER,
 )
 
 _SLURM: Component = "slurm"
 _PARTITION = f"{CLUSTER}, partition"
 _OF = "of {{ $labels.environment }}"
-_DOWN = "cluster:slurm_nodes_down:ratio"
+_DOWN, _DRAINED = "cluster:slurm_nodes_down:ratio", "cluster:slurm_nodes_drained:ratio"
 _REPLACED = "20m"
 """Longest time in which PCS replaces a login node; our judgement."""
 
@@ -37,9 +39,10 @@ def _recordings() -> Iterator[Recording]:
         "partition:slurm_nodes_usable:count",
         f"max by ({_PARTITION}) (slurm_partition_nodes)\n- {nodes('down')}\n- {nodes('drain')}",
     )
-    # of the nodes that are not powered down; a node may be down and powered down
+    # of the nodes that are not powered down; a node may be down or drained, and powered down
     up = f"({_total('nodes')} - ({_total('nodes_powered_down')} or {_total('nodes')} * 0))"
-    yield Recording(_DOWN, f"clamp_max({_total('nodes_down')}\n/ ({up} > 0), 1)")
+    for ratio, state in ((_DOWN, "down"), (_DRAINED, "drained")):
+        yield Recording(ratio, f"clamp_max({_total(f'nodes_{state}')}\n/ ({up} > 0), 1)")
 
 
 def _total(metric: str) -> str:
@@ -72,9 +75,12 @@ def _alert(
 
 
 def _nodes() -> Iterator[Alert]:
+    down, drained = _total("nodes_down"), _total("nodes_drained")
+    many_down = f"{_DOWN} > {SLURM_DOWN.value}\nand\n{down} >= {SLURM_TOGETHER.value}"
+    many_drained = f"{drained} >= {SLURM_TOGETHER.value}\nand\n{_DRAINED} > {SLURM_DRAINED.value}"
     yield _alert(
         "SlurmNodesDown",
-        f"{_total('nodes_down')} > 0\nunless\n{_DOWN} > {SLURM_DOWN.value}",
+        f"{down} > 0\nunless\n({many_down})",
         "warning",
         "10m",
         (
@@ -85,7 +91,7 @@ def _nodes() -> Iterator[Alert]:
     )
     yield _alert(
         "SlurmManyNodesDown",
-        f"{_DOWN}\n> {SLURM_DOWN.value}",
+        many_down,
         "critical",
         "5m",
         (
@@ -96,8 +102,20 @@ def _nodes() -> Iterator[Alert]:
         ),
     )
     yield _alert(
+        "SlurmManyNodesDrained",
+        many_drained,
+        "critical",
+        "10m",
+        (
+            f"{{{{ $value }}}} nodes {_OF} are drained at once",
+            "More than a quarter of the nodes take no jobs. A prolog or a health check that fails everywhere drains "
+            "one node after another.",
+            "Run `sinfo -R` and compare the reasons; correct the common cause before you resume nodes.",
+        ),
+    )
+    yield _alert(
         "SlurmNodesDrained",
-        f"{_total('nodes_drained')} > 0",
+        f"{drained} > 0\nunless\n({many_drained})",
         "warning",
         "1h",
         (
