@@ -54,11 +54,12 @@ def verdict(xid: Xid) -> Verdict:
     as a row that waits to be remapped. The message of XID 154 names the action.
     """
     if xid.action in ("reset", "replace"):
-        return "reboot" if xid.nvidia_action == "RESTART_BM" and xid.action == "reset" else xid.action
+        return "reboot" if xid.nvidia_action in _RESTART and xid.action == "reset" else xid.action
     return "isolate" if xid.action == "reset_after_job" and xid.nvidia_action not in _NO_ACTION else "monitor"
 
 
 _NO_ACTION = ("IGNORE", "RESTART_APP")
+_RESTART = ("RESTART_BM", "RESTART_VM")
 
 _NVLINK5_VERDICTS: Mapping[str, Verdict] = {"IGNORE": "monitor", "XID_154_EVAL": "monitor", "RESET_GPU": "reset"}
 
