@@ -18,7 +18,7 @@ from ultracluster.constructs.endpoints import VERSION_ACTIONS, S3Endpoint
 from ultracluster.constructs.pcs_role import PcsNodeRole
 from ultracluster.errors import InvalidArgument
 
-SITE = str(FOLDER / "bad" / "scripts" / "site.sh")
+SITE = str(FOLDER / "faults" / "scripts" / "site.sh")
 REMOTE = Script(s3="s3://site-scripts/limits.sh", version_id="abc", sha256="0123456789abcdef" * 4)
 POLICIES = ("arn:aws:iam::111122223333:policy/site", "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess")
 

@@ -2,13 +2,13 @@
 
 from aws_cdk import cx_api
 
-from tests.bad_files import FILES, reading_time
+from tests.bad_files import file_of, reading_time
 from ultracluster import build_app, survey
 
 
 def test_warnings_of_the_file_are_shown_at_synth():
     with reading_time():
-        reading = survey(FILES["image-not-pinned"])
+        reading = survey(file_of("image-not-pinned"))
         assembly = build_app(reading.environment, warnings=reading.warnings).synth()
     shown = [
         message.entry.data

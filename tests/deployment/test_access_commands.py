@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from localaws import local_aws
-from tests.bad_files import FOLDER
+from tests.bad_files import FOLDER, file_of
 from ultracluster.cli import access, app
 
 SLURM, KUBERNETES = FOLDER / "minimal.yaml", FOLDER / "minimal-eks.yaml"
@@ -90,7 +90,7 @@ def test_credentials_of_another_account_are_refused(tmp_path):
 
 
 def test_a_refused_file_is_reported():
-    done = run("connect", FOLDER / "bad" / "cidr-size.yaml")
+    done = run("connect", file_of("cidr-size"))
     assert done.exit_code == 1
     assert "[cidr-size]" in done.stderr
 

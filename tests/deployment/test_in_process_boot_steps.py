@@ -11,7 +11,7 @@ from tests.deployment.in_process import client, create, failures, in_order, prep
 from tests.synthesis import synthesise
 
 POLICY = f"arn:aws:iam::{ACCOUNT}:policy/site"
-SCRIPTS = ["tests/unit/config/bad/scripts/site.sh"]
+SCRIPTS = ["tests/unit/config/faults/scripts/site.sh"]
 
 
 def with_steps(name, security_group, login):

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from tests.bad_files import FOLDER
+from tests.bad_files import FOLDER, file_of
 from ultracluster.cli import app
 
 HEAVY = {"aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint", "rich"}
@@ -88,7 +88,7 @@ def test_node_group_and_image_can_be_set():
         (("minimal-eks.yaml", "--team", "research", "--gpus", "8", "--image", "My/Image"), "is no image of a registry"),
         (("minimal-eks.yaml", "--team", "research", "--gpus", "8", "--image", "docker://a/b"), "is no image of a"),
         (("minimal.yaml", "--gpus", "8", "--script", "/dev/zero"), "it is not a regular file"),
-        (("minimal.yaml", "--gpus", "8", "--script", "bad"), "it is not a regular file"),
+        (("minimal.yaml", "--gpus", "8", "--script", "faults"), "it is not a regular file"),
         (("minimal.yaml", "--gpus", "8", "--venv", "a\nb"), "--venv contains a line break"),
         (("minimal.yaml", "--gpus", "8", "--command", "a.py 'x\ntouch y'"), "--command contains a line break"),
         (("minimal.yaml\n", "--gpus", "8"), "FILE contains a line break"),
@@ -112,7 +112,7 @@ def test_an_impossible_job_is_wrong_usage(arguments, said):
 
 
 def test_a_file_with_errors_is_reported():
-    done = ultracluster("job", "bad/quota-above-fleet.yaml", "--team", "research", "--gpus", "8")
+    done = ultracluster("job", file_of("quota-above-fleet"), "--team", "research", "--gpus", "8")
     assert (done.returncode, done.stdout) == (1, "")
     assert "[quota-above-fleet]" in done.stderr
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from tests.bad_files import FOLDER
+from tests.bad_files import file_of
 from tests.synthesis import FILES
 from ultracluster.cli import app
 from ultracluster.cli.needs import quota_needs
@@ -110,6 +110,6 @@ def test_every_shipped_file_has_a_table_and_the_same_as_json(name, monkeypatch):
 
 
 def test_a_refused_file_is_reported():
-    done = CliRunner().invoke(app, ["quotas", str(FOLDER / "bad" / "gpu-without-driver.yaml")])
+    done = CliRunner().invoke(app, ["quotas", str(file_of("gpu-without-driver"))])
     assert done.exit_code == 1
     assert "gpu-without-driver" in done.stderr

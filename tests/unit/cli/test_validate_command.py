@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bad_files import FOLDER, NAMES, printed
+from tests.bad_files import FOLDER, NAMES, file_of, place, printed
 
 ROOT = Path(__file__).parents[3]
 HEAVY = {"aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint", "rich"}
@@ -17,11 +17,13 @@ VALID = FOLDER / "minimal.yaml"
 
 
 def ultracluster(*arguments, **options):
-    """Runs the command in a process of its own."""
+    """Runs the command in a process of its own, beside the folder `bad` of refused files."""
+    for name in (Path(word).stem for word in map(str, arguments) if word.startswith("bad/")):
+        file_of(name)
     command = [sys.executable, "-c", "from ultracluster.cli import main; main()", *map(str, arguments)]
     # readline, which pytest imports, exports COLUMNS=80 to child processes, past os.environ
     variables = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    return subprocess.run(command, capture_output=True, text=True, **{"cwd": FOLDER, "env": variables, **options})
+    return subprocess.run(command, capture_output=True, text=True, **{"cwd": place(), "env": variables, **options})
 
 
 def test_a_valid_file_is_fine():
@@ -118,7 +120,8 @@ def test_a_closed_pipe_is_not_an_error():
     read_end, write_end = os.pipe()
     os.close(read_end)
     command = [sys.executable, "-c", "from ultracluster.cli import main; main()", "validate", "bad/cidr-size.yaml"]
-    done = subprocess.run(command, cwd=FOLDER, stdout=write_end, stderr=subprocess.PIPE, text=True)
+    file_of("cidr-size")
+    done = subprocess.run(command, cwd=place(), stdout=write_end, stderr=subprocess.PIPE, text=True)
     os.close(write_end)
     assert done.stderr == ""
     assert done.returncode == 1
@@ -174,7 +177,7 @@ def test_a_finding_in_the_extended_file_names_it_with_the_line(tmp_path):
 
 
 def test_a_file_can_come_from_standard_input():
-    text = (FOLDER / "bad/out-of-range.yaml").read_text()
+    text = file_of("out-of-range").read_text()
     done = ultracluster("validate", "-", input=text)
     assert (done.returncode, done.stdout.splitlines()[0]) == (1, "standard input")
     assert "[out-of-range]" in done.stdout

@@ -1,34 +1,44 @@
-"""Every refused file gives exactly the report that is stored with it; `make docs` rewrites the reports."""
+"""Every refused case gives exactly its report; `make docs` rewrites the reports."""
 
-import pytest
+import re
 
-from tests.bad_files import FOLDER, NAMES, VALID, code_of, reading_of, report_of
+import yaml
+
+from tests.bad_files import CASES, CODES, FAULTS, FOLDER, NAMES, VALID, code_of, reading_of, said_of
 from ultracluster.config.loader import validate
 from ultracluster.config.report import report
 
-# Kubernetes versions that are too old for GB200 are also unsupported
-BESIDE = {"kubernetes-too-old-ultraserver": ["kubernetes-version-unsupported"]}
+
+def test_the_report_is_that_of_the_case():
+    wrong = {name: said_of(name) for name in NAMES if name not in CODES and said_of(name) != CASES[name].get("report")}
+    assert not wrong
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_report_is_the_stored_one(name):
-    assert report_of(name) == (FOLDER / "bad" / f"{name}.txt").read_text("utf-8")
+def test_the_reports_name_the_code_of_the_case():
+    assert not [name for name in NAMES if f"[{code_of(name)}]" not in said_of(name)]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_file_has_the_one_fault_it_is_named_after(name):
-    reading, code = reading_of(name), code_of(name)
-    severity = {finding.code: finding.severity for finding in reading.findings}
-    expected = [*BESIDE.get(name, []), code]
-    assert [error.code for error in reading.errors] == (expected if severity[code] == "error" else [])
-    assert (reading.environment is None) == bool(reading.errors)
+def test_a_case_named_like_its_code_has_no_other_error():
+    errors = {name: [error.code for error in reading_of(name).errors] for name in NAMES if name in CODES}
+    assert not {name: codes for name, codes in errors.items() if codes not in ([], [name])}
 
 
-def test_there_are_enough_of_them():
-    assert len(NAMES) >= 500
-    assert len(NAMES) == len(list((FOLDER / "bad").glob("*.txt")))
+def test_no_environment_comes_with_an_error():
+    assert not [name for name in NAMES if (reading_of(name).environment is None) != bool(reading_of(name).errors)]
 
 
-@pytest.mark.parametrize("file", VALID)
-def test_the_valid_files_have_no_findings(file):
-    assert report(validate(FOLDER / file)).splitlines()[1:] == ["  fine"]
+def test_a_refused_case_has_an_error_of_its_code():
+    """Errors beside it are named by its report."""
+    refused = [name for name in NAMES if reading_of(name).errors]
+    assert not [name for name in refused if code_of(name) not in {error.code for error in reading_of(name).errors}]
+
+
+def test_no_case_is_written_twice():
+    written = [name for file in FAULTS.glob("*.yaml") for name in re.findall(r"(?m)^(\S+):$", file.read_text("utf-8"))]
+    assert sorted(written) == NAMES
+    contents = [yaml.dump({key: case[key] for key in case if key != "report"}) for case in CASES.values()]
+    assert len(set(contents)) == len(contents) >= 850
+
+
+def test_the_valid_files_have_no_findings():
+    assert all(report(validate(FOLDER / file)).splitlines()[1:] == ["  fine"] for file in VALID)

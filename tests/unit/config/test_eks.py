@@ -1,4 +1,4 @@
-"""Valid EKS settings, and rules that depend on the date. tests/unit/config/bad holds the refused files."""
+"""Valid EKS settings, and rules that depend on the date. tests/unit/config/faults holds the refused files."""
 
 from datetime import UTC, datetime
 from unittest.mock import patch

@@ -6,7 +6,7 @@ import os
 import pytest
 from pydantic import ValidationError
 
-from tests.bad_files import FOLDER
+from tests.bad_files import FOLDER, file_of
 from ultracluster.config.loader import RefusedEnvironment, check, load, validate
 from ultracluster.config.problems import Problem, dotted
 from ultracluster.config.report import report, report_json
@@ -137,7 +137,7 @@ def test_load_gives_the_environment(tmp_path):
 
 
 def test_load_raises_with_the_report():
-    file = FOLDER / "bad" / "cidr-size.yaml"
+    file = file_of("cidr-size")
     with pytest.raises(RefusedEnvironment) as caught:
         load(file)
     assert str(caught.value) == report(validate(file))
@@ -163,13 +163,13 @@ def test_a_problem_at_a_key_or_a_path():
 
 
 def test_the_report_wraps_and_puts_the_code_on_the_right():
-    lines = report(validate(FOLDER / "bad" / "lustre-efa-capacity.yaml")).splitlines()
+    lines = report(validate(file_of("lustre-efa-capacity"))).splitlines()
     assert max(map(len, lines[1:])) <= 108
     assert lines[-1].endswith("[lustre-efa-capacity]")
 
 
 def test_json_and_report_agree():
-    reading = validate(FOLDER / "bad" / "reservation-id-format-arn.yaml")
+    reading = validate(file_of("reservation-id-format-arn"))
     (entry,) = json.loads(report_json([reading]))
     words = " ".join(report(reading).split())
     assert entry["path"] in words

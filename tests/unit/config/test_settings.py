@@ -3,7 +3,7 @@
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from tests.bad_files import FOLDER
+from tests.bad_files import FOLDER, file_of
 from ultracluster.config.eks import Eks, EksControlPlane, Team
 from ultracluster.config.environment import Environment
 from ultracluster.config.launch import Launch
@@ -223,4 +223,4 @@ def test_equal_groups_stay_equal_when_one_has_decided():
 
 
 def test_the_reading_of_a_file_is_not_raised():
-    assert validate(FOLDER / "bad" / "cidr-size.yaml").environment is None
+    assert validate(file_of("cidr-size")).environment is None
