@@ -3,7 +3,7 @@
 * A property has a line of its own. Its value stays on that line where it fits.
 * A `Fn::Join` without a separator becomes the `Fn::Sub` that gives the same text.
 * A text that is JSON becomes `{"JSON": ...}`. A text of several lines becomes `{"Lines": [...]}`.
-* In a list, `{"like the one above but": {...}}` repeats the element before it with other values.
+* In a list, `{"like [3] but": {...}}` repeats an element before it with other values, at any depth.
 
 Every value has a notation of its own, so a change of the template is a change of the text. Only the hashes of assets
 are masked: they change with the CDK's own code.
@@ -82,23 +82,41 @@ def _texts_unfolded(value: Any) -> Any:
 
 
 def _repeats_folded(value: Any) -> Any:
-    """`value` with each long element of a list that resembles the one above reduced to what differs."""
+    """`value` with each long element of a list that resembles an earlier one reduced to what differs."""
     match value:
         case dict():
             return {key: _repeats_folded(each) for key, each in value.items()}
         case list():
-            pairs = zip([None, *value], value, strict=False)
-            return [_difference_from(above, each) or _repeats_folded(each) for above, each in pairs]
+            return [_difference_from(value[:at], each) or _repeats_folded(each) for at, each in enumerate(value)]
     return value
 
 
-def _difference_from(above: Any, element: Any) -> Any:
-    if not (isinstance(above, dict) and isinstance(element, dict) and above.keys() == element.keys()):
+def _difference_from(earlier: list[Any], element: Any) -> Any:
+    length = len(json.dumps(element))
+    if not isinstance(element, dict) or length < WIDTH:
         return None
-    different = {key: each for key, each in element.items() if each != above[key]}
-    if len(json.dumps(element)) < WIDTH or len(json.dumps(different)) > WIDTH // 2:
-        return None
-    return {"like the one above but": different}
+    changes = {
+        f"like [{at}] but": changed
+        for at, other in enumerate(earlier)
+        if _keys_of(other) == element.keys() and len(json.dumps(changed := _changed(other, element))) <= length // 2
+    }
+    nearest = min(changes, key=lambda at: len(json.dumps(changes[at])), default=None)
+    return {nearest: changes[nearest]} if nearest else None
+
+
+def _changed(above: Any, element: Any) -> Any:
+    """The values that differ; of mappings with the same keys and of lists as long only what differs in them."""
+    match above, element:
+        case dict(), dict() if above.keys() == element.keys():
+            return {key: _changed(above[key], each) for key, each in element.items() if each != above[key]}
+        case list(), list() if len(above) == len(element):
+            pairs = enumerate(zip(above, element, strict=True))
+            return {f"[{at}]": _changed(old, new) for at, (old, new) in pairs if old != new}
+    return element
+
+
+def _keys_of(value: Any) -> set[str]:
+    return set(value) if isinstance(value, dict) else set()
 
 
 def written(value: Any, depth: int) -> str:
