@@ -57,9 +57,12 @@ synth: install ## Write the CloudFormation templates of ENV to cdk.out/ENV
 	cdk synth --quiet --no-notices -c env=$(ENV) --output $(OUT)
 
 ##@ Check it
-.PHONY: synth test simulator unit lint types lock-check schema-check soak cdk-corpus bench
-test: install ## Run every test
+.PHONY: synth test test-all simulator unit lint types lock-check schema-check soak cdk-corpus bench
+test: install ## Run the tests; the slow gates on six environments
 	pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+test-all: install ## Run the tests; the slow gates on every shipped environment
+	pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --every-environment
 
 simulator: tests/access/simulator/node_modules/.package-lock.json ## Install the policy simulator of tests/access (AGPL)
 

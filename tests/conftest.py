@@ -3,7 +3,7 @@
 import gc
 import os
 import sys
-import tempfile
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 from botocore.loaders import JSONFileLoader
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.synthesis import SHARED
+from tests.synthesis import FILES, forget_others
 
 # the validation engine costs seconds in each process; one test switches it on in a process of its own
 os.environ["CDK_VALIDATION"] = "false"
@@ -51,12 +51,58 @@ WAITING = "tests/engines/"
 """Test files that wait for most of their time, with a processor idle."""
 
 
+REFERENCES = {"dev", "staging", "prod", "slurm-whole-fleet", "eks-whole-fleet", "u-p6e-gb200x72"}
+"""Environments that go through the slow gates in every run; `--every-environment` takes all shipped ones."""
+
+SLOW = (
+    "tests/access/test_access.py",
+    "tests/access/test_lint.py",
+    "tests/constructs/test_gates.py",
+    "tests/constructs/test_second_synth.py",
+    "tests/deployment/test_in_process",
+)
+"""Test files that take seconds for each environment."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds `--every-environment`."""
+    parser.addoption("--every-environment", action="store_true", help="every shipped environment in the slow gates")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out the slow gates of environments that are not references."""
+    others = set() if config.getoption("--every-environment") else FILES.keys() - REFERENCES
+    left_out = [item for item in items if item.nodeid.startswith(SLOW) and not others.isdisjoint(_parameters(item))]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _parameters(item: pytest.Item) -> set[str]:
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return {value for value in values if isinstance(value, str)}
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Skipped tests in a line per reason, and the test files that took the most time."""
+    stats = terminalreporter.stats
+    if reasons := Counter(str(report.longrepr[2]) for report in stats.get("skipped", [])):
+        terminalreporter.section("skipped")
+        for reason, count in reasons.most_common():
+            terminalreporter.line(f"{count:6} {reason.removeprefix('Skipped: ')}")
+    seconds: Counter[str] = Counter()
+    for report in (report for reports in stats.values() for report in reports):
+        seconds[getattr(report, "nodeid", "").partition("::")[0]] += getattr(report, "duration", 0)
+    if sum(seconds.values()) > 60:
+        terminalreporter.section("seconds by file")
+        for file, duration in seconds.most_common(20):
+            terminalreporter.line(f"{duration:6.0f} {file}")
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the folder in which the workers of a run share synthesised templates."""
+    """Removes what earlier runs kept of other sources."""
     if not hasattr(config, "workerinput"):
-        folder = tempfile.TemporaryDirectory(prefix="ultracluster-templates-")
-        os.environ[SHARED] = folder.name
-        config.add_cleanup(folder.cleanup)
+        forget_others()
 
 
 def pytest_collection_finish() -> None:

@@ -1,18 +1,23 @@
-"""Synthesises each shipped environment once a run, for every test that reads templates."""
+"""Synthesises each shipped environment once for given sources, for every test that reads templates."""
 
 import fcntl
+import hashlib
 import json
-import os
+import shutil
 import tempfile
+import time
+from datetime import date
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
 FILES = {file.stem: file for folder in ("environments", "examples") for file in sorted((ROOT / folder).glob("*.yaml"))}
-SHARED = "ULTRACLUSTER_TEST_TEMPLATES"
-"""Environment variable: the folder in which the workers of a test run share templates."""
+KEPT = ROOT / ".pytest_cache" / "ultracluster"
+"""What tests keep for later ones: templates by the sources that they are made of, and what cfn-lint says of them."""
 
+WEEK = 7 * 24 * 3600
 TEMPLATES_ONLY = {"aws:cdk:disable-asset-staging": True, "aws:cdk:disable-creation-stack-traces": True}
 """Context of a synth of which only the templates are read: no copies of assets, no traces in metadata."""
 
@@ -57,10 +62,10 @@ def templates(name: str) -> dict[str, dict[str, Any]]:
 
 @cache
 def _templates_text(name: str) -> str:
-    """The templates as JSON. In a test run, the first worker that needs them writes them for the others."""
-    if SHARED not in os.environ:
-        return json.dumps(_synthesised(name))
-    with Path(os.environ[SHARED], f"{name}.json").open("a+") as shared:
+    """The templates as JSON. The first test that needs them writes them for other workers and later runs."""
+    folder = KEPT / "templates" / sources()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}.json").open("a+") as shared:
         fcntl.flock(shared, fcntl.LOCK_EX)
         shared.seek(0)
         text = shared.read()
@@ -68,6 +73,27 @@ def _templates_text(name: str) -> str:
             text = json.dumps(_synthesised(name))
             shared.write(text)
     return text
+
+
+@cache
+def sources() -> str:
+    """A hash of all that templates are made of; the date is in it, since versions end and capacity blocks start."""
+    files = [file for folder in ("infra", "environments", "examples") for file in (ROOT / folder).rglob("*")]
+    found = hashlib.sha256(f"{date.today()} {version('aws-cdk-lib')} {version('pydantic')}".encode())
+    for file in sorted([*files, ROOT / "cdk.json", Path(__file__)]):
+        if file.is_file() and file.suffix != ".pyc":
+            found.update(f"{file} {file.stat().st_mode}".encode() + file.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def forget_others() -> None:
+    """Removes what is kept of other sources, and what cfn-lint said long ago."""
+    for folder in (KEPT / "templates").glob("*"):
+        if folder.name != sources():
+            shutil.rmtree(folder, ignore_errors=True)
+    for file in (KEPT / "cfn-lint").glob("*"):
+        if time.time() - file.stat().st_mtime > WEEK:
+            file.unlink(missing_ok=True)
 
 
 def _synthesised(name: str) -> dict[str, dict[str, Any]]:

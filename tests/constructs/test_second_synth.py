@@ -1,4 +1,4 @@
-"""A synth of all shipped environments in a process of its own, with the validation of the CDK.
+"""A synth of shipped environments in a process of its own, with the validation of the CDK.
 
 All other tests run without that validation, since it takes seconds. The templates are the same as theirs.
 """
@@ -21,18 +21,20 @@ import aws_cdk as cdk
 from ultracluster.config.loader import load
 from ultracluster.stacks import build_app
 from tests.synthesis import FILES, flags
-for name, file in FILES.items():
+for name in sys.argv[2:]:
     context = {{**flags(), "@aws-cdk/core:validateAgainstDefaultRules": True}}
     app = cdk.App(outdir=sys.argv[1] + "/" + name, context=context, analytics_reporting=False)
-    build_app(load(file), app=app).synth()
+    build_app(load(FILES[name]), app=app).synth()
 """
 
 
 @pytest.fixture(scope="module")
-def synthesised(tmp_path_factory):
-    """A folder with the assembly of each environment."""
+def synthesised(request, tmp_path_factory):
+    """A folder with the assembly of each environment of this run."""
+    here = [item for item in request.session.items if item.path == request.path]
+    names = sorted({item.callspec.params["name"] for item in here})
     folder = tmp_path_factory.mktemp("assemblies")
-    command, variables = [sys.executable, "-c", SCRIPT, str(folder)], {**os.environ, "CDK_VALIDATION": "true"}
+    command, variables = [sys.executable, "-c", SCRIPT, str(folder), *names], {**os.environ, "CDK_VALIDATION": "true"}
     ran = subprocess.run(command, env=variables, cwd=folder, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     return folder

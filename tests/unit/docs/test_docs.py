@@ -90,45 +90,44 @@ def test_the_consumer_app_in_readme_is_the_tested_one():
     assert blocks(README, "python") == [(ROOT / "examples" / "consumer" / "app.py").read_text()]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
-        if target.startswith("https://"):
-            continue
-        file, _, anchor = target.partition("#")
-        found = (page.parent / file).resolve() if file else page
-        assert found.exists(), target
-        assert not anchor or anchor in anchors(found), target
+def broken(page, target):
+    if target.startswith("https://"):
+        return False
+    file, _, anchor = target.partition("#")
+    found = (page.parent / file).resolve() if file else page
+    return not found.exists() or (anchor and anchor not in anchors(found))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_named_make_targets_exist(page):
+def test_links_lead_somewhere():
+    links = [(page, target) for page in PAGES for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text())]
+    assert links
+    assert not [(page.name, target) for page, target in links if broken(page, target)]
+
+
+def test_named_make_targets_exist():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = [word for line in commands(page) if line.startswith("make ") for word in line.split("#")[0].split()[1:]]
-    assert {word for word in named if "=" not in word} <= targets
+    lines = [line for page in PAGES for line in commands(page) if line.startswith("make ")]
+    named = {word for line in lines for word in line.split("#")[0].split()[1:] if "=" not in word}
+    assert named <= targets
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_named_subcommands_exist(page):
+def test_named_subcommands_exist():
     known = {command.name for command in cli.registered_commands} | {group.name for group in cli.registered_groups}
-    named = [line.split()[1] for line in commands(page) if re.match(r"ultracluster [a-z]", line)]
-    assert set(named) <= known
+    lines = [line for page in PAGES for line in commands(page)]
+    assert {line.split()[1] for line in lines if re.match(r"ultracluster [a-z]", line)} <= known
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_shell_lines_that_reach_an_account_say_so(page):
-    for block in blocks(page, "bash"):
-        led_to_the_embedded_aws = ". .localaws/env" in block
-        for line in block.splitlines():
-            if re.match(r"(npx cdk (bootstrap|deploy|diff|destroy)|aws |kubectl |.*srun)", line):
-                assert led_to_the_embedded_aws or "(account)" in line, line
+def test_shell_lines_that_reach_an_account_say_so():
+    reaching = r"(npx cdk (bootstrap|deploy|diff|destroy)|aws |kubectl |.*srun)"
+    told = [block for page in PAGES for block in blocks(page, "bash") if ". .localaws/env" not in block]
+    lines = [line for block in told for line in block.splitlines() if re.match(reaching, line)]
+    assert not [line for line in lines if "(account)" not in line]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_named_files_exist(page):
-    named = re.findall(r"`((?:infra|tests|docs|schema|environments|examples|scripts)/[\w./-]*)`", page.read_text())
-    for path in named:
-        assert "NAME" in path or (ROOT / path).exists(), path
+def test_named_files_exist():
+    paths = r"`((?:infra|tests|docs|schema|environments|examples|scripts)/[\w./-]*)`"
+    named = [(page.name, path) for page in PAGES for path in re.findall(paths, page.read_text())]
+    assert not [(page, path) for page, path in named if "NAME" not in path and not (ROOT / path).exists()]
 
 
 def test_the_reference_of_the_environment_file_is_current():
