@@ -3,4 +3,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/uv.sh pip compile --quiet --custom-compile-command 'make lock' --universal --python-version 3.11 --all-extras \
-    --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-package localaws pyproject.toml --output-file "$1"
+    --generate-hashes --no-emit-index-url --no-emit-find-links pyproject.toml localaws/pyproject.toml --output-file "$1"

@@ -8,9 +8,12 @@ import sys
 import sysconfig
 import venv
 import zipfile
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.synthesis import ROOT
 
@@ -145,6 +148,19 @@ def test_neither_wheel_holds_anything_of_the_other(wheel, embedded):
         for file in (wheel, embedded)
     }
     assert packages == {wheel: {"ultracluster"}, embedded: {"localaws"}}
+
+
+def test_no_wheel_requires_one_of_ours(wheel, embedded):
+    """A name that we have not registered is anybody's: pip would install a stranger's package."""
+    ours, required = {"ultracluster", "localaws"}, set()
+    for file in map(zipfile.ZipFile, (wheel, embedded)):
+        (metadata,) = (name for name in file.namelist() if name.endswith(".dist-info/METADATA"))
+        headers = message_from_bytes(file.read(metadata))
+        ours.add(canonicalize_name(headers["Name"]))
+        required |= {canonicalize_name(Requirement(each).name) for each in headers.get_all("Requires-Dist")}
+    assert "ultracluster-localaws" in ours
+    assert required > {"aws-cdk-lib", "moto"}
+    assert ours.isdisjoint(required)
 
 
 def test_the_embedded_aws_works_alone(embedded, tmp_path):

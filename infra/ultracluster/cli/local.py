@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ultracluster.cli.files import complete_file, path_of
-from ultracluster.errors import MissingExtra
 
 if TYPE_CHECKING:
     from localaws.inventory import InventoryRow
@@ -16,7 +15,11 @@ if TYPE_CHECKING:
 REGION = "us-east-1"
 SIDE_BY_SIDE = 20
 """Stacks that the CDK CLI deploys at a time, as docs/operations-kubernetes.md proposes."""
-PACKAGES = ("localaws", "cfnlint", "flask", "jsonschema", "moto", "regex")  # of the extra `local`
+PACKAGES = ("localaws", "cfnlint", "flask", "jsonschema", "moto", "regex")  # localaws and what it needs
+NOT_INSTALLED = (
+    "The embedded AWS is not installed here. It comes with the repository of ultracluster, not from PyPI: "
+    "run make install in a clone, or pip install CLONE/localaws"
+)
 
 app = typer.Typer(
     help="The embedded AWS on this machine: deploy an environment without an AWS account.", no_args_is_help=True
@@ -142,9 +145,9 @@ def _name_retained_cluster(running: "Server", environment: "Environment", accoun
 
 
 def _prepare() -> None:
-    """Exit with 2 without the extra `local`. Otherwise set the user's proxy and AWS profile aside, in this process."""
+    """Exit with 2 without the embedded AWS. Otherwise set the user's proxy and AWS profile aside, in this process."""
     if not all(find_spec(name) for name in PACKAGES):
-        typer.echo(str(MissingExtra("local", "The embedded AWS")), err=True)
+        typer.echo(NOT_INSTALLED, err=True)
         raise typer.Exit(2)
     from localaws.server import stay_on_this_machine
 

@@ -210,7 +210,7 @@ def bundled() -> Path:
     """The folder of cfn-lint's data."""
     found = find_spec("cfnlint")  # importing the package would take half a second
     if found is None or found.submodule_search_locations is None:
-        raise ModuleNotFoundError("cfn-lint brings the registry schemas; install the extra `local`")
+        raise ModuleNotFoundError("cfn-lint brings the registry schemas; install it")
     return Path(found.submodule_search_locations[0]) / "data"
 
 

@@ -1,9 +1,11 @@
-"""`ultracluster local` without the packages of the extra `local`."""
+"""`ultracluster local` without the embedded AWS, or without a package that it needs."""
 
 import subprocess
 import sys
 
 import pytest
+
+from ultracluster.cli.local import NOT_INSTALLED
 
 HIDE = """
 import importlib.machinery
@@ -24,17 +26,15 @@ def local_without(hidden, *arguments):
     return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
-@pytest.mark.parametrize("hidden", ["moto", "flask", "cfnlint", "jsonschema", "regex"])
-def test_missing_package_prints_the_install_command(hidden):
+@pytest.mark.parametrize("hidden", ["localaws", "moto", "flask", "cfnlint", "jsonschema", "regex"])
+def test_a_missing_package_prints_what_to_install(hidden):
     for command in ("up", "status", "down") if hidden == "moto" else ("up",):
         ran = local_without(hidden, command)
         assert ran.returncode == 2
-        assert ran.stderr == (
-            "The embedded AWS needs the extra 'local'. Install it: pip install 'ultracluster[local]'\n"
-        )
+        assert ran.stderr == NOT_INSTALLED + "\n"
 
 
-def test_help_needs_no_extra():
+def test_help_needs_nothing():
     for arguments in (["--help"], ["up", "--help"]):
         ran = local_without("moto", *arguments)
         assert ran.returncode == 0
