@@ -57,12 +57,18 @@ synth: install ## Write the CloudFormation templates of ENV to cdk.out/ENV
 	cdk synth --quiet --no-notices -c env=$(ENV) --output $(OUT)
 
 ##@ Check it
-.PHONY: synth test test-all simulator unit lint types lock-check schema-check soak cdk-corpus bench
+.PHONY: synth test test-all test-kubernetes engines simulator unit lint types lock-check schema-check soak cdk-corpus bench
 test: install ## Run the tests; the slow gates on six environments
 	pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 test-all: install ## Run the tests; the slow gates on every shipped environment
 	pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --every-environment
+
+test-kubernetes: engines ## Run the tests with Kubernetes' own servers, Kueue and JobSet
+	ULTRACLUSTER_SERVERS_REQUIRED=1 pytest --numprocesses 0 tests/servers
+
+engines: install ## Build these servers from Go modules, once; needs Go 1.26
+	scripts/kubernetes_servers.sh
 
 simulator: tests/access/simulator/node_modules/.package-lock.json ## Install the policy simulator of tests/access (AGPL)
 

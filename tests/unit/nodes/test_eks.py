@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.kubernetes.environments import eks_environment
-from tests.kubernetes.schemas import CRDS, closed
+from tests.kubernetes.schemas import OWN_CRDS, closed
 from tests.unit.nodes.machine import Machine, syntax_errors
 from ultracluster.catalog import catalog
 from ultracluster.config.lustre import Lustre
@@ -21,7 +21,7 @@ from ultracluster.nodes.eks import (
 )
 from ultracluster.nodes.steps import Step
 
-CRD = CRDS / "node.eks.aws_nodeconfigs.yaml"
+CRD = OWN_CRDS / "node.eks.aws_nodeconfigs.yaml"
 OVER_EFA = Lustre(capacity_gib=9600, throughput_mbps_per_tib=500, efa=True)
 OVER_TCP = Lustre(capacity_gib=9600, throughput_mbps_per_tib=500)
 LABELS = {"ultracluster/node-group": "train", "nvidia.com/gpu.deploy.operands": "false"}
@@ -76,8 +76,6 @@ EVERY_DOCUMENT = {
 
 @pytest.fixture(scope="module")
 def schema():
-    if not CRD.exists():
-        pytest.skip("the CRD of nodeadm is not beside the project")
     crd = yaml.safe_load(CRD.read_text("utf-8"))
     found = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     # the CRD types every value of a kubelet setting as an object, but nodeadm accepts any type
