@@ -56,7 +56,7 @@ class Api:
     def create(self, obj: Object, *, dry_run: bool = False) -> Object:
         """Creates an object; unknown fields and duplicates are refused. A dry run does all but store it."""
         query = {"fieldValidation": "Strict", **({"dryRun": "All"} if dry_run else {})}
-        path = self.path(obj["apiVersion"], obj["kind"], obj["metadata"].get("namespace"))
+        path = self.path(obj["apiVersion"], obj["kind"], obj.get("metadata", {}).get("namespace"))
         created: Object = self.call("POST", path, body=obj, **query)
         return created
 
