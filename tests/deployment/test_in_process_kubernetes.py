@@ -96,9 +96,10 @@ def test_nodes_are_accepted_and_diagnosed_as_the_file_says(deployed):
     }
     [agent] = pods["node-acceptance"]["containers"]
     said = {each["name"]: each.get("value") for each in agent["env"]}
-    assert [said[name] for name in ("ACCEPT", "QUARANTINE")] == [health.accept, health.quarantine]
-    images = {each["image"].rpartition(":")[0].rpartition("/")[2] for each in pods["node-diagnostics"]["containers"]}
-    assert images == {"dcgm", "nccl-tests"}
+    assert (said["ACCEPT"], said["ON_FAILURE"]) == (health.accept, health.on_failure)
+    tools = pods.get("node-diagnostics", {"containers": []})["containers"]
+    images = {each["image"].rpartition(":")[0].rpartition("/")[2] for each in tools}
+    assert images == ({"dcgm", "nccl-tests"} if health.accept == "full" else set())
 
 
 def test_device_charts_match_the_device_stacks(deployed):

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.engines.slurm import HELD, start
-from tests.unit.nodes.test_check_node import SMI, diagnostics
+from tests.unit.nodes.test_check_node import SMI
 from ultracluster.config.health import Health
 from ultracluster.constructs.launch_templates import group_name
 from ultracluster.nodes.health import admit_steps, health_settings, spare_steps
@@ -12,79 +12,55 @@ from ultracluster.nodes.steps import Step
 
 BROKEN = SMI.replace("_pending>No<", "_pending>Yes<", 1)
 REASON = "health: reset: memory: GPU 00000000:53:00.0: a row waits to be remapped"
-FAULT = '[ -e /fault ] && [ "${SLURMD_NODENAME:-gpu-1}" = gpu-1 ]'
-SYSTEMD_RUN = """
-while [[ $1 == --* ]]; do case $1 in --setenv=*) export "${1#--setenv=}" ;; esac; shift; done
-mkdir /run/quarantine-unit 2> /dev/null || exit 1
-setsid -f bash -c 'touch /run/quarantine-unit/runs; "$@"; rm -r /run/quarantine-unit' quarantine "$@" > /dev/null 2>&1
-until [ -e /run/quarantine-unit/runs ] || [ ! -e /run/quarantine-unit ]; do sleep 0.1; done
-"""
-"""A unit of its own: Slurm ends what is left of the session of a health check as soon as that is over."""
+FACTS = ("type=p5.48xlarge", "gpus=2", "nvlink=0", "efa=0", "lustre_efa=0", "prolog=fast")
+FAULT = "[ -e /fault ] && [[ ${SLURMD_NODENAME:-gpu-1} == *-1 ]]"
 WAIT = 'until_() { for _ in $(seq 1000); do eval "$1" && return; sleep 0.5; done; echo "never: $1"; }\n'
 """A function that waits for a condition, for some minutes at most."""
 
 
 @pytest.fixture
 def node(debian):
-    """The Debian folder with the checks, and a fault of gpu-1 once there is a file /fault."""
+    """The Debian folder with the checks, and a fault of gpu-1 and cloud-1 once there is a file /fault."""
     debian.write("/smi/good.xml", SMI)
     debian.write("/smi/broken.xml", BROKEN)
-    debian.write("/diag/pass.json", diagnostics())
-    debian.write("/diag/fail.json", diagnostics("Fail"))
-    debian.stub(
-        {
-            "nvidia-smi": f"if {FAULT}; then cat /smi/broken.xml; else cat /smi/good.xml; fi",
-            "dcgmi": "while [ -e /diag/wait ]; do sleep 0.2; done; "
-            "cat /diag/$(cat /diag/outcome 2> /dev/null || echo pass).json",
-            "systemctl": "",
-        }
-    )
-    # where Slurm's commands are too, which come first on the path
-    debian.write("/usr/bin/systemd-run", f"#!/bin/bash{SYSTEMD_RUN}", mode=0o755)
-    debian.write("/usr/bin/systemctl", '#!/bin/bash\necho "$@" >> /tmp/systemctl\n', mode=0o755)
-    facts = ("type=p5.48xlarge", "gpus=2", "nvlink=0", "efa=0", "lustre_efa=0", "prolog=fast", "quarantine=full")
-    debian.boot([Step("write-job-programs"), Step("write-health-checks", facts)])
+    debian.stub({"nvidia-smi": f"if {FAULT}; then cat /smi/broken.xml; else cat /smi/good.xml; fi", "systemctl": ""})
+    debian.boot([Step("write-job-programs"), Step("write-health-checks", FACTS)])
     return debian
 
 
-def run(debian, script, *, interval=0):
+def run(debian, script, *, interval=0, cloud=0):
     settings = health_settings(job_settings({}, [], "26.05"), Health())
-    times = {"HealthCheckInterval": interval, "HealthCheckTimeout": 60}
-    beginning = start(debian, {**settings, **times, "PrologFlags": "Alloc"})
+    times = {"HealthCheckInterval": interval, "HealthCheckTimeout": 60} | ({"SuspendTime": 3600} if cloud else {})
+    beginning = start(debian, {**settings, **times, "PrologFlags": "Alloc"}, cloud=cloud)
     debian.write("/run.sh", beginning + WAIT + script)
     ran = debian.run("bash", "/run.sh")
     return ran.stdout.splitlines(), ran.stderr
 
 
-def test_the_prolog_drains_a_node_with_a_fault_and_the_job_runs_on_another(node):
+def test_the_prolog_takes_a_node_with_a_fault_out_and_the_job_runs_on_another(node):
     node.write("/fault", "")
+    # the prolog has no way to ask slurmctld
+    prolog = "PATH=/no-slurm:/usr/bin bash /opt/ultracluster/prolog.d/10-health"
     said, errors = run(
         node,
-        """
+        f"""
+SLURMD_NODENAME=gpu-1 {prolog} || echo "prolog $?"
 sbatch -N1 --requeue --output=/tmp/x --wrap 'echo "ran on $SLURMD_NODENAME"' > /dev/null
 until_ 'grep -qs ran /tmp/x'; until_ '[ -z "$(squeue -h)" ]'
 cat /tmp/x; sinfo -h -N -o '%N %T %E'
+PCS_NODE_ID=gpu-1 /opt/ultracluster/health/health-check; sinfo -h -N -o '%N %T %E'
 sbatch -N1 -w gpu-1 --output=/tmp/y --wrap true > /dev/null; sleep 1; squeue -h -o '%T %r'; scancel --state=pending
 rm /fault; scontrol update nodename=gpu-1 state=resume
 finish -N1 -w gpu-1 --output=/tmp/y --wrap 'echo "back on $SLURMD_NODENAME"'; cat /tmp/y
 """,
     )
-    assert said[:3] == ["ran on gpu-2", f"gpu-1 drained {REASON}", "gpu-2 idle none"], errors
-    assert said[3].startswith("PENDING")
-    assert said[4:] == ["back on gpu-1"]
+    assert said[:5] == [REASON, "prolog 1", "ran on gpu-2", "gpu-1 drained Prolog error", "gpu-2 idle none"], errors
+    assert said[5:7] == [f"gpu-1 drained {REASON}", "gpu-2 idle none"], errors
+    assert said[7].startswith("PENDING")
+    assert said[8:] == ["back on gpu-1"]
 
 
-@pytest.mark.parametrize(
-    ("diagnostics", "outcome"),
-    [
-        ("pass", f"quarantine passed; was: {REASON}"),
-        ("fail", f"quarantine failed: health: isolate: dcgm: memory on GPU 1: test failed; was: {REASON}"),
-    ],
-)
-def test_the_health_check_drains_a_busy_node_whose_job_ends_by_itself_then_the_quarantine_runs(
-    node, diagnostics, outcome
-):
-    node.write("/diag/outcome", diagnostics)
+def test_the_health_check_drains_a_busy_node_whose_job_ends_by_itself(node):
     said, errors = run(
         node,
         f"""
@@ -92,11 +68,10 @@ sbatch -N1 -w gpu-1 --output=/tmp/x --wrap 'echo started; {HELD}; echo "ended by
 until_ 'grep -qs started /tmp/x'
 touch /fault
 until_ '[ "$(sinfo -h -n gpu-1 -o %T)" = draining ]'
-sinfo -h -N -o '%N %T %E'; squeue -h -o '%T'; ls -d /run/quarantine-unit 2> /dev/null || true
-rm /fault; touch /end
+sinfo -h -N -o '%N %T %E'; squeue -h -o '%T'
+touch /end
 until_ '[ -z "$(squeue -h)" ]'; cat /tmp/x
-until_ 'sinfo -h -n gpu-1 -o %E | grep -qE "passed|failed"'
-sinfo -h -N -o '%N %T %E'
+until_ '[ "$(sinfo -h -n gpu-1 -o %T)" = drained ]'; sinfo -h -N -o '%N %T %E'
 """,
         interval=4,
     )
@@ -106,27 +81,41 @@ sinfo -h -N -o '%N %T %E'
         "RUNNING",
         "started",
         "ended by itself",
-        f"gpu-1 drained {outcome}",
+        f"gpu-1 drained {REASON}",
         "gpu-2 idle none",
     ], errors
 
 
-def test_a_node_that_a_person_returns_while_its_quarantine_runs_is_left_alone(node):
-    node.write("/diag/wait", "")
-    node.write("/fault", "")
+def test_a_node_of_a_dynamic_group_with_a_fault_powers_down_after_its_job_and_is_launched_again(node):
+    node.boot([Step("write-job-programs"), Step("write-health-checks", (*FACTS, "dynamic=1"))])
     said, errors = run(
         node,
-        """
-until_ 'sinfo -h -n gpu-1 -o %E | grep -q "quarantine runs"'
-rm /fault; scontrol update nodename=gpu-1 state=resume
-finish -N1 -w gpu-1 --output=/tmp/x --wrap 'echo ran'; cat /tmp/x
-grep quarantine /tmp/systemctl
-rm /diag/wait; until_ '[ ! -e /run/quarantine-unit ]'
-sinfo -h -N -o '%N %T %E'
+        f"""
+sbatch -N1 -w cloud-1 --output=/tmp/x --wrap 'echo started; {HELD}; echo "ended by itself"' > /dev/null
+until_ 'grep -qs started /tmp/x'
+touch /fault
+until_ 'scontrol show node cloud-1 | grep -q State=.*DRAIN'
+squeue -h -o '%T'; scontrol show node cloud-1 | grep -o 'Reason=.*remapped'
+rm /fault; touch /end
+until_ '[ -z "$(squeue -h)" ]'; cat /tmp/x
+until_ 'grep -q "suspend cloud" /var/log/engines.log'
+until_ '[ "$(sinfo -h -n cloud-1 -o %t)" = "idle~" ]'
+finish -N1 -w cloud-1 --output=/tmp/y --wrap 'echo "again on $SLURMD_NODENAME"'
+cat /tmp/y; grep cloud /var/log/engines.log
 """,
         interval=4,
+        cloud=1,
     )
-    assert said == ["ran", "--quiet stop quarantine.service", "gpu-1 idle none", "gpu-2 idle none"], errors
+    assert said == [
+        "RUNNING",
+        f"Reason={REASON}",
+        "started",
+        "ended by itself",
+        "again on cloud-1",
+        "resume cloud-1",
+        "suspend cloud-1",
+        "resume cloud-1",
+    ], errors
 
 
 def test_a_healthy_node_runs_jobs_and_one_that_a_person_drained_is_left_alone(node):
@@ -137,7 +126,7 @@ finish -N2 --output=/tmp/x --wrap 'srun -N2 --ntasks=2 bash -c "echo \\$SLURMD_N
 cat /tmp/x
 scontrol update nodename=gpu-1 state=drain reason=upgrade
 touch /fault; sleep 6
-sinfo -h -N -o '%N %T %E'; ls -d /run/quarantine-unit 2> /dev/null || true
+sinfo -h -N -o '%N %T %E'
 """,
         interval=4,
     )
@@ -146,35 +135,37 @@ sinfo -h -N -o '%N %T %E'; ls -d /run/quarantine-unit 2> /dev/null || true
 
 def test_a_new_node_that_is_not_accepted_takes_no_job_and_says_why(node):
     node.write("/fault", "")
-    admit, drain = admit_steps(Health())
-    node.write("/admit.sh", admit.script.text.replace("SECONDS + 120", "SECONDS"))
+    admit, drain = admit_steps(Health().acceptance("pcs", 8))
+    level, on_failure, _, limit = admit.arguments
+    node.write("/admit.sh", admit.script.text)
     node.write("/drain.sh", drain.script.text)
     said, errors = run(
         node,
         f"""
-bash /admit.sh {" ".join(admit.arguments)} 2> /dev/null; echo "admitted $?"; ls /run/ultracluster
+bash /admit.sh {level} {on_failure} 0 {limit} 2> /dev/null; echo "admitted $?"; ls /run/ultracluster
 rm /fault
 sbatch -N1 -w gpu-1 --output=/tmp/x --wrap 'echo ran' > /dev/null
 until_ '[ "$(sinfo -h -n gpu-1 -o %T)" = drained ]'; cat /tmp/x 2> /dev/null || true
 sinfo -h -n gpu-1 -o '%T %E'; scancel 1
 scontrol update nodename=gpu-1 state=resume; sleep 1
 PCS_NODE_ID=gpu-1 bash /drain.sh; sinfo -h -n gpu-1 -o '%T %E'
-bash /admit.sh fast drain; ls /run/ultracluster
+bash /admit.sh fast drain 0 {limit}; ls /run/ultracluster
 """,
     )
     assert said[:3] == ["admitted 0", "not-accepted", "ready"], errors
     drained = [line for line in said if line.startswith("drained")]
-    assert drained == [f"drained {REASON}", f"drained {REASON}"], (said, errors)
+    assert drained == ["drained Prolog error", f"drained {REASON}"], (said, errors)
     assert "ran" not in said
     assert said[-1] == "ready"
 
 
 def test_a_new_node_that_is_to_be_replaced_fails_the_step_and_takes_no_job(node):
     node.write("/fault", "")
-    [admit] = admit_steps(Health(accept="full", on_failure="replace"))
+    [admit] = admit_steps(Health(on_failure="replace").acceptance("pcs", 8))
     assert admit.required
-    node.write("/admit.sh", admit.script.text.replace("SECONDS + 120", "SECONDS"))
-    ran = node.run("bash", "-c", f"bash /admit.sh {' '.join(admit.arguments)}; echo $?; ls /run/ultracluster")
+    level, on_failure, _, limit = admit.arguments
+    node.write("/admit.sh", admit.script.text)
+    ran = node.run("bash", "-c", f"bash /admit.sh {level} {on_failure} 0 {limit}; echo $?; ls /run/ultracluster")
     assert ran.stdout.splitlines() == ["1"]
     assert ran.stderr.strip() == REASON
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.kubernetes.environments import GB200, P5, STACKS, eks_environment
 from tests.kubernetes.schemas import check
-from ultracluster.catalog.software import images
+from ultracluster.catalog.software import charts, images
 from ultracluster.config.health import Health
 from ultracluster.kubernetes.acceptance import TOKEN, acceptance_objects
 from ultracluster.kubernetes.diagnostics import FOLDER, NCCL_TESTS, TOOLS
@@ -41,27 +41,25 @@ def test_an_api_server_takes_every_object(groups, stack):
 @pytest.mark.parametrize(
     ("health", "parts"),
     [
-        (Health(accept="none", quarantine="none"), []),
-        (Health(accept="fast", quarantine="none"), ["node-acceptance"]),
-        (Health(accept="full", quarantine="none"), ["node-acceptance", "node-diagnostics"]),
-        (Health(accept="none", quarantine="full"), ["node-acceptance", "node-diagnostics"]),
-        (Health(), ["node-acceptance", "node-diagnostics"]),
+        (Health(accept="none"), []),
+        (Health(), ["node-acceptance"]),
+        (Health(accept="full"), ["node-acceptance", "node-diagnostics"]),
     ],
 )
-def test_the_pod_with_the_tools_is_for_full_checks_and_the_quarantine(health, parts):
+def test_the_pod_with_the_tools_is_for_full_checks(health, parts):
     assert [part.name for part in acceptance_objects(view(health))] == parts
 
 
 def test_nothing_of_the_checks_can_create_pods_or_read_secrets():
     rules = made()["ClusterRole", "node-acceptance"]["rules"]
     assert {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]} == {
-        *(("nodes", verb) for verb in ("get", "list", "watch", "patch")),
+        *(("nodes", verb) for verb in ("get", "watch", "patch")),
         ("events", "create"),
         ("pods", "list"),
     }
-    fast = made(Health(quarantine="none"))["ClusterRole", "node-acceptance"]["rules"]
+    fast = made(Health())["ClusterRole", "node-acceptance"]["rules"]
     assert {resource for rule in fast for resource in rule["resources"]} == {"nodes", "events"}
-    replaces = made(Health(quarantine="none", on_failure="replace"))["ClusterRole", "node-acceptance"]["rules"]
+    replaces = made(Health(on_failure="replace"))["ClusterRole", "node-acceptance"]["rules"]
     assert {resource for rule in replaces for resource in rule["resources"]} == {"nodes", "events", "pods"}
     assert tools()["automountServiceAccountToken"] is False
     assert "serviceAccountName" not in tools()
@@ -84,10 +82,13 @@ def test_an_agent_changes_no_other_node_than_its_own():
 
 
 def test_the_agent_knows_the_settings_of_the_file():
-    health = Health(accept="full", quarantine="none", on_failure="replace")
+    health = Health(accept="full", on_failure="replace")
     [container] = made(health)["DaemonSet", "node-acceptance"]["spec"]["template"]["spec"]["containers"]
     variables = {each["name"]: each.get("value") for each in container["env"]}
-    assert [variables[name] for name in ("ACCEPT", "QUARANTINE", "ON_FAILURE")] == ["full", "none", "replace"]
+    assert [variables[name] for name in ("ACCEPT", "ON_FAILURE")] == ["full", "replace"]
+    namespaces = {"kube-system", charts["dcgm-exporter"].namespace}
+    assert {*variables["PLATFORM"].split(",")} == namespaces
+    assert not namespaces & {team.name for team in view().teams}
     start = container["command"][-1]
     assert all(f"/node{FOLDER}/bin/{tool}" in start for tool in TOOLS)
 

@@ -6,12 +6,18 @@ from ultracluster.catalog.ec2_types import instance_types
 from ultracluster.catalog.instance_types import InstanceType, UltraClusterType
 from ultracluster.catalog.records import records
 
-CheckLevel = Literal["fast", "full", "quarantine"]
+CheckLevel = Literal["fast", "full"]
 
 _HEALTH: dict[str, Any] = records("health")
 
 MINUTES: dict[CheckLevel, tuple[int, int]] = {level: tuple(each) for level, each in _HEALTH["minutes"].items()}
 """Minutes that the checks of a level take on one node, from and to."""
+
+FULL_SECONDS: dict[str, tuple[int, float]] = {name: tuple(each) for name, each in _HEALTH["full_seconds"].items()}
+"""Each part of `accept: full`: how often it runs at most, and its time limit in seconds."""
+
+LIMIT_SECONDS = round(sum(runs * seconds for runs, seconds in FULL_SECONDS.values()))
+"""Time limit of all checks of a new node."""
 
 JOIN_MINUTES: int = _HEALTH["join_minutes"]
 """Minutes after which PCS gives up a node that has not joined."""

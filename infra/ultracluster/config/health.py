@@ -9,12 +9,13 @@ from pydantic import Field
 from ultracluster.catalog import InstanceType, instance_types
 from ultracluster.catalog.health import floors
 from ultracluster.config import cluster_effects
+from ultracluster.config.acceptance import Acceptance, OnFailure, decide
 from ultracluster.config.codes import Code
 from ultracluster.config.effect_rules import JOBS_FIRST
 from ultracluster.config.effects import ByValue, Change, Effect, Effects, On
 from ultracluster.config.eks import Eks
 from ultracluster.config.fleet import Fleet
-from ultracluster.config.node_groups import NodeGroup, unknown_group
+from ultracluster.config.node_groups import Controller, NodeGroup, unknown_group
 from ultracluster.config.pcs import Pcs
 from ultracluster.config.problems import Path, Problem
 from ultracluster.config.settings import Settings
@@ -45,19 +46,11 @@ def _periodic_on_pcs(change: Change) -> Effect:
     return Effect("nodes", "fleet" if first_or_last else "login", jobs=cluster_effects.CONTROLLER_PAUSE)
 
 
-def _quarantine_on_pcs(change: Change) -> Effect:
-    checked = change.before.health.checks_nodes or change.after.health.checks_nodes
-    return Effect("nodes", "groups") if checked else Effect("none")
-
-
 PERIODIC = Effects(
     On(
         pcs=ByValue("replaces login nodes; the first or last check also replaces compute nodes", _periodic_on_pcs),
         eks=Effect("none"),
     )
-)
-QUARANTINE = Effects(
-    On(pcs=ByValue("replaces nodes of all groups, where nodes are checked", _quarantine_on_pcs), eks=Effect("content"))
 )
 
 
@@ -82,12 +75,12 @@ MIG_PROFILE = re.compile(r"\b\d+g\.\d+gb\b")
 class Health(Settings):
     """Health checks of nodes, and spare nodes.
 
-    `fast` checks read nvidia-smi, the kernel's log, and the state of NVLink, EFA and Lustre: seconds, beside jobs.
-    `full` checks run DCGM's diagnostics, memory bandwidth and NCCL on idle GPUs: minutes. The quarantine also runs the
-    levels of DCGM that take hours. A node with a fault is drained: its jobs run to their end.
+    `fast` checks read nvidia-smi and the state of NVLink, EFA and Lustre: seconds, beside jobs. `full` checks run
+    DCGM's diagnostics, memory bandwidth and NCCL on idle GPUs: minutes. On PCS a node with a fault is drained: its jobs
+    run to their end. Then a node of a static group stays for inspection, and one of a dynamic group is replaced.
 
-    On EKS, new nodes with GPUs have a startup taint until they are accepted. AWS's node monitoring agent checks them
-    continuously; nodes whose GPUs it reports as faulty go to quarantine. There is no prolog.
+    On EKS, new nodes with GPUs have a startup taint until they are accepted. From then on AWS's node monitoring agent
+    checks them, and EKS node repair acts. There is no prolog.
     """
 
     accept: Annotated[Literal["none", "fast", "full"], ACCEPT] = "fast"
@@ -96,12 +89,8 @@ class Health(Settings):
     """Checks of a node before each job. A node that fails is drained, and the job is requeued. PCS only."""
     periodic: Annotated[Literal["none", "fast"], PERIODIC] = "fast"
     """Checks every five minutes, beside jobs. On EKS, AWS's node monitoring agent does them."""
-    quarantine: Annotated[Literal["none", "full"], QUARANTINE] = "full"
-    """Diagnostics of a node with a fault, for hours, once its jobs have ended. On EKS, a node that passes returns to
-    service."""
-    on_failure: Annotated[Literal["drain", "replace"], ON_FAILURE] = "drain"
-    """What happens to a new node that is not accepted, and on EKS to a node that fails the quarantine: drained for
-    inspection, or terminated."""
+    on_failure: Annotated[OnFailure, ON_FAILURE] = "drain"
+    """What happens to a new node that is not accepted: drained for inspection, or terminated."""
     spares: Annotated[Mapping[str, Annotated[int, Field(ge=1)]], SPARES] = Field(default_factory=dict)
     """Number of nodes by node group that jobs get only as a replacement of failed nodes."""
 
@@ -110,19 +99,23 @@ class Health(Settings):
         """Whether any check of PCS nodes is on, so that they need the programs of the checks."""
         return (self.accept, self.prolog, self.periodic) != ("none", "none", "none")
 
+    def acceptance(self, controller: Controller, gpus: int) -> Acceptance | None:
+        """How a new node with `gpus` GPUs is accepted before its first job; None if nobody checks it."""
+        return decide(self.accept, self.on_failure, controller, gpus=gpus)
+
     def is_set(self, name: str) -> bool:
         """Whether the file sets a key."""
         return name in self.model_fields_set
 
 
-NO_CHECKS = Health(accept="none", prolog="none", periodic="none", quarantine="none")
+NO_CHECKS = Health(accept="none", prolog="none", periodic="none")
 """No checks and no spares."""
 
 
 def health_problems(health: Health, fleet: Fleet, plane: Pcs | Eks) -> Iterator[Problem]:
     """Problems between the section and the fleet, at paths of the section."""
     yield from _without_gpus(health, fleet)
-    yield from _on_failure(health, plane)
+    yield from _on_failure(health)
     yield from _spares(health, fleet, plane)
     yield from _on_eks(health) if isinstance(plane, Eks) else _on_pcs(health, plane)
     yield from _full(health, fleet)
@@ -140,9 +133,8 @@ def _without_gpus(health: Health, fleet: Fleet) -> Iterator[Problem]:
         yield Problem("health-without-gpus", used[0], message, f"remove {used[0]}: it is the default", "warning")
 
 
-def _on_failure(health: Health, plane: Pcs | Eks) -> Iterator[Problem]:
-    fails_quarantine = isinstance(plane, Eks) and health.quarantine == "full"
-    if health.on_failure == "replace" and health.accept == "none" and not fails_quarantine:
+def _on_failure(health: Health) -> Iterator[Problem]:
+    if health.on_failure == "replace" and health.accept == "none":
         message = "with accept: none no node is checked before its first job, so on_failure would be ignored"
         yield Problem("health-setting-ignored", "on_failure", message, "remove on_failure, or set accept: fast")
 
@@ -163,10 +155,6 @@ def _on_pcs(health: Health, plane: Pcs) -> Iterator[Problem]:
         message = f"{setting} of slurm_settings overrides the periodic check, so periodic is ignored"
         hint = f"remove periodic, or remove {setting}"
         yield Problem("health-setting-ignored", "periodic", message, hint, "warning")
-    if health.is_set("quarantine") and health.quarantine == "full" and (setting or health.periodic == "none"):
-        message = "only the periodic check starts the quarantine, and it does not run"
-        hint = "remove quarantine, or set periodic: fast"
-        yield Problem("health-setting-ignored", "quarantine", message, hint, "warning")
 
 
 def _overrides_periodic(settings: Mapping[str, str | int]) -> str:

@@ -61,6 +61,14 @@ _SHOWN = 60
 """Maximum length of a value in a message."""
 
 
+_GONE: dict[Path, tuple[str, str]] = {
+    ("health", "quarantine"): (
+        "the quarantine no longer exists: PCS drains a node with a fault, and on EKS node repair acts on it",
+        "remove quarantine; section 'From the quarantine' of docs/upgrading.md frees nodes that it holds",
+    ),
+}
+"""Keys of earlier versions: what to say in place of the list of known keys, and the hint."""
+
 EXTENDS = "extends"
 """Key of an environment file that no model has: the loader reads it."""
 
@@ -183,6 +191,8 @@ def _words(code: Code, place: _Place, value: Any, shown: str, context: dict[str,
         case "missing-key":
             return "this key is required", f"add {key}"
         case "unknown-key":
+            if place.path in _GONE:
+                return _GONE[place.path]
             known = _known_keys(place.above)
             near, others = get_close_matches(key, known, n=1), _kinds_with(key, place.above)
             hint = f"remove {key}, which belongs to type: {others[0]}" if others else f"remove {key}"

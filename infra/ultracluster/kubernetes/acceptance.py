@@ -1,7 +1,7 @@
-"""Acceptance and quarantine of nodes with GPUs: a DaemonSet runs an agent on each, `nodes/programs/accept_node.py`.
+"""Acceptance of new nodes with GPUs: a DaemonSet runs an agent on each, `nodes/programs/accept_node.py`.
 
 Why an agent: the kubelet may not remove taints of its own node (NodeRestriction), and AWS's node monitoring agent
-reports nodes without keeping pods off them, neither before its first check nor afterwards.
+does not keep pods off a node before its first check. Once a node is accepted, that agent and EKS node repair own it.
 
 The container has a small shell image and runs the programs with the Python of the node, chrooted, so that they see its
 driver and devices. Device plugins and exporters start once the node is accepted. Tools that the node's image lacks run
@@ -15,7 +15,8 @@ import hashlib
 import json
 
 from ultracluster.catalog import efa_devices, instance_types
-from ultracluster.catalog.software import images
+from ultracluster.catalog.software import charts, images
+from ultracluster.config.acceptance import Acceptance
 from ultracluster.kubernetes.admission import admission_policy
 from ultracluster.kubernetes.diagnostics import FOLDER, NAMESPACE, TOOLS, diagnostics_objects
 from ultracluster.kubernetes.environment import EksEnvironment
@@ -39,8 +40,9 @@ TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 
 
 def acceptance_objects(environment: EksEnvironment) -> tuple[Objects, ...]:
-    """Objects of the agent and its tools; none if nodes are neither accepted nor quarantined."""
-    if not (environment.accepts_nodes or environment.quarantines_nodes):
+    """Objects of the agent and its tools; none if nobody accepts nodes."""
+    acceptance = environment.acceptance
+    if acceptance is None:
         return ()
     files = {
         "check_node.py": program("check_node"),
@@ -51,10 +53,10 @@ def acceptance_objects(environment: EksEnvironment) -> tuple[Objects, ...]:
     }
     account = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
     rules = [
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch", "patch"]},
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "watch", "patch"]},
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
     ]
-    if environment.diagnoses_nodes or environment.health.on_failure == "replace":
+    if acceptance.needs_tools or acceptance.replaces:
         # the agent checks whether jobs run on the node
         rules.append({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})
     role = {"apiGroup": RBAC, "kind": "ClusterRole", "name": NAME}
@@ -64,7 +66,7 @@ def acceptance_objects(environment: EksEnvironment) -> tuple[Objects, ...]:
         _object("v1", "ConfigMap", data=files),
         _object(f"{RBAC}/v1", "ClusterRole", namespaced=False, rules=rules),
         _object(f"{RBAC}/v1", "ClusterRoleBinding", namespaced=False, roleRef=role, subjects=[account]),
-        _object("apps/v1", "DaemonSet", spec=_daemon_set(environment, json.dumps(files))),
+        _object("apps/v1", "DaemonSet", spec=_daemon_set(environment, acceptance, json.dumps(files))),
     )
     return (Objects(NAME, items), *diagnostics_objects(environment))
 
@@ -78,19 +80,13 @@ def _own_node() -> tuple[Object, Object]:
 
 
 def facts(environment: EksEnvironment) -> Object:
-    """Content of facts.json: GPUs and NVLink by instance type, EFA devices and quarantine limit by node group.
-
-    The limit follows from max_unhealthy_percent of node_repair, above which EKS stops repairs too. For Karpenter's
-    pools, whose size varies, the agent takes one node.
-    """
+    """Content of facts.json: GPUs and NVLink by instance type, EFA devices by node group."""
     types = {name: [each.gpu_count, int(each.has_nvlink)] for name, each in instance_types.items() if each.gpu_count}
     static = {group.name: efa_devices(group.layout("eks")) for group in environment.gpu_groups}
-    percent = environment.settings.node_repair.max_unhealthy_percent
-    most = {group.name: max(1, group.max_count * percent // 100) for group in environment.gpu_groups}
-    return {"types": types, "efa": {**static, **pool_groups(environment)}, "quarantine": most}
+    return {"types": types, "efa": {**static, **pool_groups(environment)}}
 
 
-def _daemon_set(environment: EksEnvironment, files: str) -> Object:
+def _daemon_set(environment: EksEnvironment, acceptance: Acceptance, files: str) -> Object:
     start = [
         f"mkdir -p /node{FOLDER}/bin /node{FOLDER}/tools",
         f"cp -L /programs/* /node{FOLDER}/",
@@ -100,13 +96,13 @@ def _daemon_set(environment: EksEnvironment, files: str) -> Object:
         f"exec chroot /node /usr/bin/python3 -IS {FOLDER}/accept_node.py",
     ]
     name = {"valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
-    health = environment.health
     variables = {
         "FOLDER": FOLDER,
         "CHECK_NODE_FOLDER": FOLDER,
-        "ACCEPT": health.accept,
-        "QUARANTINE": health.quarantine,
-        "ON_FAILURE": health.on_failure,
+        "ACCEPT": acceptance.level,
+        "ON_FAILURE": acceptance.on_failure,
+        # pods elsewhere are of teams, whatever labels they have
+        "PLATFORM": f"{NAMESPACE},{charts['dcgm-exporter'].namespace}",
     }
     path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     container = {
@@ -114,7 +110,7 @@ def _daemon_set(environment: EksEnvironment, files: str) -> Object:
         "image": environment.image(images["shell"]),
         "command": ["sh", "-ec", "\n".join(start)],
         "env": [{"name": "NODE", **name}, *({"name": k, "value": v} for k, v in {**variables, "PATH": path}.items())],
-        # to read the kernel's log and every device
+        # to read every device
         "securityContext": {"privileged": True},
         "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "512Mi"}},
         "volumeMounts": [

@@ -59,8 +59,8 @@ TOOLS: dict[str, Object] = {
 
 
 def diagnostics_objects(environment: EksEnvironment) -> tuple[Objects, ...]:
-    """The DaemonSet; none if no setting uses diagnostics."""
-    if not environment.diagnoses_nodes:
+    """The DaemonSet; none if new nodes are accepted without diagnostics."""
+    if not (environment.acceptance and environment.acceptance.needs_tools):
         return ()
     metadata = {"name": NAME, "namespace": NAMESPACE}
     daemon_set = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": _spec(environment)}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Self
 
 from ultracluster.catalog.software import mirrored_image
+from ultracluster.config.acceptance import Acceptance
 from ultracluster.config.eks import DeviceStack, Eks, JobOperator, Team
 from ultracluster.config.environment import Environment
 from ultracluster.config.health import Health
@@ -102,19 +103,9 @@ class EksEnvironment:
         return "dra" in self.settings.device_stacks(group.name)
 
     @property
-    def accepts_nodes(self) -> bool:
-        """Whether new nodes with GPUs have a startup taint until their checks pass."""
-        return self.health.accept != "none" and bool(self.device_stacks)
-
-    @property
-    def quarantines_nodes(self) -> bool:
-        """Whether nodes with a fault are diagnosed once they are idle."""
-        return self.health.quarantine != "none" and bool(self.device_stacks)
-
-    @property
-    def diagnoses_nodes(self) -> bool:
-        """Whether nodes need DCGM's and NCCL's tools, which the image lacks."""
-        return self.quarantines_nodes or (self.accepts_nodes and self.health.accept == "full")
+    def acceptance(self) -> Acceptance | None:
+        """How new nodes with GPUs, of node groups and of pools, are accepted; None without such nodes or checks."""
+        return self.health.acceptance("eks", len(self.device_stacks))
 
     @property
     def has_ultraservers(self) -> bool:

@@ -91,7 +91,7 @@ def with_gpus(environment: EksEnvironment, template: Object) -> Object:
     labels = {DEVICE_STACK: stack, **({} if stack == "gpu_operator" else {OPERANDS: "false"})}
     template["metadata"]["labels"] |= labels
     template["spec"] |= {"expireAfter": "Never", "taints": [GPU_TAINT]}
-    if environment.accepts_nodes:
+    if environment.acceptance:
         template["spec"]["startupTaints"] = [NOT_ACCEPTED]
     return template
 

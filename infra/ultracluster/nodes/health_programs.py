@@ -1,6 +1,6 @@
 """The boot step that writes the health checks of a PCS node: check-node, its tables, and the programs that Slurm runs.
 
-The script is generated: it contains the catalogue's verdicts of NVIDIA's XIDs, and floors of bandwidth.
+The script is generated: it contains the catalogue's time limits of checks and floors of bandwidth.
 """
 
 import json
@@ -8,8 +8,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from ultracluster.catalog.health import floors_by_type
-from ultracluster.telemetry.xids import XIDS, nvlink5_units, verdict
+from ultracluster.catalog.health import FULL_SECONDS, floors_by_type
 
 NAME = "write-health-checks"
 """Name of the step that writes the programs."""
@@ -41,8 +40,8 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 if slurmd=$(readlink "/proc/$(pgrep --oldest --exact slurmd)/exe"); then PATH=${{slurmd%/sbin/*}}/bin:$PATH; fi
 if [ -e /run/slurm/conf/slurm.conf ]; then export SLURM_CONF=${{SLURM_CONF:-/run/slurm/conf/slurm.conf}}; fi
 node=${{SLURMD_NODENAME:-${{PCS_NODE_ID:-}}}}
-drain() {{ # reason
-  timeout 10 scontrol update nodename="$node" state=drain reason="$1"
+take_out() {{ # drain or power_down_asap, reason
+  timeout 10 scontrol update nodename="$node" state="$1" reason="$2"
 }}
 failure_of() {{ # level: prints why the node fails the checks, also if check-node itself fails; nothing if it passes
   local reason
@@ -51,61 +50,30 @@ failure_of() {{ # level: prints why the node fails the checks, also if check-nod
 PROGRAM
 cat > /opt/ultracluster/prolog.d/10-health <<'PROGRAM'
 #!/bin/bash
-# Part of the prolog: drains the node and fails if it was not accepted, or if the fast checks find a fault.
+# Part of the prolog: fails if the node was not accepted, or if the fast checks find a fault. Slurm then drains the node
+# for "Prolog error" and requeues the job. It does not call slurmctld, which waits for the prologs of many nodes at a
+# time: the next periodic check writes the verdict into the reason.
 . {folder}/slurm.sh
 reason=$(cat /run/ultracluster/not-accepted 2> /dev/null)
 [ -n "$reason" ] || ! grep -qx prolog=fast /etc/ultracluster/health.conf || reason=$(failure_of fast)
-if [ -z "$reason" ]; then
-  # a person returned the node before the quarantine ended
-  timeout 20 systemctl --quiet stop quarantine.service 2> /dev/null
-  exit 0
-fi
-drain "$reason"
-echo "$reason"
-exit 1
+[ -z "$reason" ] || {{ echo "$reason"; exit 1; }}
 PROGRAM
 cat > {check} <<'PROGRAM'
 #!/bin/bash
-# Slurm's HealthCheckProgram: drains the node if the fast checks find a fault. On an idle node that was drained for its
-# health, it starts the quarantine: diagnostics of several hours, whose outcome becomes the reason of the drain.
+# Slurm's HealthCheckProgram: takes the node out of service if it was not accepted, or if the fast checks find a fault.
+# Its jobs run to their end. A node of a dynamic group then powers down, so that PCS launches another; one that was not
+# accepted stays, because the next one might fail too. A drain by a person is left alone.
 . {folder}/slurm.sh
-reason=$(failure_of fast)
+state=drain
+if reason=$(cat /run/ultracluster/not-accepted 2> /dev/null); then :; else
+  reason=$(failure_of fast)
+  ! grep -qx dynamic=1 /etc/ultracluster/health.conf || state=power_down_asap
+fi
+[ -n "$reason" ] || exit 0
 shown=$(timeout 10 scontrol --oneliner show node "$node") || exit 0
-[[ $shown =~ \\ State=([^ ]+) ]] && state=${{BASH_REMATCH[1]}}
-if [[ $state != *DRAIN* ]]; then
-  [ -z "$reason" ] || drain "$reason"
-  exit 0
-fi
-[[ $shown =~ \\ Reason=((health|quarantine\\ runs):\\ .*)\\ \\[ ]] || exit 0
-was=${{BASH_REMATCH[1]}}
-grep -qx quarantine=full /etc/ultracluster/health.conf || exit 0
-[[ $state =~ ALLOC|MIXED|COMPLETING|REBOOT|POWER ]] ||
-  systemd-run --quiet --collect --unit=quarantine --setenv=SLURMD_NODENAME="$node" \\
-    {folder}/quarantine "${{was#quarantine runs: }}" 2> /dev/null || true
+[[ $shown =~ \\ State=[^\\ ]*DRAIN && ! $shown =~ \\ Reason=Prolog\\ error ]] || take_out "$state" "$reason"
 PROGRAM
-cat > "$folder/quarantine" <<'PROGRAM'
-#!/bin/bash
-# Runs diagnostics on a node that was drained for the reason $1. The node stays drained; the new reason is the outcome.
-. {folder}/slurm.sh
-drain "quarantine runs: $1"
-failure=$(failure_of quarantine)
-if [ -z "$failure" ]; then
-  outcome="passed; was: $1"
-else
-  outcome="failed: $failure"
-  [ "$failure" = "$1" ] || outcome+="; was: $1"
-fi
-# slurmctld does not answer for minutes during an update; a node that a person has returned meanwhile stays returned
-for _ in $(seq 60); do
-  if shown=$(timeout 10 scontrol --oneliner show node "$node"); then
-    [[ ! $shown =~ \\ State=([^ ]*DRAIN) ]] || drain "quarantine $outcome"
-    exit
-  fi
-  sleep 10
-done
-exit 1
-PROGRAM
-chmod 755 "$folder/check-node" "$folder/quarantine" {check} /opt/ultracluster/prolog.d/10-health
+chmod 755 "$folder/check-node" {check} /opt/ultracluster/prolog.d/10-health
 """
 
 
@@ -129,11 +97,9 @@ def program(name: str) -> str:
 
 @cache
 def tables() -> str:
-    """Content of tables.json: verdicts of XIDs by their code, floors by instance type."""
-    codes = {str(code): verdict(xid) for code, xid in XIDS.items()}
+    """Content of tables.json: time limits of the checks, floors by instance type."""
     floors = {name: each._asdict() for name, each in floors_by_type().items()}
-    found = {"xids": codes, "nvlink5": nvlink5_units(), "floors": floors}
-    return json.dumps(found, separators=(",", ":"))
+    return json.dumps({"seconds": FULL_SECONDS, "floors": floors}, separators=(",", ":"))
 
 
 def script_text() -> str:

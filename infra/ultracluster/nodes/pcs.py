@@ -152,7 +152,7 @@ def compute_node_steps(
     )
     if own_step := bootstrap_step(group.boot_scripts, region=region, node_group=group.name):
         steps.append(own_step)
-    return (*steps, *admit_steps(health))
+    return (*steps, *admit_steps(health.acceptance("pcs", group.hardware.gpu_count)))
 
 
 def job_settings(

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from ultracluster.catalog.health import MINUTES, CheckLevel
 from ultracluster.catalog.nfs import EFS_OPTIONS, OPENZFS_OPTIONS
+from ultracluster.config.acceptance import Acceptance
 from ultracluster.config.bootstrap import Script
 from ultracluster.config.environment import Environment
 from ultracluster.config.file_systems import HOME, MoreLustre
-from ultracluster.config.health import Health
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Login, Pcs
 from ultracluster.config.slurm_settings import serves_metrics
@@ -71,7 +71,8 @@ def boot_plans(environment: Environment) -> list[BootPlan]:
         failure = "the node powers off before it joins, and is replaced"
         plans = ((group, [*group_steps(group, storage.client), *_own(group)]) for group in environment.launched_groups)
         booted = ((group, _plan(group.name, group, group.max_count, steps, failure)) for group, steps in plans)
-        return [_accepted(plan, group, environment.health) for group, plan in booted]
+        health = environment.health
+        return [_accepted(plan, health.acceptance("eks", group.hardware.gpu_count)) for group, plan in booted]
     mounts, telemetry, users = _mounts(storage), _telemetry(environment, plane), _users(environment)
     containers = container_source(plane)
     login = login_node_steps(
@@ -167,7 +168,7 @@ def _planned(step: Step, scripts: Sequence[Script], failure: str) -> Iterator[Pl
 
 def _admission(step: Step, when: str, failure: str) -> PlannedStep:
     """The step that checks a node before its first job, with its duration."""
-    level, on_failure = step.arguments
+    level, on_failure, *_ = step.arguments
     does = f"{summary(step)}, after {level} checks of {minutes('full' if level == 'full' else 'fast')}"
     return PlannedStep(step.name, does, when, failure if on_failure == "replace" else "the node joins and is drained")
 
@@ -178,13 +179,12 @@ def minutes(level: CheckLevel) -> str:
     return f"{least} to {most} minutes" if least else f"at most {most} minute{'s' * (most > 1)}"
 
 
-def _accepted(plan: BootPlan, group: NodeGroup, health: Health) -> BootPlan:
+def _accepted(plan: BootPlan, acceptance: Acceptance | None) -> BootPlan:
     """The plan of an EKS group, extended by the acceptance of nodes that have joined."""
-    if health.accept == "none" or not group.hardware.gpu_count:
+    if acceptance is None:
         return plan
-    does = f"the startup taint is removed after {health.accept} checks of {minutes(health.accept)}"
-    kept = f"goes to quarantine, which takes {minutes('quarantine')}" if health.quarantine == "full" else "waits"
-    outcome = "powers off" if health.on_failure == "replace" else kept
+    does = f"the startup taint is removed after {acceptance.level} checks of {minutes(acceptance.level)}"
+    outcome = "powers off" if acceptance.replaces else "waits for a person"
     step = PlannedStep("node-acceptance", does, "first boot", f"the node keeps a taint and {outcome}")
     return replace(plan, steps=(*plan.steps, step))
 

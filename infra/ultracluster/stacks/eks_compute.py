@@ -37,7 +37,7 @@ class EksNodeGroupStack(EnvironmentStack):
     ) -> None:
         super().__init__(scope, f"compute-{block.name}", environment, holds=f"Node group {block.name}", nodes=True)
         acts = environment.observability.auto_repair
-        accepted = environment.health.accept != "none" and group.hardware.gpu_count > 0
+        accepted = environment.health.acceptance("eks", group.hardware.gpu_count)
         nodes = control_plane.cluster.add_node_group(
             block,
             role=EksNodeRole(self, "Nodes", policies=block.policies) if block.policies else control_plane.node_role,

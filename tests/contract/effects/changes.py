@@ -258,7 +258,6 @@ BOTH: list[tuple[Any, ...]] = [
 ]
 
 PERIODIC_ONLY = (("health", {"accept": "none", "prolog": "none"}),)
-UNCHECKED = (("health", {"accept": "none", "prolog": "none", "periodic": "none"}),)
 CONTAINERS = {"files": "s3://commoncrawl/containers", "sha256": "0" * 64}
 WITH_TEAMS = ((f"{PLANE}.teams", [{"name": "pretrain"}, {"name": "research"}, {"name": "gone"}]),)
 WITH_TEAM = ((f"{PLANE}.teams", [{"name": "research"}]),)
@@ -326,8 +325,6 @@ PCS: list[tuple[Any, ...]] = [
     ("health.prolog", "none"),
     ("health.periodic", "none"),
     ("health.periodic", "none", PERIODIC_ONLY),
-    ("health.quarantine", "none"),
-    ("health.quarantine", "none", UNCHECKED),
     ("health.spares", {"res": 1}),
     (f"{PLANE}.queues.prep.node_groups", ["prep", "train"]),
     (f"{PLANE}.queues.prep.name", "data"),
@@ -395,7 +392,6 @@ EKS: list[tuple[Any, ...]] = [
     (f"{PLANE}.teams.pretrain.name", "pre"),
     ("health.accept", "none"),
     ("health.accept", "full"),
-    ("health.quarantine", "none"),
     ("health.on_failure", "replace"),
     ("health.spares", {"train": 1}, ((f"{PLANE}.teams.research.gpus", {"train": 8, "res": 16, "block": 32}),)),
 ]

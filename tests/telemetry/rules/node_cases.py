@@ -312,17 +312,15 @@ HOST = (
     _gauge("NodeDiskFailed", "node_md_disks", 0, 1, 15, f"1 disks failed on {_N1}", state="failed", device="md0"),
     Case(
         "NodeUnhealthy",
-        on_node("node_health_verdict", fault(0, 5), level="fast", check="xids"),
+        on_node("node_health_verdict", fault(0, 5), level="fast", check="memory"),
         fires=25,
         clears=120,
-        labels=({**NODE, "check": "xids"},),
-        summary=f"The health check xids fails on {_N1}",
+        labels=({**NODE, "check": "memory"},),
+        summary=f"The health check memory fails on {_N1}",
         look_alikes={
-            "healthy": on_node("node_health_verdict", steady(0, 120), level="fast", check="xids"),
-            "an error of an application": on_node("node_health_verdict", steady(1, 120), level="fast", check="xids"),
-            "diagnostics of a drained node": on_node(
-                "node_health_verdict", steady(4, 120), level="quarantine", check="dcgm"
-            ),
+            "healthy": on_node("node_health_verdict", steady(0, 120), level="fast", check="memory"),
+            "a field that the driver lacks": on_node("node_health_verdict", steady(1, 120), level="fast", check="gpus"),
+            "diagnostics of a drained node": on_node("node_health_verdict", steady(4, 120), level="full", check="dcgm"),
         },
     ),
     Case(

@@ -406,15 +406,15 @@ KUBERNETES = (
         look_alikes={"all of them": _devices(steady(8, 90))},
     ),
     Case(
-        "KubeNodeQuarantineFailed",
-        _taint("ultracluster/quarantine", "failed", then(steady(1, 60), gone(120))),
-        fires=20,
-        clears=90,
-        labels=({**_NODE, "key": "ultracluster/quarantine"},),
-        summary="i-0a fails its diagnostics and takes no pods",
+        "KubeNodeNotAccepted",
+        _taint("ultracluster/not-accepted", "true", then(steady(1, 90), gone(120))),
+        fires=50,
+        clears=110,
+        labels=(_NODE,),
+        summary="i-0a is not accepted and takes no pods",
         look_alikes={
-            "diagnosed": _taint("ultracluster/quarantine", "true", steady(1, 90)),
-            "another taint": _taint("example.com/other", "failed", steady(1, 90)),
+            "a new node": _taint("ultracluster/not-accepted", "true", then(steady(1, 35), gone(55))),
+            "another taint": _taint("example.com/other", "true", steady(1, 90)),
         },
     ),
     Case(

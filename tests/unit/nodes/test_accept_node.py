@@ -1,4 +1,4 @@
-"""The agent that accepts Kubernetes nodes and puts them into quarantine, against an API server of one node."""
+"""The agent that accepts Kubernetes nodes, against an API server of one node."""
 
 import ast
 import json
@@ -9,30 +9,19 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from tests.kubernetes.environments import P5, eks_environment
-from tests.unit.nodes.test_check_node import NCCL, Node
+from tests.unit.nodes.test_check_node import NCCL, Node, watched
 from tests.unit.nodes.test_check_node import diagnostics as report
 from ultracluster.config.health import Health
 from ultracluster.kubernetes.acceptance import TOOL, acceptance_objects, facts
 from ultracluster.kubernetes.diagnostics import NAME, TOOLS
 from ultracluster.kubernetes.labels import DIAGNOSTICS, EFA, GPU, GPU_TAINT, NODE_GROUP, NOT_ACCEPTED
 from ultracluster.nodes.health_programs import program, tables
-
-QUARANTINE = {"key": "ultracluster/quarantine", "value": "true", "effect": "NoSchedule"}
-FAILED = {**QUARANTINE, "value": "failed"}
-REPORTED = {
-    "type": "AcceleratedHardwareReady",
-    "status": "False",
-    "reason": "NvidiaXID94Error",
-    "message": "XID 94",
-    "lastTransitionTime": "2026-11-22T10:00:00Z",
-}
 
 CHECK = """
 import os, shutil, subprocess, sys, time
@@ -47,16 +36,18 @@ while os.path.exists(folder + "/slow"):
     time.sleep(0.1)
 for name in ("fault", "fault-" + level):
     if os.path.exists(folder + "/" + name):
-        print("health: replace: xids: XID 79")
+        print("health: replace: memory: remapping a row failed")
         sys.exit(1)
 sys.exit(os.path.exists(folder + "/crash"))
 """
 
 
-def pod(name="job-1", *, limits=None, claims=(), node="node-1", labels=None, of="DaemonSet"):
-    owners = {"ownerReferences": [{"kind": of}]} if of else {}
+def pod(name="job-1", *, limits=None, claims=(), node="node-1", labels=None, namespace="pretrain", runs=True):
+    """A pod of a team, unless it is in another namespace; of a DaemonSet, or not, makes no difference."""
+    states = [{"state": {"running": {}}}] if runs else [{"state": {"waiting": {}}}]
     return {
-        "metadata": {"name": name, "labels": labels or {}, **owners},
+        "metadata": {"name": name, "namespace": namespace, "labels": labels or {}},
+        "status": {"containerStatuses": states},
         "spec": {
             "nodeName": node,
             "containers": [{"resources": {"limits": limits or {}}}, {}],
@@ -80,18 +71,12 @@ class Api(ThreadingHTTPServer):
         self.node = {"metadata": metadata, "spec": {}, "status": {"conditions": []}}
         self.events: list[tuple[str, str, str]] = []
         self.pods: list[dict] = []
-        self.others: list[dict] = []
         self.changed = threading.Condition()
         self.on_label = lambda wanted: None
         self.read, self.listed, self.watched = 0, 0, ""
 
     def change(self, taints):
         self.patch({"spec": {"taints": taints or None}})
-
-    def report(self, *conditions):
-        with self.changed:
-            self.node["status"]["conditions"] = list(conditions)
-            self.patch({})
 
     def patch(self, body):
         with self.changed:
@@ -133,11 +118,6 @@ class Handler(BaseHTTPRequestHandler):
             assert fields == ["spec.nodeName=node-1", "status.phase!=Succeeded", "status.phase!=Failed"]
             self.server.listed += 1
             self.answer({"items": self.server.pods})
-            return
-        if "labelSelector" in place.query:
-            wanted = parse_qs(place.query)["labelSelector"]
-            assert wanted == ["ultracluster/quarantine,ultracluster/node-group=train"]
-            self.answer({"items": self.server.others})
             return
         if "watch=1" not in self.path:
             self.server.read += 1
@@ -212,6 +192,7 @@ def agent(server, tmp_path):
     (token / "token").write_text("secret\n")
     (tmp_path / "check_node.py").write_text(CHECK)
     (tmp_path / "facts.json").write_text(json.dumps(facts(eks_environment(P5))))
+    (tmp_path / "tables.json").write_text(tables())
     (tmp_path / "systemctl").write_text(f"#!/bin/sh\necho $* >> {tmp_path}/called\n")
     (tmp_path / "systemctl").chmod(0o755)
     (tmp_path / "bin").mkdir()
@@ -220,11 +201,12 @@ def agent(server, tmp_path):
         (tmp_path / "bin" / tool).chmod(0o755)
     started = []
 
-    def start(on_failure="drain", *, accept="fast", quarantine="none", root="", start_seconds=600):
+    def start(on_failure="drain", *, accept="fast", root="", start_seconds=600, wait_seconds=300):
         text = program("accept_node").replace("/usr/bin/python3", sys.executable)
         for old, new in (
             ("START_SECONDS = 30, 600, 3000, 1800", f"START_SECONDS = 0.1, 1, 10, {start_seconds}"),
             ("CHANGE_SECONDS = 5", "CHANGE_SECONDS = 0.1"),
+            ("WAIT_SECONDS = 300", f"WAIT_SECONDS = {wait_seconds}"),
         ):
             assert text.count(old) == 1
             text = text.replace(old, new)
@@ -232,8 +214,8 @@ def agent(server, tmp_path):
         variables = {
             "NODE": "node-1",
             "ACCEPT": accept,
-            "QUARANTINE": quarantine,
             "ON_FAILURE": on_failure,
+            "PLATFORM": "kube-system,monitoring",
             "FOLDER": str(tmp_path),
             "SCHEME": "http",
             "KUBERNETES_SERVICE_HOST": "127.0.0.1",
@@ -263,6 +245,7 @@ def diagnostics(server, tmp_path):
     for file in (tmp_path / "containers").iterdir():
         file.chmod(0o755)
     running = []
+    tools = pod("node-diagnostics-x", labels={"app.kubernetes.io/name": NAME}, namespace="kube-system")
 
     def label(wanted):
         if not wanted:
@@ -270,11 +253,9 @@ def diagnostics(server, tmp_path):
                 process.kill()
                 process.wait()
             running.clear()
-            server.pods = [
-                each for each in server.pods if each["metadata"]["labels"].get("app.kubernetes.io/name") != NAME
-            ]
+            server.pods = [each for each in server.pods if each is not tools]
             return
-        server.pods = [*server.pods, pod("node-diagnostics-x", labels={"app.kubernetes.io/name": NAME})]
+        server.pods = [*server.pods, tools]
         for name, tool in TOOLS.items():
             shell, options, script = tool["command"]
             variables = {"TOOL": name, **tool["env"], "PATH": f"{tmp_path}/containers:/usr/bin:/bin"}
@@ -305,7 +286,7 @@ def test_a_node_with_a_fault_keeps_the_taint_and_says_why_once_until_the_fault_i
     until(lambda: server.events)
     again(server, "read")
     assert server.keys == ["nvidia.com/gpu", "ultracluster/not-accepted"]
-    assert server.events == [("Warning", "NodeNotAccepted", "health: replace: xids: XID 79")]
+    assert server.events == [("Warning", "NodeNotAccepted", "health: replace: memory: remapping a row failed")]
     (folder / "fault").unlink()
     until(lambda: server.keys == ["nvidia.com/gpu"])
     assert not (folder / "called").exists()
@@ -317,7 +298,7 @@ def test_a_node_that_is_to_be_replaced_powers_off(server, agent, tmp_path):
     folder = agent("replace")
     until((folder / "called").exists)
     until(lambda: (folder / "called").read_text().startswith("poweroff\n"))
-    assert ("Warning", "NodePowersOff", "health: replace: xids: XID 79") in server.events
+    assert ("Warning", "NodePowersOff", "health: replace: memory: remapping a row failed") in server.events
 
 
 def test_a_node_with_jobs_that_a_person_has_checked_again_powers_off_after_them(server, agent, tmp_path):
@@ -334,8 +315,7 @@ def test_a_node_with_jobs_that_a_person_has_checked_again_powers_off_after_them(
 
 def test_the_taint_and_labels_of_the_program_are_those_of_the_nodes():
     text = program("accept_node")
-    assert f'NOT_ACCEPTED, QUARANTINE = "{NOT_ACCEPTED["key"]}", "{QUARANTINE["key"]}"' in text
-    assert f'DIAGNOSTICS, QUARANTINED_FOR = "{DIAGNOSTICS}"' in text
+    assert f'NOT_ACCEPTED, DIAGNOSTICS = "{NOT_ACCEPTED["key"]}", "{DIAGNOSTICS}"' in text
     assert f'GROUP = "node.kubernetes.io/instance-type", "{NODE_GROUP}"' in text
     assert f"TOOLS = {tuple(sorted(TOOLS))}".replace("'", '"') in text
     assert f'DEVICES = ("{GPU.removesuffix("gpu")}", "{EFA}")' in text
@@ -348,8 +328,8 @@ def test_the_python_of_amazon_linux_2023_parses_the_program():
 
 def test_without_acceptance_there_is_no_agent():
     view = eks_environment(P5)
-    assert [part.name for part in acceptance_objects(view)] == ["node-acceptance", "node-diagnostics"]
-    without = type(view)(**{**vars(view), "health": Health(accept="none", quarantine="none")})
+    assert [part.name for part in acceptance_objects(view)] == ["node-acceptance"]
+    without = type(view)(**{**vars(view), "health": Health(accept="none")})
     assert acceptance_objects(without) == ()
 
 
@@ -388,14 +368,13 @@ def test_full_checks_accept_a_node_with_the_tools_of_the_pod_which_then_leaves(s
 def test_the_checks_of_pcs_judge_what_the_tools_of_the_pod_measure(server, agent, diagnostics, bus, severity, fault):
     node = Node(diagnostics / "root")
     (diagnostics / "check_node.py").write_text(program("check_node"))
-    (diagnostics / "tables.json").write_text(tables())
-    (diagnostics / "facts.json").write_text(
-        json.dumps({"types": {"p5.48xlarge": [2, 1]}, "efa": {"train": 2}, "quarantine": {}})
-    )
+    (diagnostics / "facts.json").write_text(json.dumps({"types": {"p5.48xlarge": [2, 1]}, "efa": {"train": 2}}))
     (diagnostics / "report").write_text(report("Fail", severity) if severity else report())
     (diagnostics / "all-reduce").write_text(NCCL.format(bus=bus))
+    (diagnostics / "health").write_text(watched())
     for name, file in (("dcgmi", "report"), ("mpirun", "all-reduce")):
-        text = f'#!/bin/sh\necho "{name} $*" >> {diagnostics}/ran\ncat {diagnostics}/{file}\n'
+        health = f'[ "$1" != health ] || {{ cat {diagnostics}/health; exit; }}'
+        text = f'#!/bin/sh\necho "{name} $*" >> {diagnostics}/ran\n{health}\ncat {diagnostics}/{file}\n'
         (diagnostics / "containers" / name).write_text(text)
     server.change([NOT_ACCEPTED])
     agent(accept="full", root=node.root)
@@ -404,34 +383,55 @@ def test_the_checks_of_pcs_judge_what_the_tools_of_the_pod_measure(server, agent
         ("Warning", "NodeNotAccepted", fault) if fault else ("Normal", "NodeAccepted", "the full checks passed")
     )
     ran = (diagnostics / "ran").read_text().splitlines()
-    assert ran[0] == "dcgmi diag -r 1 -j"
-    assert [call.split()[3] for call in ran if call.startswith("dcgmi")] == (
-        ["1"] if severity else ["1", "2", "memory_bandwidth"]
-    )
+    assert ran[:2] == ["dcgmi health -s a", "dcgmi diag -r 2 -j"]
+    assert len(ran) == (2 if severity else 5)
     if not severity:
         assert ran[2].endswith("-p memory_bandwidth.minimum_bandwidth=2680000")
         assert ran[3].endswith(" -n 1 /opt/nccl-tests/build/all_reduce_perf -b 8G -e 8G -g 2 -n 20 -w 5")
+        assert ran[4] == "dcgmi health -c -j"
     assert node.metric("dcgm", "full") == (4 if severity else 0)
 
 
-def test_full_checks_begin_once_no_pod_of_a_job_runs_and_none_holds_devices(server, agent, diagnostics):
+def test_full_checks_begin_once_no_pod_has_devices(server, agent, diagnostics):
     claims = pod("claims", claims=[{"name": "gpus"}])
-    held = [claims, pod("device", limits={GPU: "8"}), pod("fabric", limits={EFA: "32"}), pod(of="Job"), pod(of="")]
-    server.pods = [pod("exporter", limits={"cpu": "1"})]
-    for each in held:
-        server.pods = [*server.pods, each]
+    held = [claims, pod("device", limits={GPU: "8"}), pod("fabric", limits={EFA: "32"})]
+    server.pods = list(held)
     server.change([NOT_ACCEPTED])
-    folder = agent(accept="full")
+    folder = agent(accept="full", wait_seconds=0)
     for each in held:
         again(server, "listed")
         assert "full" not in levels(folder)
         server.pods = [other for other in server.pods if other is not each]
     until(lambda: server.keys == [])
     assert "full" in levels(folder)
+    # after some minutes an event names the pods
+    names = "pretrain/claims, pretrain/device, pretrain/fabric"
+    assert server.events[0] == ("Warning", "DiagnosticsWait", f"they start once these pods have ended: {names}")
+
+
+@pytest.mark.parametrize(
+    "intruder",
+    [
+        pod("tolerates-everything"),
+        pod("of-a-job", limits={"cpu": "1"}),
+        pod("waits-for-claims", claims=[{"name": "gpus"}], runs=False),
+        pod("waits-for-gpus", limits={GPU: "8"}, runs=False),
+        pod("wears-a-label", labels={"app.kubernetes.io/name": "node-diagnostics"}),
+        pod("wears-another", labels={"app.kubernetes.io/name": "dcgm-exporter"}),
+    ],
+    ids=lambda each: each["metadata"]["name"],
+)
+def test_no_pod_of_a_team_keeps_a_new_node_unaccepted(server, agent, diagnostics, intruder):
+    server.pods = [intruder]
+    server.change([NOT_ACCEPTED])
+    folder = agent(accept="full")
+    until(lambda: server.keys == [])
+    assert levels(folder) == ["fast", "full"]
+    assert server.pods == [intruder]
 
 
 def test_dcgm_exporter_leaves_before_the_diagnostics_start(server, agent, diagnostics):
-    exporter = pod("exporter", labels={"app.kubernetes.io/name": "dcgm-exporter"})
+    exporter = pod("exporter", labels={"app.kubernetes.io/name": "dcgm-exporter"}, namespace="monitoring")
     server.pods = [exporter]
     server.change([NOT_ACCEPTED])
     folder = agent(accept="full")
@@ -465,105 +465,35 @@ def test_a_new_node_that_fails_full_checks_waits_for_a_person_or_a_reboot(server
     until(lambda: server.keys == [])
 
 
-def test_a_new_node_that_fails_goes_to_quarantine_and_back_when_it_passes(server, agent, diagnostics):
-    (diagnostics / "fault-full").touch()
-    server.change([GPU_TAINT, NOT_ACCEPTED])
-    folder = agent(accept="full", quarantine="full")
-    until(lambda: server.keys == ["nvidia.com/gpu"])
-    assert levels(folder) == ["fast", "full", "quarantine", "fast"]
-    until(lambda: server.reasons == ["NodeNotAccepted", "NodeQuarantined", "NodeReturned"])
-
-
 def test_a_new_node_that_fails_full_checks_is_replaced_at_once(server, agent, diagnostics):
     (diagnostics / "fault-full").touch()
     server.change([NOT_ACCEPTED])
-    folder = agent("replace", accept="full", quarantine="full")
+    folder = agent("replace", accept="full")
     until((folder / "called").exists)
     assert server.keys == ["ultracluster/not-accepted"]
 
 
-def test_a_node_that_awss_agent_reports_takes_no_pod_and_is_diagnosed_once_it_is_idle(server, agent, diagnostics):
-    job = pod(limits={GPU: "8"})
-    server.pods = [job]
-    folder = agent(quarantine="full")
-    server.report(REPORTED)
-    until(lambda: server.taints == {"ultracluster/quarantine": "true"})
-    told = ("Warning", "NodeQuarantined", "AcceleratedHardwareReady: NvidiaXID94Error: XID 94")
-    until(lambda: server.events == [told])
-    again(server, "listed")
-    assert not (folder / "levels").exists()
-    assert server.pods == [job]
-    server.pods = []
-    until(lambda: server.taints == {})
-    assert levels(folder) == ["quarantine", "fast"]
-    until(lambda: server.reasons == ["NodeQuarantined", "NodeReturned"])
-    # the condition of before brings no second quarantine, a new one does
-    rests(server)
-    server.report(REPORTED)
-    rests(server)
-    assert server.taints == {}
-    (folder / "fault").touch()
-    server.report({**REPORTED, "lastTransitionTime": "2026-11-22T12:00:00Z"})
-    until(lambda: server.taints == {"ultracluster/quarantine": "failed"})
-    until(lambda: server.events[-1] == ("Warning", "QuarantineFailed", "health: replace: xids: XID 79"))
-
-
-def test_a_node_that_a_person_returns_while_it_is_reported_stays_in_service(server, agent, diagnostics):
-    (diagnostics / "slow").touch()
-    server.report(REPORTED)
-    agent(quarantine="full")
-    until((diagnostics / "levels").exists)
-    assert server.node["metadata"]["labels"]["ultracluster/quarantine"] == "true"
-    server.change([])
-    until(lambda: "ultracluster/quarantine" not in server.node["metadata"]["labels"])
-    rests(server)
-    assert server.taints == {}
-
-
-def test_a_report_of_too_many_nodes_takes_no_further_one_out(server, agent, diagnostics):
-    server.others = [{}]
-    server.report(REPORTED)
-    agent(quarantine="full")
-    until(lambda: server.reasons == ["QuarantineFull"])
-    assert server.taints == {}
-    server.others = []
-    until(lambda: "NodeReturned" in server.reasons)
-
-
-def test_a_share_of_each_group_may_be_in_quarantine():
-    view = eks_environment({"train": "p5.48xlarge"}, node_repair={"max_unhealthy_percent": 50}, karpenter=True)
-    assert facts(view)["quarantine"] == {"train": 1}
-    [train] = view.node_groups
-    large = replace(view, node_groups=(train.model_copy(update={"count": 40}),))
-    assert facts(large)["quarantine"] == {"train": 20}
-
-
-def test_a_node_that_fails_the_quarantine_is_kept_or_powers_off(server, agent, diagnostics):
-    (diagnostics / "fault").touch()
-    server.change([QUARANTINE])
-    folder = agent("replace", quarantine="full")
-    until((folder / "called").exists)
-    assert server.taints == {"ultracluster/quarantine": "failed"}
-    assert server.reasons == ["QuarantineFailed", "NodePowersOff"]
-
-
-def test_a_person_has_a_failed_node_diagnosed_again_or_returns_it_during_the_diagnostics(server, agent, diagnostics):
+def test_a_person_has_a_failed_node_checked_again_or_accepts_it_during_the_checks(server, agent, diagnostics):
     (diagnostics / "failed").touch()
-    server.change([FAILED])
-    folder = agent(quarantine="full")
+    server.change([{**NOT_ACCEPTED, "value": "failed"}])
+    folder = agent(accept="full")
     rests(server)
     assert not (folder / "levels").exists()
     (folder / "slow").touch()
-    server.change([QUARANTINE])
+    server.change([NOT_ACCEPTED])
     until((folder / "levels").exists)
     server.change([])
-    until(lambda: DIAGNOSTICS not in server.node["metadata"]["labels"])
-    assert server.taints == {}
+    until(lambda: server.watched == server.version and server.taints == {})
+    assert DIAGNOSTICS not in server.node["metadata"]["labels"]
 
 
-def test_without_a_quarantine_reports_change_nothing(server, agent):
-    server.report(REPORTED)
+def test_an_accepted_node_is_not_ours_whatever_awss_agent_reports(server, agent):
     agent()
+    rests(server)
+    condition = {"type": "AcceleratedHardwareReady", "status": "False", "reason": "DCGMError"}
+    with server.changed:
+        server.node["status"]["conditions"] = [condition]
+        server.patch({})
     rests(server)
     assert server.taints == {}
     assert server.events == []
@@ -571,8 +501,8 @@ def test_without_a_quarantine_reports_change_nothing(server, agent):
 
 def test_an_agent_that_starts_again_removes_the_label_of_the_one_before(server, agent, diagnostics):
     server.patch({"metadata": {"labels": {DIAGNOSTICS: "wanted"}}})
-    agent(quarantine="full")
+    agent(accept="full")
     until(lambda: DIAGNOSTICS not in server.node["metadata"]["labels"])
     server.patch({"metadata": {"labels": {DIAGNOSTICS: "wanted"}}})
-    server.change([QUARANTINE])
+    server.change([NOT_ACCEPTED])
     until(lambda: server.taints == {})

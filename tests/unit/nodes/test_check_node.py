@@ -14,14 +14,13 @@ import pytest
 
 from tests.unit.nodes.test_pcs import group
 from ultracluster.catalog import instance_types
-from ultracluster.catalog.health import JOIN_MINUTES, MINUTES, floors
+from ultracluster.catalog.health import FULL_SECONDS, JOIN_MINUTES, LIMIT_SECONDS, MINUTES, floors
+from ultracluster.config.acceptance import Acceptance
 from ultracluster.config.health import Health
+from ultracluster.config.node_groups import Scale
 from ultracluster.nodes import health_programs
 from ultracluster.nodes.health import admit_steps, check_steps, facts, health_settings, login_steps
 from ultracluster.nodes.lustre import LustreMount
-from ultracluster.nodes.programs import check_node
-from ultracluster.telemetry.records import records
-from ultracluster.telemetry.xids import XIDS, nvlink5_units, verdict
 
 FACTS = ("type=p5.48xlarge", "gpus=2", "nvlink=1", "efa=2", "lustre=/fsx", "lustre_efa=1")
 
@@ -49,9 +48,6 @@ LINKS = "".join(
     for gpu in range(2)
 )
 NET = "net:\n    - net type: efa\n      local NI(s):\n        - nid: 10.0.0.1@efa\n          status: up\n"
-XID_154 = "4,9,7,-;NVRM: Xid (PCI:0000:53:00): 154, GPU recovery action changed from 0x0 (None) to {}"
-NVLINK5 = "4,9,7,-;NVRM: Xid (PCI:0000:53:00): {}, {} XC0 i0 Link 08 {}"
-XID_79 = "3,1200,5000000,-;NVRM: Xid (PCI:0000:53:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
 
 
 class Node:
@@ -68,7 +64,6 @@ class Node:
             folder.mkdir()
             (folder / "driver").symlink_to(root / "drivers/efa")
         self.write("proc/mounts", "10.0.0.9@tcp:/abc /fsx lustre rw 0 0\n")
-        self.kernel_log("6,1,100,-;Linux version 6.12")
         self.smi(SMI)
         self.command("lnetctl", NET)
         self.command("stat", "lustre\n")
@@ -79,9 +74,6 @@ class Node:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         return file
-
-    def kernel_log(self, *lines: str) -> None:
-        self.write("dev/kmsg", "".join(f"{line}\n" for line in lines))
 
     def command(self, name: str, says: str, *, status: int = 0, body: str = "") -> None:
         said = self.write(f"said/{name}", says)
@@ -98,9 +90,12 @@ class Node:
         file = self.root / "called"
         return file.read_text().splitlines() if file.exists() else []
 
-    def prepare(self, **constants: str) -> None:
-        """Writes the program, with other values of its constants, its tables and the facts."""
-        self.write("tables.json", health_programs.tables())
+    def prepare(self, limits: dict[str, float] | None = None, **constants: str) -> None:
+        """Writes the program, with other values of its constants and time limits, its tables and the facts."""
+        tables = json.loads(health_programs.tables())
+        for name, seconds in (limits or {}).items():
+            tables["seconds"][name][1] = seconds
+        self.write("tables.json", json.dumps(tables))
         self.write("etc/ultracluster/health.conf", "".join(f"{fact}\n" for fact in self.facts))
         text = health_programs.program("check_node")
         for name, value in constants.items():
@@ -112,9 +107,9 @@ class Node:
         """The command of the checks."""
         return [sys.executable, "-IS", str(self.root / "check-node"), level]
 
-    def check(self, level: str = "fast", **constants: str) -> tuple[int, str]:
+    def check(self, level: str = "fast", limits: dict[str, float] | None = None, **constants: str) -> tuple[int, str]:
         """Status and output of the checks."""
-        self.prepare(**constants)
+        self.prepare(limits, **constants)
         ran = subprocess.run(self.words(level), env=self.environment, capture_output=True, text=True, timeout=300)
         assert not ran.stderr, ran.stderr
         return ran.returncode, ran.stdout.strip()
@@ -170,10 +165,46 @@ def test_a_slowdown_of_one_sample_takes_no_node_out(node):
     assert (node.root / "once").exists()
 
 
-def test_drivers_that_know_no_recovery_action_and_gpus_without_a_fabric_pass(node):
-    without = SMI.replace("<gpu_recovery_action>None</gpu_recovery_action>", "")
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        (r"<gpu_recovery_action>.*?</gpu_recovery_action>", "gpu_recovery_action"),
+        (r"<remapped_rows>.*?</remapped_rows>", "remapped_rows"),
+        (r"<clocks_event_reasons>.*?</clocks_event_reasons>", "clocks_event_reasons"),
+        (r"<fabric>.*?</fabric>", "fabric"),
+    ],
+)
+def test_a_field_that_an_older_driver_lacks_is_reported_and_skipped(node, field, name):
+    node.smi(re.sub(field, "", SMI, flags=re.DOTALL))
+    assert node.check() == (0, "")
+    told = f"this driver does not report {name}, so it is not checked"
+    assert [(found["verdict"], found["detail"]) for found in node.log()] == [("monitor", told)]
+
+
+def test_values_that_a_gpu_does_not_have_are_no_fault(node):
+    without = SMI.replace("<gpu_recovery_action>None", "<gpu_recovery_action>N/A")
     node.smi(without.replace("Completed", "N/A").replace("Success", "N/A"))
     assert node.check() == (0, "")
+    assert node.log() == []
+
+
+def test_an_ultraserver_without_imex_is_a_fault_that_says_so(node):
+    node.facts.append("imex=1")
+    assert node.check() == (0, "")
+    node.command("systemctl", "No files found for nvidia-imex.service.", status=1)
+    found = "the image has no nvidia-imex.service, so jobs get no NVLink between instances"
+    assert node.check() == (1, f"health: isolate: fabric: {found}")
+    assert "imex=1" in facts(group("p6e-gb200.36xlarge"))
+    assert "imex=1" not in facts(group())
+
+
+def test_no_text_in_the_kernel_log_takes_a_node_out(node):
+    """A user can write any text there: the log of a crash has the name of a mapped file."""
+    xid = "NVRM: Xid (PCI:0000:53:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+    crash = f"x[7]: segfault at 0 error 4 in {xid}[400000+1000]"
+    node.write("dev/kmsg", f"3,1200,5000000,-;{xid}\n6,1201,5000001,-;{crash}\n")
+    assert node.check() == (0, "")
+    assert node.log() == []
 
 
 def test_a_gpu_that_is_missing_and_a_driver_that_fails(node):
@@ -204,10 +235,10 @@ def test_a_driver_that_the_kernel_does_not_let_go_is_not_waited_for(node):
 
 @pytest.mark.parametrize("slow", ["nvidia-smi", "stat", "lnetctl"])
 def test_the_fast_checks_end_together_whatever_is_slow(node, slow):
-    node.kernel_log(XID_154.format("0x1 (GPU Reset Required)"))
+    node.write("sys/class/infiniband/efa_1/ports/1/state", "1: DOWN\n")
     node.command(slow, "", body="exec sleep 600")
-    assert node.check(FAST_SECONDS="2") == (1, "health: reboot: limit: the checks do not end in 2 s")
-    assert {found["check"] for found in node.log()} == {"xids", "limit"}
+    assert node.check(limits={"fast": 2}) == (1, "health: replace: efa: 1 of 2 EFA devices are active")
+    assert {found["detail"] for found in node.log() if found["check"] == "limit"} == {"the checks do not end in 2 s"}
 
 
 @pytest.mark.parametrize("command", ["nvidia-smi", "lnetctl"])
@@ -249,12 +280,10 @@ def test_warnings_beside_the_report_of_nvidia_smi_do_not_matter(node):
 
 
 def test_checks_that_cannot_read_what_they_see_are_a_finding_and_others_go_on(node):
-    node.prepare()
-    node.write("tables.json", "{}")
-    node.kernel_log(XID_79)
+    node.facts[1] = "gpus=two"
     node.write("proc/mounts", "")
-    ran = subprocess.run(node.words("fast"), env=node.environment, capture_output=True, text=True, timeout=300)
-    assert (ran.stdout, ran.stderr) == ("health: isolate: limit: a check fails: KeyError('xids')\n", "")
+    status, reason = node.check()
+    assert (status, reason.partition("(")[0]) == (1, "health: isolate: limit: a check fails: ValueError")
     assert {found["check"] for found in node.log()} == {"limit", "lustre"}
 
 
@@ -272,87 +301,14 @@ def test_gpus_that_nothing_joins_need_no_fabric(node):
     assert node.check() == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        (XID_79, "replace: xids: XID 79 of GPU 0000:53:00"),
-        ("4,9,7,-;NVRM: Xid (PCI:0000:53:00): 48, DBE", "reset: xids: XID 48"),
-        (XID_154.format("0x2 (Node Reboot Required)"), "reboot: xids: XID 154"),
-        (XID_154.format("0x1 (GPU Reset Required)"), "reset: xids: XID 154"),
-        (XID_154.format("0x1 (PF FLR)"), "reset: xids: XID 154"),
-        (XID_154.format("0x2 (OS Reboot)"), "reboot: xids: XID 154"),
-        ("4,9,7,-;NVRM: Xid (PCI:0000:53:00): 145, RLW_REMAP", "isolate: xids: XID 145"),
-        (NVLINK5.format(149, "NETIR_LINK_EVT  Fatal  ", "(0x004505c6 0x00000000 0x00000000)"), "reset: xids: XID 149"),
-        (NVLINK5.format(149, "NETIR_LINK_DOWN Fatal", "(0x02a00011 0x00000000)"), "reset: xids: XID 149"),
-        (NVLINK5.format(149, "NETIR_LINK_EVT Fatal", "[0x0000000a]"), "isolate: xids: XID 149"),  # before R575
-        (NVLINK5.format(149, "NETIR_LINK_DOWN Fatal", "(0x03f00011 0x00000000)"), "isolate: xids: XID 149"),
-        (NVLINK5.format(144, "SAW_MVB Fatal", "(0x00000001 0x00000003)"), "reset: xids: XID 144"),
-        (NVLINK5.format(145, "RLW_RXPIPE Fatal", "(0x000004c2 0x00000001)"), "reset: xids: XID 145"),
-        (NVLINK5.format(145, "RLW_RXPIPE Fatal", "(0x00000086 0x00000001)"), "reset: xids: XID 145"),
-        (NVLINK5.format(145, "RLW_REMAP Nonfatal", "(0x00000004 0x00000400)"), "isolate: xids: XID 145"),
-        (NVLINK5.format(145, "RLW_NEW Nonfatal", "(0x00000004 0x00000001)"), "isolate: xids: XID 145"),
-        (NVLINK5.format(150, "MSE_WATCHDOG Fatal", "(0x00000000 0x00000000)"), "reset: xids: XID 150"),
-    ],
-)  # fmt: skip
-def test_xids_that_take_a_node_out(node, line, found):
-    node.kernel_log("6,1,1,-;start", line)
-    status, reason = node.check()
-    assert status == 1
-    assert reason.startswith(f"health: {found}")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        NVLINK5.format(145, "RLW_RXPIPE Nonfatal", "(0x000000c2 0x00000004)"),
-        NVLINK5.format(145, "RLW_RXPIPE Nonfatal", "(0x00000006 0x00000001)"),
-        NVLINK5.format(145, "RLW_REMAP Nonfatal", "(0x00000004 0x00000001)"),  # an XID 154 says what to do
-        NVLINK5.format(146, "TLW_RX_PIPE1 Nonfatal", "(0x0000000b 0x00000003)"),
-        NVLINK5.format(149, "NETIR_BER_EVENT Nonfatal", "(0x00000013 0x00000002)"),
-        NVLINK5.format(149, "NETIR_LINK_DOWN Fatal", "(0x02600011 0x00000000)"),
-    ],
-)
-def test_errors_of_nvlink_5_that_nvidia_ignores_take_no_node_out(node, line):
-    node.kernel_log(line)
-    assert node.check() == (0, "")
-    assert [(found["check"], found["verdict"]) for found in node.log()] == [("xids", "monitor")]
-
-
-def test_a_later_error_of_nvlink_5_does_not_hide_a_worse_one(node):
-    worse = NVLINK5.format(145, "RLW_REMAP Fatal", "(0x00000004 0x00000040)")
-    node.kernel_log(worse, NVLINK5.format(145, "RLW_RXPIPE Nonfatal", "(0x00000006 0x00000001)"))
-    assert node.check()[1].startswith("health: reset: xids: XID 145")
-
-
-@pytest.mark.parametrize("code", [13, 31, 43, 63, 94, 99999])
-def test_errors_of_applications_and_unknown_xids_are_recorded_and_take_no_node_out(node, code):
-    node.kernel_log(f"4,9,7,-;NVRM: Xid (PCI:0000:53:00): {code}, pid=7")
-    assert node.check() == (0, "")
-    assert [(found["check"], found["verdict"]) for found in node.log()] == [("xids", "monitor")]
-    assert node.metric("xids") == 1
-
-
-def test_xids_from_before_a_reset_that_was_cleared_do_not_count(node):
-    node.kernel_log("6,1,1,-;start", XID_79)
-    assert node.check()[0] == 1
-    assert node.check("clear") == (0, "")
-    assert node.check() == (0, "")
-    later = XID_79.replace(",5000000,", ",999999999999999,")
-    node.kernel_log(XID_79, later)
-    assert node.check()[0] == 1
-
-
-def test_a_node_that_was_not_accepted_and_is_repaired_takes_jobs(node):
+def test_a_node_that_was_not_accepted_takes_jobs_once_it_passes_the_full_checks(node):
     told = node.write("run/ultracluster/not-accepted", "health: reset: memory: a row waits to be remapped\n")
+    with_tools(node)
     assert node.check("fast") == (0, "")
     assert told.exists()
-    assert node.check("clear") == (0, "")
+    assert node.check("full") == (0, "")
     assert not told.exists()
-    assert node.check("clear") == (0, "")
-    with_tools(node)
-    node.write("run/ultracluster/not-accepted", "again\n")
-    assert node.check("quarantine") == (0, "")
-    assert not told.exists()
+    assert node.check("full") == (0, "")
 
 
 def test_efa_devices_that_are_missing_or_down(node):
@@ -369,11 +325,10 @@ def test_a_file_system_that_is_not_mounted_or_not_over_efa(node):
 
 
 def test_the_worst_verdict_is_the_reason_and_all_findings_are_recorded(node):
-    node.smi(SMI.replace("_pending>No<", "_pending>Yes<", 1))
-    node.kernel_log(XID_79)
-    assert node.check()[1].startswith("health: replace: xids")
+    node.smi(SMI.replace("_pending>No<", "_pending>Yes<", 1).replace("status>Success<", "status>Failure<", 1))
+    assert node.check()[1].startswith("health: replace: fabric")
     assert {found["verdict"] for found in node.log()} == {"reset", "replace"}
-    assert (node.metric("memory"), node.metric("xids")) == (2, 5)
+    assert (node.metric("memory"), node.metric("fabric")) == (2, 5)
 
 
 def diagnostics(status="Pass", severity=2, warning="test failed"):
@@ -392,8 +347,18 @@ NCCL = """# nThread 1 nGpus 8 minBytes 8589934592
 """
 
 
-def with_tools(node, *, bus="481.3", report=None):
-    node.command("dcgmi", report or diagnostics())
+def watched(overall="Healthy", error=""):
+    """What `dcgmi health -c -j` prints, with an incident of a GPU if there is an error."""
+    body = {"Overall Health": {"value": overall}}
+    if error:
+        system = {"PCIe system": {"overflow": [error], "value": overall}}
+        body["GPU"] = {"children": {"1": {"children": {"Errors": {"children": system}}, "value": overall}}}
+    return json.dumps({"body": body, "header": ["Health Monitor Report"]}, indent=2)
+
+
+def with_tools(node, *, bus="481.3", report=None, health=None):
+    said = node.write("said/health", health or watched())
+    node.command("dcgmi", report or diagnostics(), body=f'[ "$1" != health ] || {{ cat {said}; exit; }}')
     program = f"#!/bin/bash\ncat <<'T'\n{NCCL.format(bus=bus)}T\n"
     file = node.write("usr/local/cuda-13.0/efa/test-cuda-13.0/all_reduce_perf", program)
     file.chmod(0o755)
@@ -406,15 +371,13 @@ def test_full_checks_run_dcgm_level_by_level_with_a_floor_of_memory_bandwidth_an
     assert ran == [
         "systemctl stop dcgm-exporter.service",
         "systemctl start nvidia-dcgm.service",
-        "dcgmi diag -r 1 -j",
+        "dcgmi health -s a",
         "dcgmi diag -r 2 -j",
         "dcgmi diag -r memory_bandwidth -j -p memory_bandwidth.minimum_bandwidth=2680000",
+        "dcgmi health -c -j",
         "systemctl start dcgm-exporter.service",
     ]
     assert [(found["level"], found["verdict"]) for found in node.log()] == [("full", "ok")]
-    with_tools(node)
-    node.check("quarantine")
-    assert [call.split()[3] for call in node.called if call.startswith("dcgmi")][-2:] == ["3", "4"]
 
 
 @pytest.mark.parametrize(
@@ -424,12 +387,12 @@ def test_full_checks_run_dcgm_level_by_level_with_a_floor_of_memory_bandwidth_an
 def test_a_diagnostic_that_fails_ends_the_levels_by_dcgms_severity(node, severity, found):
     with_tools(node, report=diagnostics("Fail", severity))
     status, reason = node.check("full")
-    levels = [call.split()[3] for call in node.called if call.startswith("dcgmi")]
+    levels = [call.split()[3] for call in node.called if call.startswith("dcgmi diag")]
     if found:
         assert (status, reason) == (1, f"health: {found}: dcgm: memory on GPU 1: test failed")
-        assert levels == ["1"]
+        assert levels == ["2"]
     else:
-        assert (status, levels[:2]) == (0, ["1", "2"])
+        assert (status, levels) == (0, ["2", "memory_bandwidth"])
     assert node.called[-1] == "systemctl start dcgm-exporter.service"
 
 
@@ -441,19 +404,57 @@ def test_nccl_below_the_floor_isolates_and_a_type_without_one_is_only_measured(n
     assert node.log()[-1]["detail"] == "all-reduce 371.2 GB/s; no floor is known for this type"
 
 
-def test_an_image_without_the_tools_is_not_taken_for_a_fault(node):
-    assert node.check("full") == (0, "")
-    assert {(found["check"], found["verdict"]) for found in node.log()} == {("dcgm", "monitor"), ("nccl", "monitor")}
+@pytest.mark.parametrize(("overall", "status"), [("Healthy", 0), ("Warning", 0), ("Failure", 1), ("Internal error", 1)])
+def test_what_dcgm_noticed_during_the_diagnostics_counts(node, overall, status):
+    with_tools(node, health=watched(overall, "" if overall == "Healthy" else "PCIe replays at a rate of 9 per minute"))
+    found, reason = node.check("full")
+    assert found == status
+    assert node.metric("dcgm", "full") == {"Healthy": 0, "Warning": 1}.get(overall, 4)
+    if status:
+        assert reason.startswith(f"health: isolate: dcgm: dcgmi health: {overall}: ")
+        assert "PCIe replays" in reason
 
 
-def test_a_quarantine_without_diagnostics_is_not_passed(node):
-    assert node.check("quarantine") == (1, "health: isolate: dcgm: no dcgmi, so DCGM's diagnostics did not run")
-    with_tools(node, report="error: unable to connect to the host engine")
-    status, reason = node.check("quarantine")
-    assert (status, reason) == (
-        1,
-        "health: isolate: dcgm: dcgmi diag -r 1 gave no result: error: unable to connect to the host engine",
-    )
+def test_a_tool_that_is_absent_fails_full_checks(node):
+    assert node.check("full") == (1, "health: isolate: dcgm: no dcgmi, so DCGM's diagnostics did not run")
+    with_tools(node)
+    (node.root / "usr/local/cuda-13.0/efa/test-cuda-13.0/all_reduce_perf").unlink()
+    assert node.check("full") == (1, "health: isolate: nccl: no all_reduce_perf, so NCCL was not measured")
+    assert node.called[-1] == "systemctl start dcgm-exporter.service"
+
+
+@pytest.mark.parametrize(
+    ("call", "limit", "reason"),
+    [
+        ("health -s", "health", "dcgmi health: dcgmi does not answer in 1 s"),
+        ("diag -r 2", "diagnostics", "dcgmi diag -r 2: dcgmi does not answer in 1 s"),
+        ("diag -r memory", "bandwidth", "dcgmi diag -r memory_bandwidth: dcgmi does not answer in 1 s"),
+        ("health -c", "health", "dcgmi health: dcgmi does not answer in 1 s"),
+    ],
+)
+def test_a_tool_that_hangs_fails_full_checks(node, call, limit, reason):
+    with_tools(node)
+    said = node.root / "said/health"
+    hangs = f'[[ "$*" != "{call}"* ]] || exec sleep 600\n[ "$1" != health ] || {{ cat {said}; exit; }}'
+    node.command("dcgmi", diagnostics(), body=hangs)
+    assert node.check("full", limits={limit: 1}) == (1, f"health: isolate: dcgm: {reason}")
+    assert node.called[-1] == "systemctl start dcgm-exporter.service"
+
+
+@pytest.mark.parametrize(
+    ("says", "reason"),
+    [
+        ("error: unable to connect to the host engine", "dcgmi diag -r 2 gave no result: error: unable to connect"),
+        ("{}", "dcgmi diag -r 2 gave no result: {}"),
+    ],
+)
+def test_a_tool_without_a_result_fails_full_checks(node, says, reason):
+    with_tools(node, report=says)
+    status, found = node.check("full")
+    assert status == 1
+    assert found.startswith(f"health: isolate: dcgm: {reason}")
+    with_tools(node, health="Error: Health watches not enabled.")
+    assert node.check("full")[1].startswith("health: isolate: dcgm: dcgmi health gave no result: Error: Health watches")
 
 
 def test_what_diagnostics_were_stopped_for_is_started_again_when_the_time_is_up(node):
@@ -501,58 +502,17 @@ def test_a_second_signal_does_not_keep_it_from_starting_again(node):
     assert node.called[-1] == "start dcgm-exporter.service has ended"
 
 
-def test_an_xid_that_diagnostics_bring_out_counts(node):
-    with_tools(node)
-    node.command("dcgmi", diagnostics(), body=f"echo '{XID_79.replace(chr(39), '')}' >> {node.root}/dev/kmsg")
-    assert node.check("full")[1].startswith("health: replace: xids: XID 79")
-
-
 def test_gpus_that_do_not_answer_are_not_diagnosed(node):
     with_tools(node)
     node.smi(SMI.replace(GPU.format(bus="64"), ""))
-    assert node.check("quarantine")[0] == 1
+    assert node.check("full")[0] == 1
     assert not [call for call in node.called if call.startswith("dcgmi")]
-
-
-def test_gpus_that_are_divided_are_not_diagnosed(node):
-    with_tools(node)
-    node.facts.append("mig=1")
-    assert node.check("full") == (0, "")
-    reason = "health: isolate: dcgm: GPUs are divided (MIG), so DCGM's diagnostics did not run"
-    assert node.check("quarantine") == (1, reason)
-    assert not [call for call in node.called if call.startswith("dcgmi")]
-    divided = group().model_copy(update={"slurm_settings": {"Gres": "gpu:1g.10gb:56"}})
-    assert "mig=1" in facts(divided)
-
-
-def test_an_xid_of_the_past_does_not_keep_the_quarantine_from_diagnosing(node):
-    with_tools(node)
-    node.kernel_log(XID_79)
-    assert node.check("quarantine")[1].startswith("health: replace: xids")
-    assert len([call for call in node.called if call.startswith("dcgmi")]) == 5
 
 
 def test_a_node_without_gpus_is_checked_for_efa_and_lustre_alone(node):
     node.facts = ["gpus=0", "efa=2", "lustre=/fsx"]
     (node.root / "bin/nvidia-smi").unlink()
-    node.kernel_log(XID_79)
-    assert node.check() == (0, "")
-
-
-def test_each_xid_that_nvidia_decodes_by_its_registers_has_a_table():
-    decoded = {each.code for each in XIDS.values() if each.nvidia_action == "WORKFLOW_NVLINK5_ERR"}
-    assert {entry["code"] for entry in records("xids")["nvlink5"]} == decoded == set(map(int, check_node.NVLINK5))
-    assert {"RLW_RXPIPE", "NETIR_LINK_EVT", "NETIR_LINK_DOWN"} <= nvlink5_units().keys()
-
-
-def test_each_xid_has_a_verdict_that_agrees_with_what_the_alerts_and_eks_do():
-    assert verdict(XIDS[79]) == verdict(XIDS[64]) == "replace"
-    assert {each.code for each in XIDS.values() if verdict(each) == "replace"} == {
-        each.code for each in XIDS.values() if each.action == "replace"
-    }
-    assert all(verdict(each) in ("reset", "reboot") for each in XIDS.values() if each.action == "reset")
-    assert verdict(XIDS[63]) == verdict(XIDS[31]) == "monitor"
-    assert verdict(XIDS[61]) == "isolate"
+    assert node.check() == node.check("full") == (0, "")
 
 
 def test_facts_are_those_of_the_type():
@@ -568,11 +528,25 @@ def test_steps_of_each_choice():
     mounts = []
     assert check_steps(Health(accept="none", prolog="none", periodic="none"), group(), mounts) == []
     [step] = check_steps(Health(prolog="none"), group(), mounts)
-    assert {"prolog=none", "quarantine=full"} <= {*step.arguments}
-    assert [step.name for step in admit_steps(Health())] == ["admit-jobs", "drain-unaccepted"]
-    [admit] = admit_steps(Health(accept="full", on_failure="replace"))
-    assert (admit.arguments, admit.required, admit.frequency) == (("full", "replace"), True, "every_boot")
-    assert admit_steps(Health(accept="none"))[0].arguments == ()
+    assert "prolog=none" in step.arguments
+    assert "dynamic=1" not in step.arguments
+    dynamic = group().model_copy(update={"count": Scale(min=0, max=4)})
+    assert "dynamic=1" in check_steps(Health(), dynamic, mounts)[0].arguments
+    assert [step.name for step in admit_steps(Health().acceptance("pcs", 8))] == ["admit-jobs", "drain-unaccepted"]
+    [admit] = admit_steps(Health(accept="full", on_failure="replace").acceptance("pcs", 8))
+    assert (admit.arguments, admit.required) == (("full", "replace", "60", "720"), True)
+    assert admit.frequency == "every_boot"
+    assert admit_steps(Health(accept="none").acceptance("pcs", 8))[0].arguments == ()
+
+
+def test_acceptance_is_decided_by_control_plane_and_gpus():
+    full = Health(accept="full", on_failure="replace")
+    assert full.acceptance("pcs", 8) == Acceptance("full", "boot_step", "replace")
+    assert full.acceptance("eks", 8) == Acceptance("full", "agent", "replace")
+    # nothing for diagnostics to test, and no taint on EKS
+    assert full.acceptance("pcs", 0) == Acceptance("fast", "boot_step", "replace")
+    assert full.acceptance("eks", 0) is None
+    assert Health(accept="none").acceptance("pcs", 8) is None
 
 
 def test_slurm_finds_its_health_check_on_login_nodes_too_where_it_checks_nothing(node):
@@ -594,7 +568,24 @@ def test_the_users_health_check_wins():
 
 
 def test_full_acceptance_ends_before_pcs_gives_the_node_up():
-    assert MINUTES["full"][1] < JOIN_MINUTES
+    assert LIMIT_SECONDS == sum(runs * seconds for runs, seconds in FULL_SECONDS.values()) <= 12 * 60
+    assert MINUTES["full"][1] * 60 == LIMIT_SECONDS
+    assert LIMIT_SECONDS / 60 < JOIN_MINUTES / 2
+
+
+def test_each_command_of_the_full_checks_has_a_time_limit_of_the_catalogue(node):
+    """What runs is what is added up: as often as the catalogue says, and nothing else."""
+    with_tools(node)
+    assert node.check("full") == (0, "")
+    starts = {
+        "health": "dcgmi health",
+        "diagnostics": "dcgmi diag -r 2",
+        "bandwidth": "dcgmi diag -r memory_bandwidth",
+        "services": "systemctl",
+    }
+    ran = {name: sum(call.startswith(start) for call in node.called) for name, start in starts.items()}
+    assert ran == {name: FULL_SECONDS[name][0] for name in starts}
+    assert FULL_SECONDS.keys() - starts.keys() == {"repeat", "fast", "nccl"}
 
 
 def test_floors_are_shares_of_published_figures():

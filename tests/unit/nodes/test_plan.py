@@ -41,16 +41,13 @@ def test_the_minutes_of_acceptance_are_told():
     [admits] = [step for step in fast.steps if step.name == "admit-jobs"]
     assert admits.does == "The last step before jobs, after fast checks of at most 1 minute"
     [admits] = [step for step in full.steps if step.name == "admit-jobs"]
-    assert admits.does.endswith("after full checks of 4 to 14 minutes")
+    assert admits.does.endswith("after full checks of 4 to 12 minutes")
     [staging] = PLANS["staging"]
     assert staging.steps[-1].name == "node-acceptance"
-    assert staging.steps[-1].does == "the startup taint is removed after full checks of 4 to 14 minutes"
-    quarantine = "the node keeps a taint and goes to quarantine, which takes 60 to 210 minutes"
-    assert staging.steps[-1].failure == quarantine
-    health = Health(quarantine="none")
-    [other] = boot_plans(load(FILES["staging"]).model_copy(update={"health": health}))
+    assert staging.steps[-1].does == "the startup taint is removed after full checks of 4 to 12 minutes"
+    assert staging.steps[-1].failure == "the node keeps a taint and waits for a person"
+    [other] = boot_plans(load(FILES["staging"]).model_copy(update={"health": Health()}))
     assert other.steps[-1].does.endswith("after fast checks of at most 1 minute")
-    assert other.steps[-1].failure == "the node keeps a taint and waits"
     health = Health(accept="full", on_failure="replace")
     [other] = boot_plans(load(FILES["staging"]).model_copy(update={"health": health}))
     assert other.steps[-1].failure == "the node keeps a taint and powers off"

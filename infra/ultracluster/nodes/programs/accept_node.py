@@ -1,20 +1,16 @@
-"""Agent of a Kubernetes node with GPUs: accepts the new node, and quarantines it when its GPUs are reported faulty.
+"""Agent of a Kubernetes node with GPUs: accepts the new node, once, before its first pod.
 
-Accept: a new node has the startup taint NOT_ACCEPTED until the checks of check_node.py pass, at the level ACCEPT.
-
-Quarantine: a node whose condition AcceleratedHardwareReady turns false (AWS's node monitoring agent sets it) gets the
-taint QUARANTINE, so that no further pod of a team starts. Once running pods have ended, the agent runs the checks of
-the level `quarantine`. The taint is removed if they pass, and gets the value `failed` if they fail.
-
-Replace: with ON_FAILURE=replace a node that fails powers off, and its node group launches another.
+A new node has the startup taint NOT_ACCEPTED until the checks of check_node.py pass, at the level ACCEPT. From then on
+AWS's node monitoring agent and EKS node repair own it. With ON_FAILURE=replace a node that fails powers off, and its
+node group launches another; otherwise it keeps the taint. A person who sets the taint again has the node checked again.
 
 The agent runs in a pod of a DaemonSet, as root, with the root file system of the node. DCGM and NCCL tests are in
 another pod, of the DaemonSet node-diagnostics, which the label DIAGNOSTICS schedules on the node; the programs in
 FOLDER/bin run their commands there.
 
-Environment: NODE, ACCEPT (fast or full), QUARANTINE (none or full), ON_FAILURE (drain or replace), FOLDER of the
-programs and tables, KUBERNETES_SERVICE_HOST and _PORT. File descriptor 9 is the folder of the pod's service account
-token, which is not below the node's root. Runs on Python 3.9, that of Amazon Linux 2023.
+Environment: NODE, ACCEPT (fast or full), ON_FAILURE (drain or replace), PLATFORM (namespaces of the platform's pods),
+FOLDER of the programs and tables, KUBERNETES_SERVICE_HOST and _PORT. File descriptor 9 is the folder of the
+pod's service account token, which is not below the node's root. Runs on Python 3.9, that of Amazon Linux 2023.
 """
 
 from __future__ import annotations
@@ -22,24 +18,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import shutil
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
-from collections.abc import Callable
 from typing import Any
 
 from ultracluster.nodes.programs.this_node import (
-    CONDITION,
     DIAGNOSTICS,
     GROUP,
     NAME,
     NOT_ACCEPTED,
-    QUARANTINE,
     TYPE,
     Node,
     active_pods,
@@ -47,9 +36,8 @@ from ultracluster.nodes.programs.this_node import (
     create_event,
     env,
     has_workload,
-    is_job,
+    holds_devices,
     read_node,
-    reported_condition,
     set_label,
     set_taint,
     taints,
@@ -58,8 +46,8 @@ from ultracluster.nodes.programs.this_node import (
 TOOLS = ("all_reduce_perf", "dcgmi")
 RETRY_SECONDS, GIVE_UP_SECONDS, WATCH_SECONDS, START_SECONDS = 30, 600, 3000, 1800
 """START_SECONDS is the limit for the pod with the diagnostics to start: its images have several gigabytes."""
-LIMITS = {"fast": 60, "full": 3600, "quarantine": 21600}
-"""Time limit of each level in seconds, above the sum of the limits of its checks."""
+WAIT_SECONDS = 300
+"""Time after which an event says what diagnostics wait for."""
 
 
 class Released(Exception):
@@ -71,21 +59,17 @@ def folder(*names: str) -> str:
     return os.path.join(env["FOLDER"], *names)
 
 
-def pending_task(node: Node) -> str:
-    """What the node needs: `quarantine`, `accept` or `isolate`; empty for nothing.
+def is_pending(node: Node) -> bool:
+    """Whether the node is to be accepted.
 
-    A taint with the value `failed` needs nothing until a reboot removes the file that records the failure.
+    A taint with the value `failed` waits for a person, or for a reboot, which removes the file that records it.
     """
-    values, recorded = taints(node), os.path.exists(folder("failed"))
-    quarantines = env["QUARANTINE"] == "full"
-    for key, name in ((QUARANTINE, "quarantine" if quarantines else ""), (NOT_ACCEPTED, "accept")):
-        if key in values:
-            return "" if values[key] == "failed" and recorded else name
-    return "isolate" if quarantines and reported_condition(node) else ""
+    value = taints(node).get(NOT_ACCEPTED)
+    return value is not None and not (value == "failed" and os.path.exists(folder("failed")))
 
 
 def fleet_facts() -> dict[str, Any]:
-    """Content of facts.json: GPUs and NVLink by instance type, EFA devices and quarantine limit by node group."""
+    """Content of facts.json: GPUs and NVLink by instance type, EFA devices by node group."""
     with open(folder("facts.json")) as file:
         content: dict[str, Any] = json.load(file)
         return content
@@ -95,14 +79,6 @@ def node_label(node: Node, key: str) -> str:
     """Value of a label of the node; empty without it."""
     value: str = node["metadata"].get("labels", {}).get(key, "")
     return value
-
-
-def quarantine_slots(node: Node) -> int:
-    """How many more nodes of the node's group may go into quarantine."""
-    group = node_label(node, GROUP)
-    selector = urllib.parse.quote(f"{QUARANTINE},{GROUP}={group}")
-    with api("GET", f"/api/v1/nodes?labelSelector={selector}") as answer:
-        return int(fleet_facts()["quarantine"].get(group, 1)) - len(json.load(answer)["items"])
 
 
 def expected_facts(node: Node) -> list[str]:
@@ -125,11 +101,13 @@ def run_checks(node: Node, level: str) -> str:
         text=True,
         env={**env, "CHECK_NODE_FACTS": path, "PATH": tools + env["PATH"]},
     )
-    deadline = time.monotonic() + LIMITS[level]
+    with open(folder("tables.json")) as file:
+        limit = sum(runs * seconds for runs, seconds in json.load(file)["seconds"].values())
+    deadline = time.monotonic() + limit
     try:
         while time.monotonic() < deadline:
             try:
-                reason, _ = process.communicate(timeout=min(RETRY_SECONDS, LIMITS[level]))
+                reason, _ = process.communicate(timeout=min(RETRY_SECONDS, limit))
             except subprocess.TimeoutExpired:
                 raise_if_released()
                 continue
@@ -146,44 +124,12 @@ def run_checks(node: Node, level: str) -> str:
 
 
 def raise_if_released() -> None:
-    """Raises Released if the node no longer has a taint of this agent."""
+    """Raises Released if the node no longer has the taint."""
     try:
-        if not {NOT_ACCEPTED, QUARANTINE} & set(taints(read_node())):
+        if NOT_ACCEPTED not in taints(read_node()):
             raise Released
     except OSError as problem:
         print(f"{problem!r}", file=sys.stderr, flush=True)
-
-
-def run_diagnostics(node: Node, level: str, report: Callable[[str, str, str], None]) -> str | None:
-    """Runs a level with diagnostics on an idle node: the reason why the node fails, empty if it passes.
-
-    None if they cannot run yet. `report` makes an event of the node. Raises Released.
-    """
-    pods = active_pods()
-    if has_workload(pods, "node-diagnostics"):
-        # left by an agent that ended meanwhile
-        set_label(DIAGNOSTICS, None)
-        return None
-    if jobs := [pod["metadata"]["name"] for pod in pods if is_job(pod)]:
-        print(f"diagnostics wait for {', '.join(jobs)}", flush=True)
-        return None
-    shutil.rmtree(folder("tools"), ignore_errors=True)
-    for tool in TOOLS:
-        os.makedirs(folder("tools", tool))
-    set_label(DIAGNOSTICS, "wanted")
-    try:
-        deadline = time.monotonic() + START_SECONDS
-        # the label also removes DCGM exporter, which keeps the GPUs open
-        while not tools_ready() or has_workload(pods := active_pods(), "dcgm-exporter"):
-            if time.monotonic() > deadline:
-                command = f"kubectl -n kube-system describe pods -l {NAME}=node-diagnostics"
-                report("Warning", "DiagnosticsDoNotStart", command)
-                return None
-            time.sleep(min(RETRY_SECONDS, 5))
-            raise_if_released()
-        return None if any(is_job(pod) for pod in pods) else run_checks(node, level)
-    finally:
-        set_label(DIAGNOSTICS, None)
 
 
 def tools_ready() -> bool:
@@ -192,10 +138,11 @@ def tools_ready() -> bool:
 
 
 class Agent:
-    """The tasks, with what they keep between attempts: when the fast checks first failed, and the last event."""
+    """Accepts the node, and keeps what it knows between attempts: since when it fails or waits, and the last event."""
 
     def __init__(self) -> None:
         self._failing_since: float | None = None
+        self._waiting_since: float | None = None
         self._last_event = ""
 
     def report(self, kind: str, reason: str, message: str) -> None:
@@ -207,25 +154,20 @@ class Agent:
         create_event(kind, reason, message)
 
     def reset(self) -> None:
-        """Forgets earlier attempts: the node has no task."""
-        self._failing_since, self._last_event = None, ""
-
-    def perform(self, node: Node) -> None:
-        """Performs the pending task of the node."""
-        {"accept": self.accept, "quarantine": self.quarantine, "isolate": self.isolate}[pending_task(node)](node)
+        """Forgets earlier attempts: the node is accepted."""
+        self._failing_since, self._waiting_since, self._last_event = None, None, ""
 
     def accept(self, node: Node) -> None:
         """Checks a node with the startup taint, and removes the taint if it passes."""
         fast_reason = run_checks(node, "fast")
         reason: str | None = fast_reason
         if not fast_reason and env["ACCEPT"] == "full":
-            reason = run_diagnostics(node, "full", self.report)
+            reason = self.run_diagnostics(node)
         if reason is None:
             return
         if not reason:
-            self._failing_since = None
             set_taint(NOT_ACCEPTED, None)
-            self.report("Normal", "NodeAccepted", f"the {'full' if env['ACCEPT'] == 'full' else 'fast'} checks passed")
+            self.report("Normal", "NodeAccepted", f"the {env['ACCEPT']} checks passed")
             return
         self.report("Warning", "NodeNotAccepted", reason)
         self._failing_since = self._failing_since or time.monotonic()
@@ -235,81 +177,86 @@ class Agent:
         self._failing_since = None
         if env["ON_FAILURE"] == "replace":
             # a person can add the taint to a node with jobs, which run to their end
-            if not any(is_job(pod) for pod in active_pods()):
-                self.power_off(reason)
-        elif env["QUARANTINE"] == "full":
-            set_taint(QUARANTINE, "true", instead_of=NOT_ACCEPTED)
-            self.report("Warning", "NodeQuarantined", reason)
+            if not any(holds_devices(pod) for pod in active_pods()):
+                self.report("Warning", "NodePowersOff", reason)
+                subprocess.run(["systemctl", "poweroff"], timeout=60, check=False)
         elif not fast_reason:
-            mark_failed(NOT_ACCEPTED)
+            with open(folder("failed"), "w"):
+                pass
+            set_taint(NOT_ACCEPTED, "failed")
 
-    def isolate(self, node: Node) -> None:
-        """Puts a node into quarantine whose condition AWS's node monitoring agent has set to false."""
-        condition = reported_condition(node) or {}
-        # nodes that fail at the same time, of one cause, must count each other
-        time.sleep(random.uniform(0, RETRY_SECONDS))
-        if quarantine_slots(node) < 1:
-            message = f"{CONDITION} is false of too many nodes of the group, so that the cause may lie elsewhere"
-            self.report("Warning", "QuarantineFull", message)
-            return
-        set_taint(QUARANTINE, "true")
-        details = (condition.get(key, "") for key in ("reason", "message"))
-        self.report("Warning", "NodeQuarantined", ": ".join(filter(None, (CONDITION, *details))))
+    def run_diagnostics(self, node: Node) -> str | None:
+        """Runs the full checks once no job has devices: the reason why the node fails, empty if it passes.
 
-    def quarantine(self, node: Node) -> None:
-        """Runs diagnostics on an idle node in quarantine, and returns the node if it passes."""
-        reason = run_diagnostics(node, "quarantine", self.report)
-        if reason is None:
-            return
-        if not (reason := reason or run_checks(node, "fast")):
-            set_taint(QUARANTINE, None)
-            self.report("Normal", "NodeReturned", "the quarantine passed")
-            return
-        self.report("Warning", "QuarantineFailed", reason)
-        mark_failed(QUARANTINE)
-        if env["ON_FAILURE"] == "replace":
-            self.power_off(reason)
+        None if they cannot run yet, of which an event tells after some minutes. Raises Released.
+        """
+        pods = active_pods()
+        if has_workload(pods, "node-diagnostics"):
+            # left by an agent that ended meanwhile
+            set_label(DIAGNOSTICS, None)
+            return None
+        if jobs := names_of_jobs(pods):
+            self.wait_for(jobs)
+            return None
+        shutil.rmtree(folder("tools"), ignore_errors=True)
+        for tool in TOOLS:
+            os.makedirs(folder("tools", tool))
+        set_label(DIAGNOSTICS, "wanted")
+        try:
+            deadline = time.monotonic() + START_SECONDS
+            # the label also removes DCGM exporter, which keeps the GPUs open
+            while not tools_ready() or has_workload(pods := active_pods(), "dcgm-exporter"):
+                if time.monotonic() > deadline:
+                    command = f"kubectl -n kube-system describe pods -l {NAME}=node-diagnostics"
+                    self.report("Warning", "DiagnosticsDoNotStart", command)
+                    return None
+                time.sleep(min(RETRY_SECONDS, 5))
+                raise_if_released()
+            return None if names_of_jobs(pods) else run_checks(node, "full")
+        finally:
+            set_label(DIAGNOSTICS, None)
 
-    def power_off(self, reason: str) -> None:
-        """Powers the node off: its node group terminates it and launches another."""
-        self.report("Warning", "NodePowersOff", reason)
-        subprocess.run(["systemctl", "poweroff"], timeout=60, check=False)
+    def wait_for(self, pods: str) -> None:
+        """Says that diagnostics wait for pods; after some minutes in an event."""
+        self._waiting_since = self._waiting_since or time.monotonic()
+        print(f"diagnostics wait for {pods}", flush=True)
+        if time.monotonic() - self._waiting_since >= WAIT_SECONDS:
+            self.report("Warning", "DiagnosticsWait", f"they start once these pods have ended: {pods}")
 
 
-def mark_failed(key: str) -> None:
-    """Sets a taint to `failed`, and records it: the node keeps the taint until it reboots or a person removes it."""
-    with open(folder("failed"), "w"):
-        pass
-    set_taint(key, "failed")
+def names_of_jobs(pods: list[Any]) -> str:
+    """Names of the pods that have devices of the node, with their namespaces."""
+    jobs = (pod["metadata"] for pod in pods if holds_devices(pod))
+    return ", ".join(f"{each['namespace']}/{each['name']}" for each in jobs)
 
 
 def wait_for_task(node: Node) -> None:
-    """Watches the node, and returns when a task is pending, at the latest after WATCH_SECONDS."""
+    """Watches the node, and returns when it is to be accepted, at the latest after WATCH_SECONDS."""
     version = node["metadata"]["resourceVersion"]
     query = f"watch=1&fieldSelector=metadata.name%3D{env['NODE']}&resourceVersion={version}"
     path = f"/api/v1/nodes?{query}&timeoutSeconds={WATCH_SECONDS}"
     with api("GET", path, seconds=WATCH_SECONDS + 60) as answer:
         for line in answer:
             event = json.loads(line)
-            if event["type"] == "ERROR" or pending_task(event["object"]):
+            if event["type"] == "ERROR" or is_pending(event["object"]):
                 return
 
 
 def main() -> None:
-    """Performs the tasks of the node for ever."""
+    """Accepts the node whenever it has the taint, for ever."""
     agent = Agent()
     while True:
         try:
             node = read_node()
-            if not pending_task(node):
+            if not is_pending(node):
                 agent.reset()
-                # labels of a quarantine that a person has ended
-                for key in {DIAGNOSTICS, QUARANTINE} & set(node["metadata"].get("labels", {})) - set(taints(node)):
-                    set_label(key, None)
+                if DIAGNOSTICS in node["metadata"].get("labels", {}):
+                    # left by an agent that ended meanwhile
+                    set_label(DIAGNOSTICS, None)
                 wait_for_task(node)
                 time.sleep(1)
                 continue
-            agent.perform(node)
+            agent.accept(node)
         except Released:
             print("a person removed the taint", flush=True)
         except (OSError, ValueError, KeyError) as problem:

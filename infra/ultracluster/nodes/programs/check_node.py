@@ -1,17 +1,17 @@
-"""Checks a node: its GPUs, NVLink, EFA devices, file systems and the kernel's log. `check-node LEVEL`.
+"""Checks a node: its GPUs, NVLink, EFA devices and file systems. `check-node LEVEL`.
+
+Verdicts on GPUs are those of NVIDIA's driver and of DCGM; the program itself counts devices and reads states.
 
 Levels:
-  fast        takes seconds and may run beside a job
-  full        also runs DCGM's diagnostics, NCCL and memory bandwidth against floors: needs idle GPUs, for minutes
-  quarantine  also runs DCGM's longest levels, for hours
-  clear       checks nothing: later checks ignore XIDs logged so far, and the prolog treats the node as accepted
+  fast  takes seconds and may run beside a job
+  full  also runs DCGM's diagnostics, NCCL and memory bandwidth against floors: needs idle GPUs, for minutes
 
 Exit status 0 without output: the node may take jobs. Exit status 1: the output is one line, the reason.
 Each finding has a verdict, and the worst one counts. The node stays in service with `ok` and `monitor`, and leaves it
 with `reset` (of the GPUs), `reboot`, `isolate` (a person must look at it) and `replace` (the instance).
 Findings go to a log, one JSON object a line, and to node exporter's textfile collector as metrics.
 
-health.conf holds the facts of the node as NAME=VALUE lines, tables.json the verdicts of NVIDIA's XIDs and the floors.
+health.conf holds the facts of the node as NAME=VALUE lines, tables.json the time limits of the checks and the floors.
 """
 
 import contextlib
@@ -38,36 +38,33 @@ from ultracluster.nodes.programs.findings import (
     passes,
     worst,
 )
-from ultracluster.nodes.programs.nvlink5 import nvlink5_verdict
 
-FAST_SECONDS = 45
-"""Time limit of all fast checks: Slurm kills a health check after 60 seconds, the prolog each of its parts."""
 SMI_SECONDS = 25
 SAMPLE_SECONDS = 5
 """Time between the two samples of the clocks that a fault takes."""
 MOUNT_SECONDS = 10
 
-NVLINK5 = ("144", "145", "146", "147", "148", "149", "150")
-"""XIDs whose message decides."""
-
 RECOVERY = {
     "none": "ok",
+    "n/a": "ok",
+    "": "ok",
     "drain p2p": "isolate",
     "drain and reset": "reset",
     "reset": "reset",
-    "gpu reset required": "reset",
-    "pf flr": "reset",
     "reboot": "reboot",
-    "node reboot required": "reboot",
-    "os reboot": "reboot",
 }
-"""Verdict by the recovery action of NVIDIA's driver: gpu_recovery_action of nvidia-smi, and the message of XID 154."""
+"""Verdict by the driver's gpu_recovery_action; any other is `isolate`."""
 
-XID = re.compile(r"NVRM: Xid \((?:PCI:)?([^)]+)\): (\d+),?\s*(.*)")
+FIELDS = (
+    ("gpu_recovery_action",),
+    ("remapped_rows",),
+    ("clocks_event_reasons", "clocks_throttle_reasons"),
+)
+"""Elements of each GPU in nvidia-smi's XML that the checks read; of several names a driver has one."""
 
 
 class FastChecksTimedOut(BaseException):
-    """The fast checks exceed FAST_SECONDS. A BaseException, so that no check handles it as an error of its own."""
+    """The fast checks exceed their time limit. A BaseException, so that no check handles it as an error of its own."""
 
 
 def check_gpus(facts: Facts) -> Iterator[Finding]:
@@ -90,8 +87,13 @@ def check_gpus(facts: Facts) -> Iterator[Finding]:
         return
     if len(gpus) != expected:
         yield Finding("gpus", "reboot", f"{len(gpus)} of {expected} GPUs answer")
+    nvlink = facts.get("nvlink") == "1"
+    read = (*FIELDS, ("fabric",)) if nvlink else FIELDS
+    for names in read:
+        if gpus and all(gpu.find(name) is None for gpu in gpus for name in names):
+            yield Finding("gpus", "monitor", f"this driver does not report {names[0]}, so it is not checked")
     for gpu in gpus:
-        yield from check_gpu(gpu, nvlink=facts.get("nvlink") == "1")
+        yield from check_gpu(gpu, nvlink=nvlink)
     for name, reason in sorted(slow):
         yield Finding("clocks", "isolate", f"{name}: {reason.replace('_', ' ')}")
 
@@ -120,7 +122,7 @@ def check_gpu(gpu: ElementTree.Element, *, nvlink: bool) -> Iterator[Finding]:
     """Findings about one GPU element of nvidia-smi's XML; `nvlink` if GPUs of the type are connected by NVLink."""
     name = f"GPU {gpu.get('id', '?')}"
     action = gpu.findtext("gpu_recovery_action", "None").strip()
-    if (verdict := RECOVERY.get(action.lower(), "ok" if action in ("N/A", "") else "isolate")) != "ok":
+    if (verdict := RECOVERY.get(action.lower(), "isolate")) != "ok":
         yield Finding("gpus", verdict, f"{name}: the driver asks for {action}")
     if gpu.findtext("remapped_rows/remapped_row_failure", "").strip() == "Yes":
         yield Finding("memory", "replace", f"{name}: remapping a row failed")
@@ -157,74 +159,14 @@ def check_nvlink(facts: Facts) -> Iterator[Finding]:
             yield Finding("nvlink", "replace", f"{name}: {down} of {len(states)} NVLinks are down")
 
 
-def kernel_log() -> Iterator[tuple[int, str]]:
-    """Messages of the kernel's ring buffer, each with its time in microseconds since boot."""
-    try:
-        log = os.open(node_path("/dev/kmsg"), os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
-        return
-    try:
-        while True:
-            try:
-                record = os.read(log, 8192)
-            except BlockingIOError:
-                return
-            except BrokenPipeError:
-                continue  # the record was overwritten; the next read returns the oldest one left
-            except OSError:
-                return
-            if not record:
-                return
-            # priority,number,time,flags;message; one record a read, but many from a regular file in tests
-            for line in record.decode("ascii", "backslashreplace").splitlines():
-                head, semicolon, message = line.partition(";")
-                fields = head.split(",")
-                if semicolon and len(fields) > 2 and fields[2].isdigit():
-                    yield int(fields[2]), message
-    finally:
-        os.close(log)
-
-
-def check_xids(facts: Facts, tables: dict[str, Any]) -> Iterator[Finding]:
-    """The last XID of each code and GPU since boot or the last `clear`, without those that applications cause.
-
-    Those of NVLink 5 have several verdicts, so the last one of each.
-    """
-    if not int(facts.get("gpus", "0")):
-        return
-    latest: dict[tuple[str, str, str], Finding] = {}
-    for when, message in kernel_log():
-        if when > cleared_at() and (match := XID.search(message)):
-            device, code, text = match.groups()
-            verdict = tables["xids"].get(code, "monitor")
-            if code in NVLINK5:
-                verdict = nvlink5_verdict(text, tables["nvlink5"])
-            elif code == "154":
-                actions = re.findall(r"\(([^()]+)\)", text) or [text.rpartition(" to ")[2]]
-                verdict = RECOVERY.get(actions[-1].strip().lower(), "isolate")
-            latest[device, code, verdict if code in NVLINK5 else ""] = Finding(
-                "xids", verdict, f"XID {code} of GPU {device}: {text}"[:200]
-            )
-    yield from (finding for finding in latest.values() if finding.verdict != "ok")
-
-
-def cleared_at() -> int:
-    """Time of the last `clear`, in microseconds since boot: XIDs up to then are ignored. -1 without one."""
-    try:
-        with open(node_path("/run/ultracluster/health-cleared")) as file:
-            return int(file.read())
-    except (OSError, ValueError):
-        return -1
-
-
-def clear() -> None:
-    """Makes later checks ignore XIDs logged so far, and the prolog treat the node as accepted."""
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(node_path("/run/ultracluster/not-accepted"))
-    os.makedirs(node_path("/run/ultracluster"), exist_ok=True)
-    with open(node_path("/run/ultracluster/health-cleared"), "w") as file:
-        # the kernel's log has a clock of its own, which drifts from all others
-        file.write(str(max((when for when, _ in kernel_log()), default=-1)))
+def check_imex(facts: Facts) -> Iterator[Finding]:
+    """Nodes of UltraServers have NVIDIA IMEX, which the prolog starts for each job."""
+    if facts.get("imex") == "1":
+        try:
+            output(["systemctl", "cat", "nvidia-imex.service"], MOUNT_SECONDS)
+        except CommandFailed:
+            message = "the image has no nvidia-imex.service, so jobs get no NVLink between instances"
+            yield Finding("fabric", "isolate", message)
 
 
 def check_efa(facts: Facts) -> Iterator[Finding]:
@@ -277,21 +219,19 @@ def check(level: str, facts: Facts, tables: dict[str, Any]) -> list[Finding]:
         raise FastChecksTimedOut
 
     findings: list[Finding] = []
+    _, seconds = tables["seconds"]["fast"]
     signal.signal(signal.SIGALRM, time_out)
-    signal.alarm(FAST_SECONDS)
+    signal.alarm(seconds)
     try:
         # the checks that cannot hang come first, so that their findings are not lost
-        findings += findings_of(check_xids(facts, tables), check_efa(facts))
-        findings += findings_of(check_gpus(facts), check_nvlink(facts), check_lustre(facts))
+        findings += findings_of(check_efa(facts))
+        findings += findings_of(check_gpus(facts), check_nvlink(facts), check_imex(facts), check_lustre(facts))
     except FastChecksTimedOut:
-        findings.append(Finding("limit", "reboot", f"the checks do not end in {FAST_SECONDS} s"))
+        findings.append(Finding("limit", "reboot", f"the checks do not end in {seconds} s"))
     finally:
         signal.alarm(0)
-    # diagnostics run in spite of earlier XIDs, but not on GPUs that do not work now
-    if level != "fast" and passes([each for each in findings if each.check in ("gpus", "fabric", "limit")]):
-        findings += findings_of(full(facts, tables, level))
-        # diagnostics can cause further XIDs
-        findings += [each for each in check_xids(facts, tables) if each not in findings]
+    if level == "full" and passes(findings):
+        findings += findings_of(full(facts, tables))
     return findings
 
 
@@ -306,7 +246,7 @@ def findings_of(*checks: Iterator[Finding]) -> Iterator[Finding]:
 
 def metrics(level: str, findings: list[Finding]) -> str:
     """Metrics in the text format of Prometheus. The value of a verdict is its index in VERDICTS."""
-    names = ["gpus", "memory", "fabric", "clocks", "nvlink", "xids", "efa", "lustre", "limit"]
+    names = ["gpus", "memory", "fabric", "clocks", "nvlink", "efa", "lustre", "limit"]
     names += [] if level == "fast" else ["dcgm", "nccl"]
     lines = ["# HELP node_health_verdict Worst verdict of a health check", "# TYPE node_health_verdict gauge"]
     for name in names:
@@ -353,9 +293,6 @@ def stop(*_: object) -> None:
 def main(level: str) -> int:
     """Runs `level`; 0 if the node may take jobs."""
     signal.signal(signal.SIGTERM, stop)
-    if level == "clear":
-        clear()
-        return 0
     folder = os.environ.get("CHECK_NODE_FOLDER", os.path.dirname(os.path.abspath(__file__)))
     with open(os.path.join(folder, "tables.json")) as file:
         tables = json.load(file)
@@ -365,8 +302,10 @@ def main(level: str) -> int:
     findings = check(level, facts, tables)
     record(level, findings, time.monotonic() - began)
     if passes(findings):
-        if level != "fast":
-            clear()
+        if level == "full":
+            # the prolog treats the node as accepted again
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(node_path("/run/ultracluster/not-accepted"))
         return 0
     verdict = worst(findings)
     first = next(each for each in findings if each.verdict == verdict)
@@ -375,6 +314,6 @@ def main(level: str) -> int:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2 or sys.argv[1] not in ("fast", "full", "quarantine", "clear"):
-        sys.exit("usage: check-node fast|full|quarantine|clear")
+    if len(sys.argv) != 2 or sys.argv[1] not in ("fast", "full"):
+        sys.exit("usage: check-node fast|full")
     sys.exit(main(sys.argv[1]))

@@ -1,6 +1,7 @@
 """The Kubernetes API for the node that a program runs on: its taints and labels, its pods and its events.
 
-Environment: NODE, KUBERNETES_SERVICE_HOST and _PORT. File descriptor 9 is the folder of the service account's token.
+Environment: NODE, PLATFORM (namespaces of the platform's pods), KUBERNETES_SERVICE_HOST and _PORT. File descriptor 9 is
+the folder of the service account's token.
 """
 
 import json
@@ -13,11 +14,8 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
-NOT_ACCEPTED, QUARANTINE = "ultracluster/not-accepted", "ultracluster/quarantine"
-DIAGNOSTICS, QUARANTINED_FOR = "ultracluster/diagnostics", "ultracluster/quarantined-for"
+NOT_ACCEPTED, DIAGNOSTICS = "ultracluster/not-accepted", "ultracluster/diagnostics"
 TYPE, GROUP = "node.kubernetes.io/instance-type", "ultracluster/node-group"
-CONDITION = "AcceleratedHardwareReady"
-"""Condition of a node that AWS's node monitoring agent sets to False when GPUs fail."""
 NAME = "app.kubernetes.io/name"
 DEVICES = ("nvidia.com/", "vpc.amazonaws.com/efa")
 """Prefixes of the resources by which pods get devices of a node."""
@@ -60,20 +58,10 @@ def taints(node: Node) -> dict[str, str]:
     return {taint["key"]: taint.get("value", "") for taint in node["spec"].get("taints") or ()}
 
 
-def reported_condition(node: Node) -> dict[str, str] | None:
-    """The condition CONDITION if it is False, unless the annotation QUARANTINED_FOR marks it as handled."""
-    handled = node["metadata"].get("annotations", {}).get(QUARANTINED_FOR)
-    for condition in node.get("status", {}).get("conditions", ()):
-        if condition["type"] == CONDITION and condition["status"] == "False":
-            found: dict[str, str] = condition
-            return found if found["lastTransitionTime"] != handled else None
-    return None
-
-
 def patch_node(edit: Callable[[Node], dict[str, Any]]) -> None:
     """Patches the node with the merge patch that `edit` makes of it, until the API server accepts it.
 
-    It retries without a limit, since diagnostics of hours would have to run again if their result were lost.
+    It retries without a limit, since diagnostics would have to run again if their result were lost.
     """
     while True:
         try:
@@ -87,22 +75,13 @@ def patch_node(edit: Callable[[Node], dict[str, Any]]) -> None:
             time.sleep(CHANGE_SECONDS)
 
 
-def set_taint(key: str, value: str | None, *, instead_of: str = "") -> None:
-    """Sets a taint of the node, or removes it if `value` is None; removes the taint `instead_of`.
-
-    QUARANTINE also sets or removes the label of that name, by which nodes in quarantine are counted, and records the
-    condition at this time as handled, so that the same transition does not start another quarantine.
-    """
+def set_taint(key: str, value: str | None) -> None:
+    """Sets a taint of the node, or removes it if `value` is None."""
 
     def edit(node: Node) -> dict[str, Any]:
-        others = [each for each in node["spec"].get("taints") or () if each["key"] not in (key, instead_of)]
+        others = [each for each in node["spec"].get("taints") or () if each["key"] != key]
         mine = [] if value is None else [{"key": key, "value": value, "effect": "NoSchedule"}]
-        body: dict[str, Any] = {"metadata": {}, "spec": {"taints": [*others, *mine] or None}}
-        if key == QUARANTINE:
-            body["metadata"]["labels"] = {QUARANTINE: value}
-            if condition := reported_condition(node):
-                body["metadata"]["annotations"] = {QUARANTINED_FOR: condition["lastTransitionTime"]}
-        return body
+        return {"spec": {"taints": [*others, *mine] or None}}
 
     patch_node(edit)
 
@@ -120,19 +99,24 @@ def active_pods() -> list[Any]:
         return found
 
 
-def is_job(pod: Any) -> bool:
-    """Whether diagnostics must wait for a pod: it is not of a DaemonSet, or it holds devices of the node."""
-    if all(owner["kind"] != "DaemonSet" for owner in pod["metadata"].get("ownerReferences", ())):
-        return True
-    spec = pod["spec"]
+def holds_devices(pod: Any) -> bool:
+    """Whether diagnostics must wait for a pod: its containers run, and have devices of the node.
+
+    A pod that only tolerates the taint does not count, nor one that waits for devices, which are not there yet.
+    """
+    spec, status = pod["spec"], pod.get("status", {})
+    states = (*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ()))
+    if not any("running" in each.get("state", {}) for each in states):
+        return False
     containers = (*spec["containers"], *spec.get("initContainers", ()))
     limits = (name for each in containers for name in each.get("resources", {}).get("limits") or ())
     return bool(spec.get("resourceClaims")) or any(name.startswith(DEVICES) for name in limits)
 
 
 def has_workload(pods: list[Any], name: str) -> bool:
-    """Whether one of the pods has the label app.kubernetes.io/name with this value."""
-    return any(pod["metadata"].get("labels", {}).get(NAME) == name for pod in pods)
+    """Whether one of the pods is of the platform and has the label app.kubernetes.io/name with this value."""
+    own = (pod["metadata"] for pod in pods if pod["metadata"]["namespace"] in env["PLATFORM"].split(","))
+    return any(metadata.get("labels", {}).get(NAME) == name for metadata in own)
 
 
 def create_event(kind: str, reason: str, message: str) -> None:

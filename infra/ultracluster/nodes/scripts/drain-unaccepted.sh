@@ -5,7 +5,7 @@ set -euo pipefail
 # shellcheck source=/dev/null
 . /opt/ultracluster/health/slurm.sh
 for _ in $(seq 30); do
-  drain "$(cat /run/ultracluster/not-accepted)" && exit 0
+  take_out drain "$(cat /run/ultracluster/not-accepted)" && exit 0
   sleep 10
 done
 exit 1

@@ -54,11 +54,10 @@ def _nodes() -> Iterator[Alert]:
         scope="node",
         sustained="1m",
         keep="5m",
-        repair="replace",
         summary="The node monitoring agent found a hardware fault on {{ $labels.node }}",
-        description="The condition AcceleratedHardwareReady is false. Where node repair is on, EKS reboots or replaces "
-        "the node after ten minutes.",
-        action="Run `kubectl describe node` for the reason, and check that EKS repairs the node.",
+        description="The condition AcceleratedHardwareReady is false. Its reason decides what is due: for most XIDs a "
+        "reboot or a new instance, for DCGMError a look at DCGM.",
+        action="Run `kubectl describe node` for the reason, and do what the runbook says of it.",
     )
     yield Alert(
         name="KubeNodePressure",
@@ -88,19 +87,18 @@ def _nodes() -> Iterator[Alert]:
         "it.",
         action="Look for XIDs on the node, and at the log of its device plugin.",
     )
-    checks = "ultracluster/(not-accepted|quarantine)"
     yield Alert(
-        name="KubeNodeQuarantineFailed",
-        expr=f'max by ({_NODE}, key) (kube_node_spec_taint{{key=~"{checks}", value="failed"}})',
+        name="KubeNodeNotAccepted",
+        expr=f'max by ({_NODE}) (kube_node_spec_taint{{key="ultracluster/not-accepted"}})',
         severity="warning",
         component=_KUBERNETES,
         scope="node",
-        sustained="10m",
+        sustained="45m",
         keep="5m",
-        summary="{{ $labels.node }} fails its diagnostics and takes no pods",
-        description="Diagnostics of the idle GPUs found a fault. The node keeps its taint until it reboots or a person "
-        "acts, and costs as much as a working one.",
-        action="Read the verdict with `kubectl get events`, and do what it says.",
+        summary="{{ $labels.node }} is not accepted and takes no pods",
+        description="The checks of the new node fail, or cannot run. The node keeps its taint until they pass or a "
+        "person acts, and costs as much as a working one.",
+        action="Read the reason with `kubectl get events`, and do what it says.",
     )
     types = "|".join(each.name.replace(".", "\\\\.") for each in catalog.values() if each.topology_depth)
     unlabelled = f'label_node_kubernetes_io_instance_type=~"{types}", label_topology_k8s_aws_network_node_layer_1=""'
