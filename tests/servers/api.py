@@ -12,7 +12,7 @@ from tests.servers.certificates import Authority
 Object = dict[str, Any]
 Result = TypeVar("Result")
 
-PATIENCE = 300
+PATIENCE = 120
 """Seconds after which a test gives up what takes a second or two: far more than a busy machine needs."""
 
 
@@ -35,6 +35,18 @@ class Api:
         """The same server, asked by user `name` of `group`."""
         self._authority.user(name, group)
         return Api(self.url, self._authority, name)
+
+    def as_pod(self, pod: Object) -> "Api":
+        """The same server, asked by a container of `pod` with the token of its service account."""
+        metadata, account = pod["metadata"], pod["spec"]["serviceAccountName"]
+        path = self.path("v1", "ServiceAccount", metadata["namespace"], account)
+        bound = {"kind": "Pod", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": bound}}
+        token = self.call("POST", f"{path}/token", body=request)["status"]["token"]
+        asked = Api(self.url, self._authority, "admin")
+        asked._session.cert = None
+        asked._session.headers["Authorization"] = f"Bearer {token}"
+        return asked
 
     def call(self, method: str, path: str, *, body: Any = None, content: str = "application/json", **query: str) -> Any:
         """The answer to a request. Raises Denied unless it succeeded."""

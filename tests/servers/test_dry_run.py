@@ -36,7 +36,8 @@ def test_every_object_passes_a_strict_dry_run(servers, generated, namespaces):
         try:
             servers.create(obj, dry_run=True)
         except Denied as denied:
-            if obj["kind"] != "Namespace" or "already exists" not in str(denied):
+            # the server says so after everything else: decoding, admission, validation
+            if "already exists" not in str(denied):
                 refused.append(f"{environment}: {obj['kind']} {obj['metadata'].get('name')}: {denied}")
     assert refused == []
     kinds = Counter(obj["kind"] for _, obj in generated)
