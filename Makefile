@@ -57,7 +57,7 @@ synth: install ## Write the CloudFormation templates of ENV to cdk.out/ENV
 	cdk synth --quiet --no-notices -c env=$(ENV) --output $(OUT)
 
 ##@ Check it
-.PHONY: synth test test-all test-kubernetes engines simulator unit lint types lock-check schema-check soak cdk-corpus bench
+.PHONY: synth test test-all test-kubernetes engines simulator unit later lint types lock-check schema-check soak cdk-corpus bench
 test: install ## Run the tests; the slow gates on six environments
 	pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
@@ -74,6 +74,9 @@ simulator: tests/access/simulator/node_modules/.package-lock.json ## Install the
 
 unit: install ## Run the tests that need neither the CDK nor the embedded AWS
 	pytest --numprocesses auto tests/unit tests/kubernetes
+
+later: install ## Run the unit tests, and synthesise every shipped file, with the clock of versions 18 months ahead
+	PYTHONPATH=tests/later pytest --numprocesses auto tests/unit tests/contract/test_time.py
 
 lint: install ## Check style and formatting
 	ruff check

@@ -67,9 +67,20 @@ def file_of(name: str) -> Path:
     return file
 
 
+DATE = datetime(2026, 11, 20, tzinfo=UTC)
+COMMAND_AT_THAT_TIME = f"""
+from datetime import UTC, datetime
+from ultracluster.config import clock
+clock.now = lambda: datetime.fromisoformat("{DATE.isoformat()}")
+from ultracluster.cli import main
+main()
+"""
+"""A program that is the command `ultracluster` on the date of the files."""
+
+
 def reading_time():
     """Sets the clock to the date of the files: versions end and capacity blocks start over time."""
-    return patch("ultracluster.config.clock.now", lambda: datetime(2026, 11, 20, tzinfo=UTC))
+    return patch("ultracluster.config.clock.now", lambda: DATE)
 
 
 @cache

@@ -6,7 +6,6 @@ import json
 import shutil
 import tempfile
 import time
-from datetime import date
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -78,8 +77,10 @@ def _templates_text(name: str) -> str:
 @cache
 def sources() -> str:
     """A hash of all that templates are made of; the date is in it, since versions end and capacity blocks start."""
+    from ultracluster.config import clock
+
     files = [file for folder in ("infra", "environments", "examples") for file in (ROOT / folder).rglob("*")]
-    found = hashlib.sha256(f"{date.today()} {version('aws-cdk-lib')} {version('pydantic')}".encode())
+    found = hashlib.sha256(f"{clock.today()} {version('aws-cdk-lib')} {version('pydantic')}".encode())
     for file in sorted([*files, ROOT / "cdk.json", Path(__file__)]):
         if file.is_file() and file.suffix != ".pyc":
             found.update(f"{file} {file.stat().st_mode}".encode() + file.read_bytes())

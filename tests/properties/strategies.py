@@ -327,7 +327,7 @@ def _eks(draw: st.DrawFn, groups: list[Data], network: Data) -> Data:
     endpoints.append({"endpoint": "public_and_private", "allowed_cidrs": ["54.240.143.0/24"]})
     plane: Data = {
         "type": "eks",
-        "kubernetes_version": draw(st.sampled_from([*versions, eks.NEXT_UNTESTED])),
+        "kubernetes_version": draw(st.sampled_from([*versions, "1.99"])),
         "admins": [_role("platform")],
         "device_stack": stack,
         "scheduler": scheduler,

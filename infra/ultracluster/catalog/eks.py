@@ -57,6 +57,7 @@ KUBERNETES_VERSIONS: dict[str, KubernetesVersion] = {
 }
 NEWEST_TESTED: str = list(KUBERNETES_VERSIONS)[-1]
 """Newest Kubernetes version of this catalogue."""
+
 DRA_KUBERNETES: str = _EKS["dra_kubernetes"]
 """Oldest Kubernetes version with dynamic resource allocation on EKS."""
 ULTRASERVER_KUBERNETES: str = _EKS["ultraserver_kubernetes"]
@@ -100,7 +101,8 @@ def older(version: str, than: str) -> bool:
 
 def follows(version: str, before: str) -> bool:
     """Whether a Kubernetes version is the next minor version after another one."""
-    return version == _next_minor(before)
+    major, minor = _parts(before)
+    return version == f"{major}.{minor + 1}"
 
 
 def newer_release(release: str) -> str | None:
@@ -114,10 +116,6 @@ def _parts(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _next_minor(version: str) -> str:
-    major, minor = _parts(version)
-    return f"{major}.{minor + 1}"
-
-
-NEXT_UNTESTED: str = _next_minor(NEWEST_TESTED)
-"""The Kubernetes version after the newest tested one. EKS may offer it already."""
+def newer_kubernetes(version: str) -> bool:
+    """Whether a version is newer than all of this catalogue."""
+    return re.fullmatch(r"1\.\d\d", version) is not None and version > NEWEST_TESTED

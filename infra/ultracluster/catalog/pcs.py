@@ -16,6 +16,8 @@ _PCS: dict[str, Any] = records("pcs")
 SLURM_VERSIONS: dict[str, date] = {
     version: date.fromisoformat(entry["end_of_life"]) for version, entry in _PCS["slurm_versions"].items()
 }
+NEWEST_SLURM: str = max(SLURM_VERSIONS)
+"""Newest Slurm version of this catalogue."""
 SIZES: dict[Size, int] = {size: entry["nodes"] for size, entry in _PCS["sizes"].items()}
 MAXIMUM_NODE_GROUPS: int = _PCS["maximum_node_groups"]
 MAXIMUM_QUEUES: int = _PCS["maximum_queues"]

@@ -142,6 +142,8 @@ class EksControlPlane(Settings):
     def _known_version(self) -> Iterator[Problem]:
         """EKS removes versions at the end of extended support, and charges more after standard support.
 
+        Whether the cluster exists already is not known here, so time alone refuses nothing.
+
         Source: EKS User Guide, "Understand the Kubernetes version lifecycle on EKS" (2026).
         """
         version, newest = self.kubernetes_version, eks.NEWEST_TESTED
@@ -149,7 +151,7 @@ class EksControlPlane(Settings):
         hint = f'set kubernetes_version: "{newest}"'
         known = eks.KUBERNETES_VERSIONS.get(version)
         if known is None:
-            if version == eks.NEXT_UNTESTED:
+            if eks.newer_kubernetes(version):
                 message = f"Kubernetes {version} is newer than the newest tested version, {newest}"
                 yield Problem("kubernetes-version-untested", "kubernetes_version", message, hint, "warning")
             else:
@@ -158,9 +160,12 @@ class EksControlPlane(Settings):
                 yield Problem("kubernetes-version-unsupported", "kubernetes_version", message, hint)
             return
         today, hint = clock.today(), f"{hint}; upgrade one minor version at a time"
+        if version == newest:
+            hint = "update this package, and name a newer version"
         if known.extended_support_ends <= today:
-            message = f"EKS ended support of Kubernetes {version} on {known.extended_support_ends}"
-            yield Problem("kubernetes-version-unsupported", "kubernetes_version", message, hint)
+            message = f"EKS ended support of Kubernetes {version} on {known.extended_support_ends}: it creates no "
+            message += "clusters with it, and upgrades those that have it"
+            yield Problem("kubernetes-version-unsupported", "kubernetes_version", message, hint, "warning")
         elif known.extended_support_ends < today + NOTICE:
             message = f"EKS ends support of Kubernetes {version} on {known.extended_support_ends} and then upgrades it"
             yield Problem("kubernetes-version-ending", "kubernetes_version", message, hint, "warning")

@@ -121,7 +121,7 @@ def _purchases(fleet: Fleet) -> Iterator[Problem]:
             message = (
                 f"the capacity block started at {group.purchase.starts}; a change of the group would now stop its nodes"
             )
-            yield Problem("capacity-block-started", (*at, "starts"), message, "remove starts")
+            yield Problem("capacity-block-started", (*at, "starts"), message, "remove starts", "warning")
 
 
 def _spot_pools(settings: Eks) -> Iterator[Problem]:
@@ -193,7 +193,7 @@ def _slurm_settings(fleet: Fleet) -> Iterator[Problem]:
 
 def _images(fleet: Fleet, settings: Eks) -> Iterator[Problem]:
     """The catalogue pins an image release for each Kubernetes version that it holds."""
-    unpinned = settings.kubernetes_version == eks.NEXT_UNTESTED
+    unpinned = eks.newer_kubernetes(settings.kubernetes_version)
     for i, group in enumerate(fleet.node_groups):
         if group.image.startswith("ssm:") or (group.image == "auto" and unpinned):
             yield image_not_pinned(("node_groups", i))

@@ -20,6 +20,7 @@ from ultracluster.config.slurm_settings import (
     SlurmSettings,
     health_problems,
     kill_problems,
+    newer_slurm,
     setting_problems,
     truth,
     version_problems,
@@ -129,20 +130,24 @@ class PcsControlPlane(Settings):
 
     @rule
     def _known_version(self) -> Iterator[Problem]:
-        end = pcs.SLURM_VERSIONS.get(self.slurm_version)
-        newest = max(pcs.SLURM_VERSIONS, key=lambda version: pcs.SLURM_VERSIONS[version])
-        meant = next((known for known in pcs.SLURM_VERSIONS if self.slurm_version.startswith(f"{known}.")), newest)
-        hint = f'set slurm_version: "{meant}"'
+        """Whether the cluster exists already is not known here, so time alone refuses nothing."""
+        version, end = self.slurm_version, pcs.SLURM_VERSIONS.get(self.slurm_version)
+        meant = next((known for known in pcs.SLURM_VERSIONS if version.startswith(f"{known}.")), pcs.NEWEST_SLURM)
+        hint = f'set slurm_version: "{meant}"' if version != meant else "update this package, and name a newer version"
         if end is None:
-            message = f"PCS does not offer Slurm {self.slurm_version}; known versions: {', '.join(pcs.SLURM_VERSIONS)}"
-            yield Problem("slurm-version-unknown", "slurm_version", message, hint)
+            known = ", ".join(pcs.SLURM_VERSIONS)
+            if newer_slurm(version):
+                message = f"Slurm {version} is newer than the versions that this package knows: {known}"
+                hint = "check that PCS offers it, and update this package"
+                yield Problem("slurm-version-unknown", "slurm_version", message, hint, "warning")
+            else:
+                message = f"PCS does not offer Slurm {version}; known versions: {known}"
+                yield Problem("slurm-version-unknown", "slurm_version", message, hint)
         elif end < clock.today():
-            message = f"Slurm {self.slurm_version} reached its end of life on {end}; PCS creates no clusters with it"
-            yield Problem("slurm-version-ended", "slurm_version", message, hint)
+            message = f"Slurm {version} reached its end of life on {end}; PCS creates no clusters with it"
+            yield Problem("slurm-version-ended", "slurm_version", message, hint, "warning")
         elif end < clock.today() + NOTICE:
-            message = (
-                f"Slurm {self.slurm_version} reaches its end of life on {end}; PCS then creates no clusters with it"
-            )
+            message = f"Slurm {version} reaches its end of life on {end}; PCS then creates no clusters with it"
             yield Problem("slurm-version-ending", "slurm_version", message, hint, "warning")
 
     @rule

@@ -15,7 +15,7 @@ from ultracluster.config.pcs import Pcs
 from ultracluster.config.problems import Path, Problem
 from ultracluster.config.purchase import spot_service_role
 from ultracluster.config.slurm_conflicts import lower_words, preempt_mode_problems, queue_conflicts
-from ultracluster.config.slurm_settings import SlurmSettings, offered
+from ultracluster.config.slurm_settings import SlurmSettings, known_slurm
 from ultracluster.config.ultraservers import ultraserver_problems
 
 
@@ -105,7 +105,7 @@ def _node_settings(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
         if group.idle_seconds:
             since[("idle_seconds",)] = pcs.NODE_GROUP_IDLE_TIME_SINCE
         for at, version in since.items():
-            if offered(settings.slurm_version) and settings.slurm_version < version:
+            if known_slurm(settings.slurm_version) and settings.slurm_version < version:
                 name = at[-1]
                 message = f"PCS allows {name} for a node group from Slurm {version} on; "
                 message += f"slurm_version is {settings.slurm_version}"

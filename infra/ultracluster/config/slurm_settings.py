@@ -10,7 +10,6 @@ from difflib import get_close_matches
 from typing import Literal
 
 from ultracluster.catalog import pcs
-from ultracluster.config import clock
 from ultracluster.config.fields import TextOrNumber
 from ultracluster.config.problems import Path, Problem
 
@@ -79,7 +78,7 @@ def version_problems(
 
     Source: AWS PCS User Guide, "Custom Slurm settings", "Slurm metrics" (2026).
     """
-    if not offered(slurm_version):
+    if not known_slurm(slurm_version):
         return
     names = pcs.CLUSTER_SETTINGS_SINCE if owner == "cluster" else pcs.QUEUE_SETTINGS_SINCE
     for name, value in settings.items():
@@ -95,9 +94,14 @@ def version_problems(
                 yield Problem("slurm-setting-value", at, message, hint)
 
 
-def offered(slurm_version: str) -> bool:
-    """Whether PCS creates clusters with the version. Other versions have an error of their own."""
-    return slurm_version in pcs.SLURM_VERSIONS and pcs.SLURM_VERSIONS[slurm_version] >= clock.today()
+def known_slurm(version: str) -> bool:
+    """Whether the version can be compared with others. Other versions have an error of their own."""
+    return version in pcs.SLURM_VERSIONS or newer_slurm(version)
+
+
+def newer_slurm(version: str) -> bool:
+    """Whether the version is newer than all that the catalogue knows."""
+    return re.fullmatch(r"\d\d\.\d\d", version) is not None and version > pcs.NEWEST_SLURM
 
 
 def health_problems(settings: SlurmSettings) -> Iterator[Problem]:

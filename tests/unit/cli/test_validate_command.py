@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bad_files import FOLDER, NAMES, file_of, place, printed
+from tests.bad_files import COMMAND_AT_THAT_TIME, FOLDER, NAMES, file_of, place, printed
 
 ROOT = Path(__file__).parents[3]
 HEAVY = {"aws_cdk", "jsii", "boto3", "botocore", "moto", "cfnlint", "rich"}
@@ -20,7 +20,7 @@ def ultracluster(*arguments, **options):
     """Runs the command in a process of its own, beside the folder `bad` of refused files."""
     for name in (Path(word).stem for word in map(str, arguments) if word.startswith("bad/")):
         file_of(name)
-    command = [sys.executable, "-c", "from ultracluster.cli import main; main()", *map(str, arguments)]
+    command = [sys.executable, "-c", COMMAND_AT_THAT_TIME, *map(str, arguments)]
     # readline, which pytest imports, exports COLUMNS=80 to child processes, past os.environ
     variables = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     return subprocess.run(command, capture_output=True, text=True, **{"cwd": place(), "env": variables, **options})
