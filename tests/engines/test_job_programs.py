@@ -17,9 +17,9 @@ PART = '#!/bin/bash\necho "${0##*/} $SLURM_JOB_ID" >> /tmp/parts.log\n'
 FAILS_ON_1 = '#!/bin/bash\n[ "$SLURMD_NODENAME" != gpu-1 ] || { echo "GPU 0 is lost"; exit 3; }\n'
 
 
-def run(debian, script, *, own=()):
+def run(debian, script, *, own=(), prepare=""):
     debian.boot([Step("write-job-programs", own)])
-    beginning = start(debian, {**job_settings({}, [], "26.05"), "PrologFlags": "Alloc"})
+    beginning = start(debian, {**job_settings({}, [], "26.05"), "PrologFlags": "Alloc"}, prepare=prepare)
     debian.write("/run.sh", beginning + script)
     ran = debian.run("bash", "/run.sh")
     return ran.stdout, ran.stderr
@@ -195,6 +195,33 @@ sinfo -h -n gpu-1 -o %T
         "10-end 1",
         "idle",
     ], errors
+
+
+def test_a_process_of_a_user_that_is_called_slurmd_gives_root_no_commands(debian):
+    debian.write("/evil/bin/scontrol", "#!/bin/bash\nid -u >> /tmp/attacked\n", mode=0o755)
+    for command in ("timeout", "grep", "tail", "date"):
+        debian.write(
+            f"/evil/bin/{command}", f'#!/bin/bash\nid -u >> /tmp/attacked\n/usr/bin/{command} "$@"\n', mode=0o755
+        )
+    debian.write("/opt/ultracluster/prolog.d/10-asks", "#!/bin/bash\ncommand -v scontrol > /tmp/asked\n", mode=0o755)
+    debian.boot([Step("write-health-checks", ("gpus=0", "efa=0", "prolog=fast"))])
+    said, errors = run(
+        debian,
+        """
+printf '#!/bin/bash\\n[ "$1" != show ] || pgrep --oldest --exact --uid 0 slurmd\\n' > /usr/local/sbin/systemctl
+chmod 755 /usr/local/sbin/systemctl
+[ "$(pgrep --oldest --exact slurmd)" = "$(pgrep --uid nobody slurmd)" ] && echo "the oldest is the user's"
+finish -N1 -w gpu-1 --output=/tmp/x --wrap true
+PCS_NODE_ID=gpu-1 /opt/ultracluster/health/health-check > /dev/null 2>&1
+cat /tmp/asked; cat /tmp/attacked
+""",
+        prepare="""
+mkdir -p /evil/sbin; cp /usr/bin/sleep /evil/sbin/slurmd; chmod 777 /tmp
+setpriv --reuid=nobody --regid=nogroup --clear-groups /evil/sbin/slurmd 1000 &
+until pgrep --exact slurmd > /dev/null; do sleep 0.1; done
+""",
+    )
+    assert said.splitlines() == ["the oldest is the user's", "/usr/bin/scontrol"], errors
 
 
 def test_a_part_that_fails_drains_the_node_and_the_job_runs_on_another(debian):

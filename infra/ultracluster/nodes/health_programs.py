@@ -36,8 +36,9 @@ cat > "$folder/check-node" <<'PROGRAM'
 cat > "$folder/slurm.sh" <<'PROGRAM'
 # Sourced by health checks and systemd units, whose environment lacks it: PATH, SLURM_CONF, and the name of the node.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-# the image has several versions of Slurm; use the commands of the running slurmd
-if slurmd=$(readlink "/proc/$(pgrep --oldest --exact slurmd)/exe"); then PATH=${{slurmd%/sbin/*}}/bin:$PATH; fi
+# the image has several versions of Slurm; use the commands of systemd's slurmd: any user can name a process slurmd
+slurmd=$(timeout 5 systemctl show --property=MainPID --value slurmd.service)
+if slurmd=$(readlink "/proc/$slurmd/exe"); then PATH=${{slurmd%/sbin/*}}/bin:$PATH; fi
 if [ -e /run/slurm/conf/slurm.conf ]; then export SLURM_CONF=${{SLURM_CONF:-/run/slurm/conf/slurm.conf}}; fi
 node=${{SLURMD_NODENAME:-${{PCS_NODE_ID:-}}}}
 take_out() {{ # drain or power_down_asap, reason

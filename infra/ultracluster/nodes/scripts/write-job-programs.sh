@@ -29,8 +29,9 @@ cat > /opt/ultracluster/run-parts <<'SCRIPT'
 # this node's Slurm on the PATH. Parts of a prolog end at the first that fails, those of an epilog all run; it fails if
 # one did. A part that fails, or does not end, is recorded with the last of its output.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
-# the image has several versions of Slurm; commands are those of the slurmd that runs
-slurmd=$(readlink "/proc/$(pgrep --oldest --exact slurmd)/exe") && PATH=${slurmd%/sbin/*}/bin:$PATH
+# the image has several versions of Slurm; commands are those of systemd's slurmd: any user can name a process slurmd
+slurmd=$(timeout 5 systemctl show --property=MainPID --value slurmd.service)
+slurmd=$(readlink "/proc/$slurmd/exe") && PATH=${slurmd%/sbin/*}/bin:$PATH
 log=/var/log/ultracluster/job-programs.log
 output=$(mktemp /run/ultracluster-part.XXXXXX) || exit
 trap 'rm -f "$output"' EXIT
