@@ -4,12 +4,13 @@ import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from tests.servers.api import Denied, Object, Result, until
+from tests.servers.api import Api, Denied, Object, Result, until
 from tests.servers.control_plane import ControlPlane
 from tests.servers.generated import deployed
 from tests.servers.nodes import Kubelet
 from ultracluster.config.environment import Environment
 from ultracluster.kubernetes.environment import EksEnvironment
+from ultracluster.kubernetes.labels import team_group
 from ultracluster.kubernetes.order import ordered_parts
 from ultracluster.kubernetes.parts import Objects, Release
 
@@ -36,6 +37,33 @@ class Fleet:
             self.api.apply(obj)
         for team in self.teams:
             self.until(lambda team=team: self.api.list("v1", "ServiceAccount", team), f"a service account in {team}")
+            self.settled(team)
+
+    def settled(self, queue: str) -> None:
+        """Waits until Kueue has seen the latest change of a ClusterQueue."""
+
+        def seen() -> bool:
+            found = self.api.get(WORKLOAD, "ClusterQueue", queue)
+            conditions = found.get("status", {}).get("conditions") or ()
+            generation = found["metadata"]["generation"]
+            return any((each["type"], each.get("observedGeneration")) == ("Active", generation) for each in conditions)
+
+        self.until(seen, f"a ClusterQueue {queue} that Kueue has read")
+
+    def member(self, team: str) -> Api:
+        """A member of a team, once the API server has read the team's rights."""
+        user = self.api.as_user("alice", team_group(team))
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tried", "namespace": team}}
+        pod["spec"] = {"containers": [{"name": "tried", "image": "tried"}]}
+
+        def may() -> bool:
+            try:
+                return bool(user.create(pod, dry_run=True) and user.list("v1", "Node") is not None)
+            except Denied:
+                return False
+
+        self.until(may, f"rights of the members of {team}")
+        return user
 
     def until(self, condition: Callable[[], Result], what: str) -> Result:
         """The first true result of `condition`, while all servers live."""
@@ -71,9 +99,23 @@ class Fleet:
                 return next((each for each in found if (each["type"], each["status"]) == (kind, status)), None)
         return None
 
-    def waits(self, job: Object, kind: str, status: str = "True") -> Object:
-        """The condition `kind` of a job's workload, once it has this status."""
-        return self.until(lambda: self.condition(job, kind, status), f"{kind}={status} of {job['metadata']['name']}")
+    def evicted(self, job: Object, reason: str) -> Object:
+        """The condition of a job's workload that says `reason` for its eviction."""
+
+        def seen() -> Object | None:
+            found = self.condition(job, "Preempted")
+            return found if found and found["reason"] == reason and self.condition(job, "Evicted") else None
+
+        return self.until(seen, f"{job['metadata']['name']} evicted for {reason}")
+
+    def waits_for(self, job: Object, lack: str) -> None:
+        """Waits until Kueue says that a job has no quota, because of `lack`."""
+
+        def seen() -> bool:
+            found = self.condition(job, "QuotaReserved", "False")
+            return found is not None and lack in found["message"]
+
+        self.until(seen, f"{job['metadata']['name']} waiting for {lack}")
 
     def clear(self, *namespaces: str) -> None:
         """Deletes all jobs in namespaces, and waits until nothing of them is left."""

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.kubernetes.schemas import REQUIRED
 from tests.synthesis import ROOT
-
-REQUIRED = "ULTRACLUSTER_SERVERS_REQUIRED"
-"""Environment variable: servers that cannot run fail the tests. `make test-kubernetes` sets it."""
 
 
 def servers_folder() -> Path:

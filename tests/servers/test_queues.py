@@ -70,7 +70,7 @@ def test_without_its_topology_annotation_the_job_is_spread_over_both_leaves(flee
 def test_a_job_that_does_not_fit_waits_as_a_whole(fleet):
     fleet.runs(fleet.submit(job(fleet, "pretrain", 80, "first")), 10)
     second = fleet.submit(job(fleet, "pretrain", 80, "second"))
-    assert "insufficient" in fleet.waits(second, "QuotaReserved", "False")["message"]
+    fleet.waits_for(second, "insufficient")
     assert fleet.pods(second) == fleet.pods(second, "Pending") == []
 
 
@@ -78,7 +78,7 @@ def test_outside_the_queues_a_job_starts_in_part(fleet):
     """What queues are for: six nodes wait for four that another job has."""
     first, second = (fleet.submit(moved(job(fleet, "pretrain", 80, name), LOOSE)) for name in ("first", "second"))
     fleet.until(lambda: len(fleet.pods(first)) + len(fleet.pods(second)) == NODES, "16 running pods of 20")
-    assert len(fleet.pods(first, "Pending")) + len(fleet.pods(second, "Pending")) == 4
+    fleet.until(lambda: len(fleet.pods(first, "Pending")) + len(fleet.pods(second, "Pending")) == 4, "four that wait")
 
 
 def test_a_team_borrows_the_gpus_that_another_does_not_use(fleet):
@@ -89,8 +89,7 @@ def test_a_team_that_may_not_borrow_waits_beside_idle_gpus(fleet):
     borrower = job(fleet, "research", 64, "borrower")
     strict = tuple({key: value for key, value in team.items() if key != "may_borrow"} for team in TEAMS)
     fleet.deploy(fleet_file(jobs=["jobset"], teams=strict))
-    said = fleet.waits(fleet.submit(borrower), "QuotaReserved", "False")["message"]
-    assert "nvidia.com/gpu" in said or "insufficient" in said
+    fleet.waits_for(fleet.submit(borrower), "insufficient")
     fleet.runs(fleet.submit(job(fleet, "research", 32, "own")), 4)
 
 
@@ -98,16 +97,16 @@ def test_the_owner_gets_its_gpus_back(fleet):
     borrower = fleet.submit(job(fleet, "research", 64, "borrower"))
     fleet.runs(borrower, 8)
     fleet.runs(fleet.submit(job(fleet, "pretrain", 96, "owner")), 12)
-    assert fleet.waits(borrower, "Evicted")["reason"] == "Preempted"
-    assert fleet.waits(borrower, "Preempted")["reason"] == "InCohortReclamation"
+    fleet.evicted(borrower, "InCohortReclamation")
 
 
 def test_without_reclaim_the_owner_waits_for_the_borrower(fleet):
     fleet.runs(fleet.submit(job(fleet, "research", 64, "borrower")), 8)
     queue = fleet.api.get("kueue.x-k8s.io/v1beta2", "ClusterQueue", "pretrain")
     fleet.api.patch(queue, {"spec": {"preemption": {"reclaimWithinCohort": "Never"}}})
+    fleet.settled("pretrain")
     owner = fleet.submit(job(fleet, "pretrain", 96, "owner"))
-    assert "insufficient" in fleet.waits(owner, "QuotaReserved", "False")["message"]
+    fleet.waits_for(owner, "insufficient")
     assert fleet.pods(owner) == []
     assert fleet.condition(owner, "QuotaReserved") is None
 

@@ -10,7 +10,6 @@ from tests.servers.api import Api, Denied
 from tests.servers.control_plane import ControlPlane
 from tests.servers.fleets import Fleet, running
 from ultracluster.kubernetes.jobs import example_job
-from ultracluster.kubernetes.labels import team_group
 
 
 class Call(NamedTuple):
@@ -77,7 +76,7 @@ def fleet(control_plane: ControlPlane) -> Iterator[Fleet]:
 @pytest.fixture(scope="module")
 def member(fleet: Fleet) -> Api:
     """A member of research."""
-    return fleet.api.as_user("alice", team_group("research"))
+    return fleet.member("research")
 
 
 @pytest.fixture(scope="module")
