@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from scripts.architecture.drawing import TIMES, arrow, box, frame, label, svg
 from scripts.architecture.shared import WIDTH, Source, beside, header, nodes, storage
 
-METRICS = ("observability", "alerts", "repair", "grafana")
+METRICS = ("observability", "alerts", "grafana")
 SOURCE = Source("prod", ("network", "storage", "links", "control-plane", "compute", *METRICS))
 HEIGHT = 890
 
@@ -20,7 +20,6 @@ def picture() -> str:
         *compute(),
         *storage(SOURCE, 742, f"mounted at {path}"),
         *beside(SOURCE, "Flows, scheduler, nodes, jobs;"),
-        *draining(),
     ]
     return svg("The stacks of environments/prod.yaml and what they create", WIDTH, HEIGHT, SOURCE.parts, body)
 
@@ -85,9 +84,3 @@ def compute() -> Iterator[str]:
     yield arrow("M 246 413 C 246 372 330 386 350 342") + label(236, 402, "sbatch", "small", "end")
     yield arrow("M 470 341 L 470 412") + label(482, 401, "starts and stops nodes", "small")
     yield arrow("M 297 562 L 338 562")
-
-
-def draining() -> Iterator[str]:
-    """The function that drains nodes."""
-    lines = ("Lambda function that critical", "alerts call; it kills no job")
-    yield box("repair", 964, 588, 276, 84, "Draining", *lines, kind="AWS::Lambda::Function")

@@ -7,8 +7,7 @@ import pytest
 from aws_cdk.assertions import Match, Template
 
 from localaws.handlers.cloudwatch import _QUERY
-from tests.synthesis import FILES, resources
-from ultracluster import load
+from tests.synthesis import resources
 from ultracluster.config.observability import Observability
 from ultracluster.constructs.alarms import Alarms, Watch, file_system_watches, workspace_watches
 from ultracluster.constructs.alerts import AlertTopic, RuleFiles
@@ -185,8 +184,7 @@ def test_alarms_without_topics_only_show_their_state(synth):
 @pytest.mark.parametrize(("name", "told"), [("prod", True), ("staging", True), ("dev", False)])
 def test_every_alarm_of_an_environment_tells_its_receivers(name, told):
     alarms = resources(name, "AWS::CloudWatch::Alarm")
-    with_slurm = {"repair"} if load(FILES[name]).control_plane.type == "pcs" else set()
-    assert {place.partition("/")[0].partition("-")[0] for place in alarms} == {"alerts", "compute", *with_slurm}
+    assert {place.partition("/")[0].partition("-")[0] for place in alarms} == {"alerts", "compute"}
     for alarm in alarms.values():
         text = json.dumps(alarm["Properties"].get("AlarmActions", []))
         assert (f":{name}-alerts" in text) == told

@@ -196,8 +196,9 @@ def stacks(**observability):
     return {stack.stack_name: stack.template for stack in app.synth().stacks}
 
 
-def test_auto_repair_false_sends_nothing_to_the_topic_which_stays_for_its_subscription():
-    with_repair, without = stacks(), stacks(auto_repair=False)
+@pytest.mark.parametrize("given", [{}, {"auto_repair": False}])
+def test_alerts_drain_nodes_only_where_the_file_asks_for_it_and_the_topic_stays_for_its_subscription(given):
+    with_repair, without = stacks(auto_repair=True), stacks(**given)
     assert "dev-repair" in with_repair
     assert "dev-repair" not in without
     assert "- name: repair" in json.dumps(with_repair["dev-observability"])
@@ -208,11 +209,8 @@ def test_auto_repair_false_sends_nothing_to_the_topic_which_stays_for_its_subscr
 
 
 def test_an_alarm_tells_people_of_alerts_that_could_not_drain():
-    [alarm] = [
-        each
-        for each in stacks(alerts=Alerts(email=("oncall@example.com",)))["dev-repair"]["Resources"].values()
-        if each["Type"] == "AWS::CloudWatch::Alarm"
-    ]
+    template = stacks(alerts=Alerts(email=("oncall@example.com",)), auto_repair=True)["dev-repair"]
+    [alarm] = [each for each in template["Resources"].values() if each["Type"] == "AWS::CloudWatch::Alarm"]
     query = json.dumps(alarm["Properties"]["Metrics"][0]["Expression"])
     assert "SUM(Errors)" in query
     assert "DrainFunction" in query

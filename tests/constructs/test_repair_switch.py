@@ -6,10 +6,11 @@ from tests.deployment.conftest import changed
 from tests.synthesis import synthesise
 
 
-@pytest.mark.parametrize(("acts", "expected"), [(True, True), (False, False)])
+@pytest.mark.parametrize(("acts", "expected"), [(None, True), (True, True), (False, False)])
 def test_auto_repair_switches_the_repair_of_accelerated_nodes(acts, expected):
     def change(content):
-        content.setdefault("observability", {})["auto_repair"] = acts
+        content.setdefault("observability", {})
+        content["observability"] |= {} if acts is None else {"auto_repair": acts}
 
     parts = synthesise(changed("eks-dra", change))
     found = {

@@ -98,7 +98,8 @@ def test_the_last_node_group_with_efa_can_go(tmp_path):
 
 def test_the_stack_that_subscribes_to_the_topic_of_repairs_waits_for_it(tmp_path):
     """It imports nothing. SNS answers NotFound for a topic that another deployment is about to create."""
-    stacks = {stack.stack_name: stack for stack in assembly("dev", tmp_path).stacks}
+    found = assembly("dev", tmp_path, observability={"auto_repair": True}).stacks
+    stacks = {stack.stack_name: stack for stack in found}
     assert "dev-observability" in {dependency.id for dependency in stacks["dev-repair"].dependencies}
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.deployment.conftest import DEPLOY, assembly, changed
 from tests.synthesis import FILES, ROOT
 
-PARTS = ("network", "storage", "control-plane", "observability", "alerts", "repair", "compute", "links")
+PARTS = ("network", "storage", "control-plane", "observability", "alerts", "compute", "links")
 STACKS = [f"dev-{part}" for part in PARTS]
 TRAIN = "Grouptrain62C5C7B0"
 

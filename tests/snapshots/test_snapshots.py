@@ -20,7 +20,7 @@ WHOLE = {
         "compute-train", "compute-cpu",
     ),
     "prod": (
-        "network", "storage", "control-plane", "compute", "links", "observability", "alerts", "repair", "grafana"
+        "network", "storage", "control-plane", "compute", "links", "observability", "alerts", "grafana"
     ),
 }  # fmt: skip
 """The stack `alerts` of `staging` is kept as a difference too: rules are nearly the same everywhere."""

@@ -255,7 +255,7 @@ class Environment(Settings):
     def _repair(self) -> Iterator[Problem]:
         """On PCS the alert manager of a new workspace has nodes drained. On EKS two keys have to agree on repair."""
         section, plane = self.observability, self.control_plane
-        acts = section.auto_repair if "auto_repair" in section.model_fields_set else None
+        acts = section.auto_repair
         if isinstance(plane, Pcs):
             yield from section.repair_problems()
             return

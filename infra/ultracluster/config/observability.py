@@ -253,9 +253,19 @@ class Observability(Settings):
     """Groups of metrics that are not stored, such as nccl/p2p. docs/observability-scale.md lists all groups."""
     logs: Annotated[Logs, NEW_SECTION] = Logs()
     """Logs of nodes, pods and jobs."""
-    auto_repair: Annotated[bool, IN_PLACE] = True
-    """Whether alerts act. EKS: node auto repair, with severe GPU faults first. PCS: a critical GPU alert drains the
-    node, which finishes its job."""
+    auto_repair: Annotated[bool | None, IN_PLACE] = None
+    """Whether faults act on nodes. EKS: node auto repair, by default. PCS: a critical GPU alert drains the node, which
+    finishes its job; not by default, because users of nodes can forge the metrics behind alerts."""
+
+    @property
+    def repairs_nodes(self) -> bool:
+        """Whether EKS reboots and replaces nodes."""
+        return self.auto_repair is not False
+
+    @property
+    def drains_on_alerts(self) -> bool:
+        """Whether alerts drain nodes on PCS."""
+        return self.auto_repair is True
 
     @property
     def collects_metrics(self) -> bool:
@@ -342,16 +352,16 @@ class Observability(Settings):
 
     def repair_problems(self) -> Iterator[Problem]:
         """Problems of `auto_repair` on PCS, where alerts of a new workspace drain nodes."""
-        chosen, at = "auto_repair" in self.model_fields_set, ("observability", "auto_repair")
-        if not self.auto_repair:
+        at = ("observability", "auto_repair")
+        if not self.drains_on_alerts:
             return
-        if chosen and self.existing_workspace:
+        if self.existing_workspace:
             message = f"alerts of {self.existing_workspace} drain no node, so auto_repair would be ignored"
             yield Problem("metrics-setting-ignored", at, message, "remove auto_repair, or remove metrics")
         elif not self.collects_metrics:
             message = "metrics is none, so no alert fires and no node is drained when a GPU fails"
-            hint = "monitor the nodes by other means and set auto_repair: false, or remove metrics: none"
-            yield Problem("repair-without-metrics", ("observability", "metrics"), message, hint, "warning")
+            hint = "remove auto_repair and monitor the nodes by other means, or remove metrics: none"
+            yield Problem("repair-without-metrics", at, message, hint, "warning")
 
     @rule
     def _series_quota(self) -> Iterator[Problem]:

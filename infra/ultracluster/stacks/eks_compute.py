@@ -36,7 +36,7 @@ class EksNodeGroupStack(EnvironmentStack):
         topics: Sequence[str],
     ) -> None:
         super().__init__(scope, f"compute-{block.name}", environment, holds=f"Node group {block.name}", nodes=True)
-        acts = environment.observability.auto_repair
+        acts = environment.observability.repairs_nodes
         accepted = environment.health.acceptance("eks", group.hardware.gpu_count)
         nodes = control_plane.cluster.add_node_group(
             block,

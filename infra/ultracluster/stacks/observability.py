@@ -47,7 +47,7 @@ class ObservabilityStack(EnvironmentStack):
                 environment,
                 topics=own,
                 region=REGION,
-                repair_topic=repairs.topic_arn if repairs and settings.auto_repair else None,
+                repair_topic=repairs.topic_arn if repairs and settings.drains_on_alerts else None,
             ),
         )
         # exported at all times: CloudFormation deletes no export that a Grafana stack, no longer in the file, imports
@@ -55,7 +55,7 @@ class ObservabilityStack(EnvironmentStack):
             self.export_value(imported)
         if repairs:
             repairs.grant_publish_alerts(self.metrics)
-        self.repair_topic_arn = self._arn(REPAIRS) if repairs and settings.auto_repair else None
+        self.repair_topic_arn = self._arn(REPAIRS) if repairs and settings.drains_on_alerts else None
         if topic:
             topic.grant_publish_alerts(self.metrics)
         self.scraper_roles = self._scraper_roles(environment)

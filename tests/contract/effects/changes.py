@@ -104,7 +104,7 @@ TIERED = (
 WITH_EFA = (("storage.lustre.efa", True), ("storage.lustre.capacity_gib", 19200))
 MORE_BUCKET = (("storage.buckets.more", {}),)
 UNALERTED = (("observability.alerts", DELETED), ("observability.retention_days", DELETED))
-UNMEASURED = (*UNALERTED, ("observability.grafana", DELETED), ("observability.auto_repair", False))
+UNMEASURED = (*UNALERTED, ("observability.grafana", DELETED))
 OLD_METRICS = (*UNALERTED, ("observability.metrics", {"existing": "ws-01234567-89ab-cdef-0123-456789abcdef"}))
 OLD_GRAFANA = (("observability.grafana", {"existing": "g-0123456789", "role_arn": "arn:aws:iam::111122223333:role/g"}),)
 PAGED = (("observability.alerts.pagerduty", {"secret_arn": f"{SECRET}:one-AbCdEf"}),)
@@ -241,7 +241,7 @@ BOTH: list[tuple[Any, ...]] = [
     ("observability.metrics.existing", "ws-11234567-89ab-cdef-0123-456789abcdef", ELSEWHERE),
     ("observability.drop", ["nccl/p2p"]),
     ("observability.logs.retention_days", 90),
-    ("observability.auto_repair", False),
+    ("observability.auto_repair", True),
     ("observability.alerts", DELETED),
     ("observability.alerts.email", ["other@example.com"]),
     ("observability.alerts.runbooks_url", "https://other.example.com"),
