@@ -72,10 +72,10 @@ class Fleet:
     def submit(self, objects: Iterable[Object]) -> Object:
         """Creates the objects of a job; returns the JobSet."""
         for obj in sorted(objects, key=lambda obj: obj["kind"] == "JobSet"):
-            if obj["kind"] == "ConfigMap":
-                self.api.apply(obj)
-            else:
+            if obj["kind"] == "JobSet":
                 created = self.api.create(obj)
+            else:
+                self.api.apply(obj)
         return created
 
     def pods(self, job: Object, phase: str = "Running") -> list[Object]:
@@ -124,6 +124,7 @@ class Fleet:
                 self._gone(job["metadata"]["name"], namespace)
             # the root certificate among them is written again
             self.api.call("DELETE", self.api.path("v1", "ConfigMap", namespace))
+            self.api.call("DELETE", self.api.path("resource.k8s.io/v1", "ResourceClaimTemplate", namespace))
         for namespace in namespaces:
             self.until(lambda namespace=namespace: not self.api.list("v1", "Pod", namespace), f"no pod in {namespace}")
             left = f"no workload in {namespace}"
