@@ -17,15 +17,15 @@ PART = '#!/bin/bash\necho "${0##*/} $SLURM_JOB_ID" >> /tmp/parts.log\n'
 FAILS_ON_1 = '#!/bin/bash\n[ "$SLURMD_NODENAME" != gpu-1 ] || { echo "GPU 0 is lost"; exit 3; }\n'
 
 
-def run(debian, script, *, own=(), prepare=""):
-    debian.boot([Step("write-job-programs", own)])
+def run(debian, script, *, own=(), prepare="", records="output"):
+    debian.boot([Step("write-job-programs", (records, *own))])
     beginning = start(debian, {**job_settings({}, [], "26.05"), "PrologFlags": "Alloc"}, prepare=prepare)
     debian.write("/run.sh", beginning + script)
     ran = debian.run("bash", "/run.sh")
     return ran.stdout, ran.stderr
 
 
-def records(text):
+def records_of(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -79,7 +79,7 @@ for _ in $(seq 1000); do [ "$(grep -c '"output"' /var/log/ultracluster/jobs.log)
 cat /var/log/ultracluster/jobs.log
 """,
     )
-    ended, *lines = records(said)
+    ended, *lines = records_of(said)
     assert (ended["event"], ended["job"], ended["exit"], ended["restart"]) == ("ended", 1, "7:0", 0), errors
     assert (ended["user"], ended["queue"], ended["nodes"]) == ("nobody", "train", "gpu-[1-2]")
     assert ended["output"] == ["/fsx/logs/%x-%j.log"]
@@ -107,7 +107,7 @@ for _ in $(seq 1000); do [ "$(grep -c '"output"' /var/log/ultracluster/jobs.log)
 cat /var/log/ultracluster/jobs.log
 """,
     )
-    first, second = [line["text"] for line in records(said) if line["event"] == "output"]
+    first, second = [line["text"] for line in records_of(said) if line["event"] == "output"]
     assert first == "run ", errors
     assert "DUE TO JOB REQUEUE" in second
 
@@ -122,7 +122,7 @@ for _ in $(seq 1000); do grep -q alone /var/log/ultracluster/jobs.log && break; 
 cat /var/log/ultracluster/jobs.log
 """,
     )
-    found = [(line["event"], line.get("text")) for line in records(said) if line["event"] != "ended"]
+    found = [(line["event"], line.get("text")) for line in records_of(said) if line["event"] != "ended"]
     assert found == [("unclear", None), ("unclear", None), ("output", "alone")], errors
 
 
@@ -142,9 +142,65 @@ for _ in $(seq 1000); do grep -q unreadable /var/log/ultracluster/jobs.log && br
 cat /var/log/ultracluster/jobs.log
 """,
     )
-    events = {line["event"]: line for line in records(said)}
+    events = {line["event"]: line for line in records_of(said)}
     assert events["unreadable"]["text"] == "Permission denied", errors
     assert "output" not in events
+
+
+def test_the_output_of_a_job_is_recorded_only_where_it_is_asked_for(debian):
+    said, errors = run(
+        debian, "finish -N1 --output=/tmp/x --wrap 'echo private'; cat /var/log/ultracluster/jobs.log", records="ended"
+    )
+    assert [record["event"] for record in records_of(said)] == ["ended"], errors
+
+
+def test_a_user_reads_no_record_of_others_and_a_pipe_as_output_holds_no_epilog(debian):
+    """The attacker looks for an open file of the record in each process of its own, as long as the epilog runs."""
+    said, errors = run(
+        debian,
+        """
+mkdir -p /fsx /var/log/ultracluster; chmod 777 /fsx /tmp
+echo '{"event": "of another user"}' > /var/log/ultracluster/jobs.log
+cat > /attack.sh <<'ATTACK'
+while [ ! -e /end ]; do
+  for file in /proc/[0-9]*/fd/*; do
+    case $(readlink "$file") in */jobs.log) cat "$file" > /tmp/stolen;; esac
+  done
+done 2> /dev/null
+ATTACK
+cat > /job.sh <<'JOB'
+#!/bin/bash
+rm /fsx/out; mkfifo /fsx/out
+JOB
+chmod 755 /job.sh /attack.sh
+setpriv --reuid=nobody --regid=nogroup --clear-groups bash /attack.sh & attack=$!
+setpriv --reuid=nobody --regid=nogroup --clear-groups sbatch -N1 --output=/fsx/out /job.sh > /dev/null
+until [ "$(grep -c event /var/log/ultracluster/jobs.log)" -ge 2 ]; do sleep 0.2; done
+until [ "$(sinfo -h -o %T)" = idle ]; do sleep 0.2; done
+touch /end; wait "$attack"
+[ ! -e /tmp/stolen ] || echo '{"event": "stolen"}'
+echo "{\\"event\\": \\"mode $(stat --format %a /var/log/ultracluster/jobs.log)\\"}"
+cat /var/log/ultracluster/jobs.log
+""",
+    )
+    found = [(record["event"], record.get("text")) for record in records_of(said)]
+    expected = [("mode 600", None), ("of another user", None), ("ended", None), ("unreadable", "not a regular file")]
+    assert found == expected, errors
+
+
+@pytest.mark.parametrize("line", ["", "x"])
+def test_short_lines_do_not_make_a_record_large_and_its_end_is_kept(debian, line):
+    said, errors = run(
+        debian,
+        f"""
+finish -N1 --output=/fsx-out --wrap 'yes "{line}" | head -c 1000000; echo; echo; echo last'
+until grep -q last /var/log/ultracluster/jobs.log; do sleep 0.2; done
+stat --format %s /var/log/ultracluster/jobs.log; tail -n 2 /var/log/ultracluster/jobs.log
+""",
+    )
+    size, *lines = said.splitlines()
+    assert int(size) < 2_100_000, errors
+    assert [record["text"] for record in records_of("\n".join(lines))] == ["", "last"]
 
 
 @pytest.mark.parametrize(("status", "state"), [(0, "idle"), (1, "drained")])
@@ -248,7 +304,7 @@ sed 's/^[^ ]* //' /var/log/ultracluster/job-programs.log
 
 def test_a_part_that_does_not_end_fails_and_parts_of_the_epilog_all_run(debian):
     debian.run("bash", "-c", "mkdir -p /opt/ultracluster/epilog.d")
-    debian.boot([Step("write-job-programs")])
+    debian.boot([Step("write-job-programs", ("ended",))])
     program = (
         debian.read("/opt/ultracluster/run-parts").replace("kill-after=5 60", "kill-after=1 3").replace("680", "40")
     )

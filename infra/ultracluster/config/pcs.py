@@ -127,6 +127,8 @@ class PcsControlPlane(Settings):
 
     image_mirror: Annotated[Mirror | None, NEW_FLEET] = None
     """OCI registry with copies of the images of the metrics agents, under the paths that they have in their own."""
+    record_output: Annotated[bool, NEW_FLEET] = False
+    """Whether the end of the output of each job goes to the log group of nodes, whose readers then read it."""
 
     @rule
     def _known_version(self) -> Iterator[Problem]:

@@ -104,6 +104,7 @@ class SlurmCluster(Construct):
         more_file_systems: Sequence[LustreFileSystem | NfsFileSystem] = (),
         telemetry: NodeTelemetry | None = None,
         own_programs: tuple[str, str] = ("", ""),
+        record_output: bool = False,
         users: UserSource | DirectorySource | None = None,
         health: Health = NO_CHECKS,
         containers: ContainerSource | None = None,
@@ -115,7 +116,8 @@ class SlurmCluster(Construct):
         They are in `subnet`, or in `zone_subnets` if there are any: one for each of the settings' `zones`.
 
         With `telemetry` they send metrics and logs. Jobs run the programs PROLOG and EPILOG of `ultracluster.nodes.pcs`
-        if the cluster's settings name them; `own_programs` are your own prolog and epilog, which these run. `users` is
+        if the cluster's settings name them; `own_programs` are your own prolog and epilog, which these run. With
+        `record_output` the end of the output of jobs goes to the log group of nodes. `users` is
         where users come from, which `role` may read by a UserReader. `health` is when the nodes are checked. With
         `containers` jobs run containers; `role` must be allowed to read the bucket of the files, if there is one.
 
@@ -152,6 +154,7 @@ class SlurmCluster(Construct):
                 _mounts(file_system, more_file_systems),
                 telemetry=telemetry.agents if telemetry else None,
                 own_programs=own_programs,
+                record_output=record_output,
                 region=Aws.REGION,
                 users=users,
                 health=health,

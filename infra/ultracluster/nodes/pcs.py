@@ -118,6 +118,7 @@ def compute_node_steps(
     *,
     telemetry: Telemetry | None = None,
     own_programs: tuple[str, str] = ("", ""),
+    record_output: bool = False,
     region: str = "",
     users: UserSource | DirectorySource | None = None,
     health: Health = NO_CHECKS,
@@ -125,13 +126,14 @@ def compute_node_steps(
 ) -> tuple[Step, ...]:
     """Steps of the nodes of a node group. The last one lets slurmd start, after the scripts of `group.bootstrap`.
 
-    `own_programs` are Prolog and Epilog of the user, which the generated ones run. Scripts get `region` in their
+    `own_programs` are Prolog and Epilog of the user, which the generated ones run. With `record_output` the record of a
+    job, which the log agent sends, has the end of its output. Scripts get `region` in their
     environment. `health` defines the checks of nodes. `containers` is the source of Enroot and Pyxis. PCS configures
     Slurm's topology for UltraServers only, whose jobs need IMEX; other nodes with EFA record their instance topology.
     """
     variables = tuple(f"{name}={value}" for name, value in type_environment(*group.types).items())
-    own = own_programs if any(own_programs) else ()
-    steps = [Step("hold-kernel"), Step("set-job-environment", variables), Step("write-job-programs", own)]
+    programs = ("output" if record_output else "ended", *(own_programs if any(own_programs) else ()))
+    steps = [Step("hold-kernel"), Step("set-job-environment", variables), Step("write-job-programs", programs)]
     steps += check_steps(health, group, lustre_mounts(mounts))
     if group.joins_disks:
         steps.append(Step("mount-scratch", (SCRATCH,), "every_boot"))

@@ -95,6 +95,7 @@ def boot_plans(environment: Environment) -> list[BootPlan]:
             mounts,
             telemetry=telemetry,
             own_programs=programs,
+            record_output=plane.record_output,
             region=region,
             users=users,
             health=environment.health,

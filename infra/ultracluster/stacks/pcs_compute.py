@@ -88,6 +88,7 @@ class PcsComputeStack(EnvironmentStack):
                 more_file_systems=storage.more_file_systems,
                 telemetry=telemetry,
                 own_programs=own_programs(settings.slurm_settings),
+                record_output=settings.record_output,
                 health=environment.health,
                 users=users,
                 containers=containers,

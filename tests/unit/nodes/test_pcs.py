@@ -167,7 +167,7 @@ def test_slurm_runs_our_programs_and_these_run_those_of_the_user():
         for step in compute_node_steps(group(), (), own_programs=own_programs(own))
         if step.name == "write-job-programs"
     )
-    assert step.arguments == ("/opt/own/*", "/opt/epilog.sh")
+    assert step.arguments == ("ended", "/opt/own/*", "/opt/epilog.sh")
     assert step.required
 
 
