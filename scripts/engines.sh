@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Builds the folder of a Debian system with the engines that tests run, unless it exists, and prints its path: cloud-init, systemd,
-# Slurm with slurmdbd, sshd with sudo, and Prometheus with promtool, Alertmanager with amtool and node exporter, which run without
+# Slurm with slurmdbd, sshd with sudo, nft, and Prometheus with promtool, Alertmanager with amtool and node exporter, which run without
 # entering the folder. MariaDB 10.11 of Debian 12 is below opt/mariadb: slurmdbd stops on the 11.8 of the suite ("concat" of an
 # unset variable fails), and apt of the machine downloads it with the libraries that the suite has under other names.
 # Needs root, debootstrap, and the Debian mirror that apt of this machine uses. Takes about 130 s of CPU and 700 MB.
 set -euo pipefail
 
 suite=forky
-packages=cloud-init,iproute2,python3-cffi-backend,systemd,udev,slurmctld,slurmd,slurmdbd,slurm-client,munge,prometheus,prometheus-alertmanager,prometheus-node-exporter,sudo,openssh-server,openssh-client
+packages=cloud-init,iproute2,python3-cffi-backend,systemd,udev,slurmctld,slurmd,slurmdbd,slurm-client,munge,prometheus,prometheus-alertmanager,prometheus-node-exporter,sudo,openssh-server,openssh-client,nftables
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/ultracluster/engines
-folder=$cache/$suite-5
+folder=$cache/$suite-6
 mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 2>/dev/null | grep -v security | head -n 1 || true)
 
 # MariaDB in the folder $1, with a data directory that has system tables and no accounts

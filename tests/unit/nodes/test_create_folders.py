@@ -1,5 +1,6 @@
 """The step that creates folders for users on the file system, run on a fake machine."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -12,8 +13,6 @@ from ultracluster.nodes.pcs import login_node_steps
 MOUNT = LustreMount("fs-1.fsx.us-east-2.amazonaws.com", "abcdefgh", "/fsx", efa=False)
 LINKS = ("/fsx/checkpoints", "/fsx/100%/$HOME")
 PROGRAM = "usr/local/sbin/create-folders"
-ROOT_OWNS = 'echo "0:$(for mode in 755 750 1777; do find "$3" -maxdepth 0 -perm "$mode" -printf "%m"; done)"'
-"""A `stat` for whom root owns every folder, so that the tests need not be root."""
 
 
 def step(*links):
@@ -31,7 +30,6 @@ def slurm(machine, *queues):
 @pytest.fixture
 def machine(tmp_path):
     machine = Machine(tmp_path)
-    (tmp_path / "bin" / "find").symlink_to("/usr/bin/find")
     (tmp_path / "fsx").mkdir()
     machine.write("mounts", f"{tmp_path}/fsx\n")
     return machine
@@ -39,7 +37,7 @@ def machine(tmp_path):
 
 def run(machine, *links, **failing):
     """Installs the program, and runs it as its timer does."""
-    installed = machine.run(step(*links), stat=ROOT_OWNS, **failing)
+    installed = machine.run(step(*links), **failing)
     assert installed.returncode == 0, installed.stderr
     return machine._execute(
         str(machine.root / PROGRAM), str(machine.root / "fsx"), *(f"{machine.root}{link}" for link in links)
@@ -86,6 +84,33 @@ def test_a_linked_folder_is_opened_once_fsx_created_it(machine):
     linked.mkdir(mode=0o755)
     assert run(machine, "/fsx/checkpoints").returncode == 0
     assert mode(linked) == 0o1777
+
+
+def test_no_link_that_a_user_left_is_followed(machine, tmp_path_factory):
+    slurm(machine, "train")
+    target = tmp_path_factory.mktemp("etc")
+    (target / "sub").mkdir(mode=0o755)
+    queues = machine.root / "fsx" / "queues"
+    queues.symlink_to(target)
+    assert run(machine).returncode == 1
+    assert [path.name for path in target.iterdir()] == ["sub"]
+    queues.unlink()
+    (machine.root / "fsx" / "checkpoints").symlink_to(target)
+    assert run(machine, "/fsx/checkpoints/sub").returncode == 1
+    (machine.root / "fsx" / "raw").symlink_to(target / "sub")
+    assert run(machine, "/fsx/raw").returncode == 1
+    assert (mode(target), mode(target / "sub")) == (0o700, 0o755)
+
+
+def test_a_folder_of_a_user_in_place_of_ours_stays_as_it_is(machine):
+    if os.geteuid():
+        pytest.skip("only root gives folders away")
+    slurm(machine, "train")
+    linked = machine.root / "fsx" / "checkpoints"
+    linked.mkdir(mode=0o755)
+    os.chown(linked, 1001, 1001)
+    assert run(machine, "/fsx/checkpoints").returncode == 0
+    assert mode(linked) == 0o755
 
 
 def test_squashed_root_is_told_what_to_run_elsewhere(machine):
@@ -166,7 +191,7 @@ def test_a_whole_file_system_is_opened_once_it_is_mounted(machine):
 def test_without_a_first_file_system_only_the_others_are_opened(machine):
     (machine.root / "work").mkdir(mode=0o755)
     machine.write("mounts", f"{machine.root}/work\n")
-    assert machine.run(login_node_steps(open_folders=["/work"])[-1], stat=ROOT_OWNS).returncode == 0
+    assert machine.run(login_node_steps(open_folders=["/work"])[-1]).returncode == 0
     assert machine._execute(str(machine.root / PROGRAM), "none", f"{machine.root}/work").returncode == 0
     assert mode(machine.root / "work") == 0o1777
     assert list((machine.root / "fsx").iterdir()) == []

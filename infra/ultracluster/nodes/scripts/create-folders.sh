@@ -12,10 +12,35 @@ root=$1
 shift
 umask 022
 
-failed() {
-  echo "root of this node cannot change $1: it may be squashed. On a host in no_squash_nids, mount the file system and run:" >&2
-  echo "  mkdir -p '$1' && chmod 1777 '$1'" >&2
-  exit 1
+share() { # make or open, folder, path below it; fails with what to do if root of this node cannot
+  python3 -IS - "$@" <<'PROGRAM' || {
+"""Gives a folder mode 1777, if it is made here, or is root's with mode 755. Users write to its parents: no link is followed."""
+
+import os
+import sys
+
+action, folder, path = sys.argv[1:]
+at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+made = False
+for name in filter(None, path.split("/")):
+    try:
+        if action == "make":
+            os.mkdir(name, 0o755, dir_fd=at)
+            made = True
+    except FileExistsError:
+        made = False
+    try:
+        at = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+    except FileNotFoundError:
+        sys.exit()  # FSx creates the folder of a link with the link
+status = os.fstat(at)
+if status.st_uid == os.geteuid() and (made or action == "open" and status.st_mode & 0o7777 == 0o755):
+    os.fchmod(at, 0o1777)
+PROGRAM
+    echo "root of this node cannot change $2/$3: it may be squashed, or there is a link. On a host in no_squash_nids, mount the file" >&2
+    echo "system and run: mkdir -p '$2/$3' && chmod 1777 '$2/$3'" >&2
+    exit 1
+  }
 }
 
 if [ "$root" != none ]; then
@@ -30,23 +55,17 @@ if [ "$root" != none ]; then
   done
   [ -n "$answered" ] || { echo "Slurm does not answer" >&2; exit 1; }
   for queue in $queues; do
-    folder=$root/queues/$queue
-    if [ ! -d "$folder" ]; then
-      if ! { mkdir -p "$folder" && chmod 1777 "$folder"; }; then
-        failed "$folder"
-      fi
-    fi
+    share make "$root" "queues/$queue"
   done
 fi
 for folder in "$@"; do
-  # FSx creates that of a link with the link
   case "$folder" in
-    "$root"/*) ;;
-    *) mountpoint -q "$folder" || { echo "$folder is not mounted" >&2; exit 1; } ;;
+    "$root"/*) share open "$root" "${folder#"$root"/}" ;;
+    *)
+      mountpoint -q "$folder" || { echo "$folder is not mounted" >&2; exit 1; }
+      share open "$folder" ""
+      ;;
   esac
-  if [ -d "$folder" ] && [ "$(stat -c %u:%a "$folder")" = 0:755 ]; then
-    chmod 1777 "$folder" || failed "$folder"
-  fi
 done
 SCRIPT
 chmod 755 /usr/local/sbin/create-folders
