@@ -22,8 +22,8 @@ esac
 """What nvidia-imex-ctl -N prints, in the form of its table (AWS PCS User Guide, "Configure UltraServer instances")."""
 
 
-def run(debian, state, script, *, channel="/channels/channel0", queue=""):
-    for name, body in {"systemctl": "", "nvidia-imex-ctl": CONTROL, "pkill": ""}.items():
+def run(debian, state, script, *, channel="/channels/channel0", queue="", systemctl=""):
+    for name, body in {"systemctl": systemctl, "nvidia-imex-ctl": CONTROL, "pkill": ""}.items():
         # parts of the prolog look for commands beside those of Slurm first
         debian.write(f"/usr/bin/{name}", f'#!/bin/bash\necho "{name} $*" >> /stubs.log\n{body}\n', mode=0o755)
     debian.boot([Step("write-job-programs"), Step("set-up-imex")])
@@ -97,6 +97,14 @@ def test_a_node_whose_imex_is_not_ready_is_drained_within_a_minute(debian, state
     said, errors = run(debian, state, waiting + "sinfo -h -n gpu-1 -o %T; squeue -h -o '%T %r'")
     assert said[:2] == ["nothing", "drained"], errors
     assert not said[2].startswith("PENDING launch failed requeued held"), said
+
+
+def test_an_image_without_imex_boots_and_an_exclusive_job_drains_the_node(debian):
+    waiting = refused("-N1 -w gpu-1 --exclusive")
+    said, errors = run(debian, "up", waiting + "sinfo -h -n gpu-1 -o %T", systemctl="exit 1")
+    assert said == ["nothing", "drained"], errors
+    assert "imex: nvidia-imex.service does not start" in debian.read("/var/log/ultracluster/job-programs.log")
+    assert "systemctl enable nvidia-imex.service" in debian.stubs_called()
 
 
 def test_a_driver_without_channels_drains_the_node(debian):

@@ -11,9 +11,11 @@ from ultracluster.config.effects import ByValue, Change, Effect, Effects, On, re
 def _count(change: Change) -> Effect:
     on_pcs = change.before.control_plane.type == "pcs"
     low = _maximum(change.new) < _maximum(change.old)
+    # the health checks of nodes treat a fault in another way
+    other_checks = on_pcs and _is_dynamic(change.new) != _is_dynamic(change.old) and change.after.health.checks_nodes
+    kept = Effect("nodes", "group", note="a static group becomes dynamic, or the reverse") if other_checks else IN_PLACE
     if on_pcs and low:
-        return Effect(
-            "in-place",
+        return kept._replace(
             note="PCS removes nodes down to the new maximum",
             jobs="jobs on the removed nodes fail and return to their queues",
             jobs_lost=True,
@@ -27,7 +29,7 @@ def _count(change: Change) -> Effect:
             jobs_lost=True,
             first="let jobs end, or cordon and drain as many nodes",
         )
-    return IN_PLACE
+    return kept
 
 
 def _maximum(count: Any) -> int:
@@ -38,8 +40,13 @@ def _minimum(count: Any) -> int:
     return count if isinstance(count, int) else int(count.min)
 
 
+def _is_dynamic(count: Any) -> bool:
+    return _minimum(count) < _maximum(count)
+
+
+_COUNT = "in place; a lower maximum on PCS, or a lower count on EKS, ends the jobs on the removed nodes"
 COUNT = Effects(
-    ByValue("in place; a lower maximum on PCS, or a lower count on EKS, ends the jobs on the removed nodes", _count),
+    ByValue(f"{_COUNT}; from a static group to a dynamic one, or back, replaces nodes on PCS", _count),
     whole=True,
 )
 

@@ -212,6 +212,8 @@ BOTH: list[tuple[Any, ...]] = [
     (f"{GROUP}.count.max", 8),
     (f"{GROUP}.count.min", 0),
     ("node_groups.res.count", 6),
+    ("node_groups.res.count", {"min": 0, "max": 4}),
+    ("node_groups.res.count", {"min": 0, "max": 2}),
     ("node_groups.res.purchase.reservation_id", "cr-0123456789abcdef9"),
     ("node_groups.res.purchase.type", "capacity_block"),
     ("node_groups.block.purchase.reservation_id", "cr-0123456789abcdef9"),

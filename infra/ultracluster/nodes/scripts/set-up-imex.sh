@@ -9,6 +9,8 @@ cat > /opt/ultracluster/prolog.d/20-imex <<'SCRIPT'
 #!/bin/bash
 # Restarts NVIDIA IMEX with the addresses of the job's nodes, and waits until its domain is up, for less than a minute, the
 # time limit of a part of the prolog. For exclusive jobs only: a restart would end the NVLink connections of other jobs.
+# It asks slurmctld for the addresses, which only slurmctld knows, once a job and node: Slurm advises against such calls in
+# prologs of large clusters, and only nodes of UltraServers make it.
 # It fails if IMEX of this node is not ready, which drains the node and requeues the job. It does not fail if only other
 # nodes are not ready: the prolog fails there.
 set -uo pipefail
