@@ -36,16 +36,19 @@ class Api:
         self._authority.user(name, group)
         return Api(self.url, self._authority, name)
 
-    def as_pod(self, pod: Object) -> "Api":
-        """The same server, asked by a container of `pod` with the token of its service account."""
+    def token(self, pod: Object) -> str:
+        """The token that the kubelet gives to the containers of `pod`: of its service account, naming pod and node."""
         metadata, account = pod["metadata"], pod["spec"]["serviceAccountName"]
         path = self.path("v1", "ServiceAccount", metadata["namespace"], account)
         bound = {"kind": "Pod", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": bound}}
-        token = self.call("POST", f"{path}/token", body=request)["status"]["token"]
+        return str(self.call("POST", f"{path}/token", body=request)["status"]["token"])
+
+    def as_pod(self, pod: Object) -> "Api":
+        """The same server, asked by a container of `pod`."""
         asked = Api(self.url, self._authority, "admin")
         asked._session.cert = None
-        asked._session.headers["Authorization"] = f"Bearer {token}"
+        asked._session.headers["Authorization"] = f"Bearer {self.token(pod)}"
         return asked
 
     def call(self, method: str, path: str, *, body: Any = None, content: str = "application/json", **query: str) -> Any:

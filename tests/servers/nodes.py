@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.servers.api import Api, Denied, Object
 from ultracluster.config.node_groups import NodeGroup
-from ultracluster.kubernetes.labels import EFA, GPU, GPU_TAINT, HOSTNAME, NODE_GROUP, network_layer
+from ultracluster.kubernetes.labels import DEVICE_STACK, EFA, GPU, GPU_TAINT, HOSTNAME, NODE_GROUP, network_layer
 
 NEVER = "2020-01-01T00:00:00Z"
 """A time that no condition changes at."""
@@ -16,7 +16,8 @@ NEVER = "2020-01-01T00:00:00Z"
 def node(name: str, group: NodeGroup, *, leaf: str, taints: tuple[Mapping[str, str], ...] = (GPU_TAINT,)) -> Object:
     """An idle node of `group` below the switch `leaf`."""
     hardware = group.hardware
-    labels = {HOSTNAME: name, NODE_GROUP: group.name, "node.kubernetes.io/instance-type": hardware.name}
+    labels = {HOSTNAME: name, NODE_GROUP: group.name, DEVICE_STACK: "gpu_operator"}
+    labels["node.kubernetes.io/instance-type"] = hardware.name
     labels |= {network_layer(1): "spine", network_layer(2): "spine-1", network_layer(3): leaf}
     amounts = {
         "cpu": str(hardware.vcpus),
