@@ -1,5 +1,6 @@
 """Kueue and JobSet outside the cluster that they serve: their charts' objects without pods, webhooks on loopback."""
 
+import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,7 +22,8 @@ CRD = "CustomResourceDefinition"
 WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 _ENTER = 'mount -t overlay overlay -o "$1" /etc; shift; exec "$@"'
-IN_ITS_OWN_ETC = ("unshare", "--mount", "bash", "-euc", _ENTER, "enter")
+_ROOT = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+IN_ITS_OWN_ETC = ("unshare", *_ROOT, "--mount", "bash", "-euc", _ENTER, "enter")
 """Runs a command in a mount namespace with changes to /etc: Kueue reads certificates of its metrics below it."""
 
 

@@ -153,7 +153,7 @@ def installed(environment: Environment) -> Iterator[Object]:
 
 @contextmanager
 def running(plane: ControlPlane, environment: Environment, nodes: Iterable[Object]) -> Iterator[Fleet]:
-    """A fleet with `nodes`, which leave afterwards."""
+    """A fleet with `nodes`. Afterwards they leave, and its admission policies bind nothing any more."""
     names = []
     for each in nodes:
         plane.api.create(each)
@@ -166,6 +166,9 @@ def running(plane: ControlPlane, environment: Environment, nodes: Iterable[Objec
     finally:
         for name in names:
             plane.api.delete("v1", "Node", name)
+        for obj in installed(environment):
+            if obj["kind"] == "ValidatingAdmissionPolicyBinding":
+                plane.api.delete(obj["apiVersion"], obj["kind"], obj["metadata"]["name"])
 
 
 def moved(objects: Iterable[Object], namespace: str) -> list[Object]:
