@@ -277,6 +277,18 @@ HOST = Effects(
 COLLECTED = Effects(On(pcs=Effect("nodes", "fleet", note="agents on nodes read it at boot"), eks=CONTENT))
 
 
+def _auto_repair(change: Change) -> Effect:
+    """Without the key, EKS repairs nodes, and on PCS no alert drains any."""
+    if change.before.control_plane.type == "eks":
+        return NOTHING if (change.old is False) == (change.new is False) else IN_PLACE
+    if bool(change.old) == bool(change.new):
+        return NOTHING
+    return IN_PLACE if change.new else Effect("in-place", note="stack NAME-repair stays, without alerts: delete it")
+
+
+AUTO_REPAIR = Effects(ByValue("in place", _auto_repair))
+
+
 def _metrics(change: Change) -> Effect:
     on_pcs = change.before.control_plane.type == "pcs"
     if change.new == "none":

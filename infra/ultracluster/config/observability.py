@@ -253,7 +253,7 @@ class Observability(Settings):
     """Groups of metrics that are not stored, such as nccl/p2p. docs/observability-scale.md lists all groups."""
     logs: Annotated[Logs, NEW_SECTION] = Logs()
     """Logs of nodes, pods and jobs."""
-    auto_repair: Annotated[bool | None, IN_PLACE] = None
+    auto_repair: Annotated[bool | None, rules.AUTO_REPAIR] = None
     """Whether faults act on nodes. EKS: node auto repair, by default. PCS: a critical GPU alert drains the node, which
     finishes its job; not by default, because users of nodes can forge the metrics behind alerts."""
 

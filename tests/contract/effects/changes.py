@@ -244,6 +244,8 @@ BOTH: list[tuple[Any, ...]] = [
     ("observability.drop", ["nccl/p2p"]),
     ("observability.logs.retention_days", 90),
     ("observability.auto_repair", True),
+    ("observability.auto_repair", False),
+    ("observability.auto_repair", False, (("observability.auto_repair", True),)),
     ("observability.alerts", DELETED),
     ("observability.alerts.email", ["other@example.com"]),
     ("observability.alerts.runbooks_url", "https://other.example.com"),
