@@ -1,5 +1,7 @@
 """AWS's node monitoring agent on one node, as far as its condition goes: it latches.
 
+A stand-in, because Go's module proxy does not serve the agent; tests/servers judges where its DCGM pod may run.
+
 Source: aws/eks-node-monitoring-agent v1.7.0: monitors/nvidia/monitor.go (one minute without DCGM is a Fatal DCGMError),
 monitors/nvidia/dcgm/dcgm_policies.go (WellKnownXidCodes), pkg/manager/node_exporter.go (Fatal sets the condition to
 False with the latest reason and the first time; nothing but a restart of its pod sets it to True).

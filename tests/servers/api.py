@@ -12,7 +12,7 @@ from tests.servers.certificates import Authority
 Object = dict[str, Any]
 Result = TypeVar("Result")
 
-PATIENCE = 120
+PATIENCE = 300
 """Seconds after which a test gives up what takes a second or two: far more than a busy machine needs."""
 
 
