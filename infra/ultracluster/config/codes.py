@@ -50,6 +50,7 @@ Code = Literal[
     "file-system-missing",
     "backups-not-supported",
     "backups-of-efs",
+    "homes-without-backups",
     "file-system-setting-ignored",
     "file-system-setting-missing",
     "file-system-quota",
@@ -162,6 +163,7 @@ Code = Literal[
     "queue-default-twice",
     "queue-name-reserved",
     "agents-without-internet",
+    "nat-gateway-unused",
     # containers on PCS
     "containers-not-in-image",
     "containers-bucket-unknown",

@@ -20,6 +20,7 @@ from ultracluster.config.effects import IN_PLACE, NEW_FLEET, NEW_SECTION, NOTHIN
 from ultracluster.config.eks import POD_ADDRESSES, Eks
 from ultracluster.config.eks_fleet import eks_problems
 from ultracluster.config.fields import ZONE_DUMMIES, Many, PolicyArn, cdk_value, from_cdk, kind_of, text
+from ultracluster.config.file_systems import OpenZfs
 from ultracluster.config.fleet import Fleet
 from ultracluster.config.group_zones import pool_types_in_zone, room_of_pools, types_in_zones, zone_problems
 from ultracluster.config.health import Health, health_problems
@@ -181,6 +182,16 @@ class Environment(Settings):
         message = "deleting the stacks deletes their data; resources that an earlier deployment retains stay"
         hint = "if an earlier deployment had retain: true, deploy once with retain: false, then destroy"
         yield Problem("data-not-retained", "retain", message, hint, "warning")
+
+    @rule
+    def _homes_are_backed_up(self) -> Iterator[Problem]:
+        """`protect` says that the data matter, and no bucket holds homes."""
+        home = self.storage.home
+        if self.protect and isinstance(home, OpenZfs) and not home.existing and not self.storage.backups:
+            message = "nothing backs up the homes of users: a deleted file is gone"
+            yield Problem(
+                "homes-without-backups", ("storage", "home"), message, "set backups: {retention_days: 14}", "warning"
+            )
 
     @rule
     def _existing_region(self) -> Iterator[Problem]:

@@ -41,9 +41,16 @@ def extended(own: Source, folder: FilePath) -> Source:
 
 
 def _refuse_misspelt(own: Source) -> None:
-    """Raises UnreadableSource for a key that probably means `extends`: otherwise each key of the base is missing."""
+    """Raises UnreadableSource for a key that probably means `extends`: otherwise each key of the base is missing.
+
+    Also for the file of another tool, of which each key would be unknown.
+    """
     if EXTENDS in own.data:
         return
+    if "Scheduling" in own.data and "HeadNode" in own.data:
+        message = "this is a configuration of AWS ParallelCluster, not an environment file"
+        hint = "copy environments/dev.yaml and carry the values over"
+        raise UnreadableSource("unknown-key", message, hint, own.positions["HeadNode",], path=("HeadNode",))
     for key, value in own.data.items():
         near = key.lower() in _SYNONYMS or get_close_matches(key.lower(), [EXTENDS], n=1)
         if near and isinstance(value, str):

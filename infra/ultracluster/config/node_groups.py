@@ -239,10 +239,16 @@ class NodeGroup(Settings):
             yield from launch_problems(request)
 
 
-def image_not_pinned(group: Path) -> Problem:
-    """Warning of the whole file: a later deployment may replace the nodes of the group at path `group`."""
+def image_not_pinned(group: Path, parameter: str = "") -> Problem:
+    """Warning of the whole file: a later deployment may replace the nodes of the group at path `group`.
+
+    The SSM `parameter` holds the id of today's image.
+    """
     message = "the image is looked up at each deployment, and a newer image replaces the nodes"
-    return Problem("image-not-pinned", (*group, "image"), message, "set image: ami-... to pin it", "warning")
+    hint = "set image: ami-... to pin it"
+    if parameter:
+        hint += f"; `aws ssm get-parameter --name {parameter} --query Parameter.Value` prints today's"
+    return Problem("image-not-pinned", (*group, "image"), message, hint, "warning")
 
 
 def unknown_group(code: Code, at: Path, name: str, groups: Sequence[str]) -> Iterator[Problem]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ultracluster.catalog import pcs
+from ultracluster.catalog import instance_types, pcs
 from ultracluster.config.containers import container_problems
 from ultracluster.config.cpu_nodes import login_architecture, unlisted_type
 from ultracluster.config.drivers import pcs_driver_problems
@@ -40,6 +40,7 @@ def pcs_problems(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
     yield from login_architecture(fleet, settings.login.instance_type)
     yield from _homes_of_login_nodes(fleet, settings)
     yield from _agents_reach_registries(fleet, settings)
+    yield from _second_gateway(fleet)
     yield from _spot_role(fleet)
     yield from nodes_without_aws(fleet.network)
 
@@ -217,12 +218,28 @@ def _pinned_images(fleet: Fleet, settings: Pcs) -> Iterator[Problem]:
 
     Source: AWS PCS User Guide, "AMI release notes" (2026).
     """
-    groups: dict[Path, str] = {("node_groups", i): group.image for i, group in enumerate(fleet.node_groups)}
+    groups: dict[Path, tuple[str, str]] = {
+        ("node_groups", i): (group.image, next(iter(group.types), "")) for i, group in enumerate(fleet.node_groups)
+    }
     if "login" in settings.model_fields_set:
-        groups["control_plane", "login"] = settings.login.image
-    for path, image in groups.items():
-        if image == "auto" or image.startswith("ssm:"):
-            yield image_not_pinned(path)
+        groups["control_plane", "login"] = settings.login.image, settings.login.instance_type
+    for path, (image, instance_type) in groups.items():
+        if image == "auto":
+            known = instance_types.get(instance_type) if instance_type else None
+            parameter = pcs.IMAGE_PARAMETER.format(architecture=known.architecture) if known else ""
+            yield image_not_pinned(path, parameter)
+        elif image.startswith("ssm:"):
+            yield image_not_pinned(path, image.removeprefix("ssm:"))
+
+
+def _second_gateway(fleet: Fleet) -> Iterator[Problem]:
+    """All nodes of a VPC that is created here route through its first NAT gateway."""
+    create = fleet.network.create
+    if create and create.nat_gateways > 1:
+        message = "all nodes route through the first NAT gateway; a second one serves no node of a PCS cluster"
+        yield Problem(
+            "nat-gateway-unused", ("network", "create", "nat_gateways"), message, "set nat_gateways: 1", "warning"
+        )
 
 
 def _block_starts(fleet: Fleet) -> Iterator[Problem]:

@@ -133,7 +133,7 @@ def _efa_connections(fleet: Fleet) -> Iterator[Problem]:
             message = (
                 f"the nodes open {connections} EFA connections; a file system accepts {lustre.MAXIMUM_EFA_CONNECTIONS}"
             )
-            hint = "connect fewer EFA interfaces per client"
+            hint = "set efa: false, or split the fleet: environments of their own mount file systems of their own"
             yield Problem("lustre-efa-connections", ("storage", *at, "efa"), message, hint, "warning")
 
 
