@@ -30,6 +30,8 @@ def slurm_calls(account: Account, environment: Environment) -> list[Call]:
         cluster = f"arn:aws:pcs:{account.region}:{ACCOUNT}:cluster/{group.properties['ClusterId']}"
         register = "AWS PCS User Guide, IAM instance profiles"
         calls += may(role, "pcs:RegisterComputeNodeGroupInstance", cluster, register, via=_via(account, "pcs"))
+        another = f"arn:aws:pcs:{account.region}:{ACCOUNT}:cluster/pcs_another"
+        calls += never(role, "pcs:RegisterComputeNodeGroupInstance", another, "its answer is the key of the scheduler")
         calls += never(role, ("pcs:UpdateCluster", "pcs:DeleteCluster", "pcs:CreateQueue"), cluster, OURS)
         calls += [*session_manager(account, role), *pulls(account, role), *data(account, environment, role)]
         calls += telemetry(account, role)
@@ -37,7 +39,33 @@ def slurm_calls(account: Account, environment: Environment) -> list[Call]:
         calls += may(role, "ec2:DescribeInstanceTopology", "*", topology)
         calls += never(role, ("ec2:DescribeInstances", "ec2:RunInstances"), "*", OURS)
         calls += container_files(account, environment, role)
-        calls += [*powerless(account, role), *launched_by_pcs(account, role)]
+        calls += [*powerless(account, role), *launched_by_pcs(account, role), *jobs(account, environment, role)]
+    return calls
+
+
+def _job_roles(account: Account, role: Role) -> list[Role]:
+    """The roles that nodes with `role` assume for their users."""
+    return [each for each in account.roles.values() if role.arn in str(each.trust)]
+
+
+def jobs(account: Account, environment: Environment, node_role: Role) -> list[Call]:
+    """Users of nodes: they use the buckets and pull images, and cannot act as their node."""
+    source, calls = "IAM User Guide, Methods to assume a role", []
+    cluster = f"arn:aws:pcs:{account.region}:{ACCOUNT}:cluster/pcs_any"
+    instance = f"arn:aws:ec2:{account.region}:{ACCOUNT}:instance/i-0123456789abcdef0"
+    for role in _job_roles(account, node_role):
+        calls += may(node_role, "sts:AssumeRole", role.arn, source, via=_via(account, "sts"))
+        calls += never("ec2.amazonaws.com", "sts:AssumeRole", role.arn, OURS)
+        calls += [*pulls(account, role), *data(account, environment, role), *powerless(account, role)]
+        calls += never(role, "pcs:RegisterComputeNodeGroupInstance", cluster, "the key of the scheduler")
+        calls += never(role, "ec2:DescribeInstanceTopology", "*", OURS)
+        calls += never(role, ("ssm:UpdateInstanceInformation", "ssm:GetParameter"), instance, OURS)
+        workspaces = [found.arn for found in account.of_type("AWS::APS::Workspace")]
+        calls += never(role, "aps:RemoteWrite", workspaces, "jobs forge no metrics")
+        groups = [found.arn.removesuffix(":*") for found in account.of_type("AWS::Logs::LogGroup")]
+        calls += never(role, "logs:PutLogEvents", [f"{group}:log-stream:x" for group in groups], "jobs forge no logs")
+        secret = f"arn:aws:secretsmanager:{account.region}:{ACCOUNT}:secret:directory-a1b2c3"
+        calls += never(role, "secretsmanager:GetSecretValue", secret, "the secret of the directory is root's")
     return calls
 
 
@@ -279,11 +307,14 @@ def data(
 def powerless(account: Account, role: Role) -> list[Call]:
     """What no node and no job may do to the account."""
     ec2 = f"arn:aws:ec2:{account.region}:{ACCOUNT}"
-    roles = sorted(arn for arn in account.roles if arn != role.arn)
+    given = [each.arn for each in _job_roles(account, role)]
+    roles = sorted(arn for arn in account.roles if arn not in (role.arn, *given))
     return [
         *never(role, ("ec2:TerminateInstances", "ec2:ModifyInstanceAttribute"), f"{ec2}:instance/i-other", OURS),
         *never(role, "ec2:RunInstances", f"{ec2}:instance/i-other", OURS),
-        *never(role, "iam:PassRole", [role.arn, *roles], OURS, context={"iam:PassedToService": "ec2.amazonaws.com"}),
+        *never(
+            role, "iam:PassRole", [role.arn, *given, *roles], OURS, context={"iam:PassedToService": "ec2.amazonaws.com"}
+        ),
         *never(role, "sts:AssumeRole", roles, OURS),
         *never(role, ("iam:AttachRolePolicy", "iam:UpdateAssumeRolePolicy"), role.arn, OURS),
         *never(role, "fsx:DeleteFileSystem", f"arn:aws:fsx:{account.region}:{ACCOUNT}:file-system/fs-1", OURS),

@@ -128,7 +128,7 @@ def test_imdsv2_is_required_and_the_root_volume_is_encrypted():
     assert volume["Ebs"] == {"VolumeSize": 300, "VolumeType": "gp3", "Encrypted": True, "DeleteOnTermination": True}
 
 
-@pytest.mark.parametrize(("control_plane", "device", "hops"), [("pcs", "/dev/sda1", 4), ("eks", "/dev/xvda", 1)])
+@pytest.mark.parametrize(("control_plane", "device", "hops"), [("pcs", "/dev/sda1", 1), ("eks", "/dev/xvda", 1)])
 def test_root_device_and_hop_limit_are_those_of_the_control_plane_s_image(control_plane, device, hops):
     data, _ = launch_template(control_plane=control_plane)
     assert data["MetadataOptions"]["HttpPutResponseHopLimit"] == hops

@@ -25,9 +25,9 @@ def test_role_and_profile_have_the_path_that_pcs_requires(template):
 
 
 def test_nodes_may_register_allow_session_manager_pull_images_and_nothing_else(template):
-    statement, pull = one(template, "AWS::IAM::ManagedPolicy")["PolicyDocument"]["Statement"]
-    assert statement["Action"][0] == "pcs:RegisterComputeNodeGroupInstance"
-    assert {action.partition(":")[0] for action in statement["Action"]} == {"pcs", "ec2", "ssm", "ssmmessages", "ecr"}
+    register, statement, pull = one(template, "AWS::IAM::ManagedPolicy")["PolicyDocument"]["Statement"]
+    assert register["Action"] == "pcs:RegisterComputeNodeGroupInstance"
+    assert {action.partition(":")[0] for action in statement["Action"]} == {"ec2", "ssm", "ssmmessages", "ecr"}
     assert not any("*" in action for action in [*statement["Action"], *pull["Action"]])
     assert "repository/*" in str(pull["Resource"])
 

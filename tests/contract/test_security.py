@@ -22,7 +22,8 @@ ROLES = {
     "VPC CNI": "Pods of vpc-cni",
     "EBS CSI driver": "EBS CSI driver",
     "kubectl provider": "Helm and kubectl of a cluster",
-    "jobs and login sessions, with the role of their node": "Nodes of a PCS cluster",
+    "jobs and login sessions, with the role of jobs": "Jobs of a PCS cluster",
+    "root on nodes, with the role of the node": "Nodes of a PCS cluster",
     "Fluent Bit": "Fluent Bit",
     "AMP scraper": "AMP scraper of a cluster",
     "role with which the AMP scraper writes metrics": "Metrics of an AMP scraper",
@@ -316,7 +317,10 @@ def test_targets_are_reachable_from_where_the_page_says(row, environment):
             template["LaunchTemplateData"]["MetadataOptions"]["HttpPutResponseHopLimit"]
             for _, _, template in found.of("AWS::EC2::LaunchTemplate")
         }
-        assert hops == ({1} if "host network" in row["reachable from"] else {4})
+        assert hops == {1}
+        if row["on"] == "PCS":
+            scripts = str(found.of("AWS::PCS::ComputeNodeGroup")).count("'separate-users'")
+            assert scripts == len(found.of("AWS::PCS::ComputeNodeGroup"))
     else:
         if row["on"] == "PCS":
             ((part, _, cluster),) = found.of("AWS::PCS::Cluster")

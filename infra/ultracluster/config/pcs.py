@@ -127,6 +127,9 @@ class PcsControlPlane(Settings):
 
     image_mirror: Annotated[Mirror | None, NEW_FLEET] = None
     """OCI registry with copies of the images of the metrics agents, under the paths that they have in their own."""
+    metadata_access: Annotated[Literal["root", "all"], NEW_FLEET] = "root"
+    """Who reaches instance metadata, and so the role of the node. root: only root and agents; users get credentials of
+    a role of jobs, for the buckets of the file. all: every process, which can then act as a node of the cluster."""
     record_output: Annotated[bool, NEW_FLEET] = False
     """Whether the end of the output of each job goes to the log group of nodes, whose readers then read it."""
 

@@ -33,6 +33,7 @@ INTERFACE_SERVICES: dict[Controller, dict[str, str]] = {
     "pcs": {
         **COMMON_SERVICES,
         "Pcs": "pcs",
+        "Sts": "sts",  # root assumes the role of jobs
         "Logs": "logs",  # the CloudWatch agent
     },
     # nodes without internet access join the cluster through these (EKS User Guide, "private clusters", 2026)

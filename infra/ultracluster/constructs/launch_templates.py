@@ -37,11 +37,11 @@ class Image(NamedTuple):
     hop_limit: int
 
 
-IMAGES: dict[Controller, Image] = {"pcs": Image("/dev/sda1", 4), "eks": Image("/dev/xvda", 1)}
+IMAGES: dict[Controller, Image] = {"pcs": Image("/dev/sda1", 1), "eks": Image("/dev/xvda", 1)}
 """AMIs by control plane: Ubuntu as PCS publishes it, and AL2023 as EKS does. A custom AMI must match.
 
-On EKS a hop limit of 1 keeps pods from the instance metadata, and so from the role of their node: each pod that calls
-AWS has a role through EKS Pod Identity. Agents on the host network are not affected.
+A hop limit of 1 keeps containers with a network of their own from the instance metadata, and so from the role of their
+node: each pod on EKS that calls AWS has a role through EKS Pod Identity. Agents on the host network are not affected.
 
 Source: AWS PCS User Guide, launch templates; EKS Best Practices Guide, "Identity and Access Management", access to the
 instance profile of a node (2026).

@@ -7,7 +7,7 @@ import jsii
 from aws_cdk import Annotations, Aws, Stack
 from aws_cdk import aws_pcs as pcs
 from aws_cdk.interfaces import ResourceEnvironment
-from aws_cdk.interfaces.aws_iam import IInstanceProfileRef
+from aws_cdk.interfaces.aws_iam import IInstanceProfileRef, IRoleRef
 from aws_cdk.interfaces.aws_pcs import ClusterReference, IClusterRef
 from constructs import Construct
 
@@ -44,6 +44,7 @@ from ultracluster.errors import InvalidArgument
 from ultracluster.nodes.containers import ContainerSource
 from ultracluster.nodes.mounts import Mount
 from ultracluster.nodes.pcs import (
+    JobRole,
     compute_node_steps,
     compute_node_user_data,
     login_node_steps,
@@ -108,6 +109,7 @@ class SlurmCluster(Construct):
         users: UserSource | DirectorySource | None = None,
         health: Health = NO_CHECKS,
         containers: ContainerSource | None = None,
+        job_role: IRoleRef | None = None,
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> "PcsNodeGroup":
@@ -117,9 +119,10 @@ class SlurmCluster(Construct):
 
         With `telemetry` they send metrics and logs. Jobs run the programs PROLOG and EPILOG of `ultracluster.nodes.pcs`
         if the cluster's settings name them; `own_programs` are your own prolog and epilog, which these run. With
-        `record_output` the end of the output of jobs goes to the log group of nodes. `users` is
-        where users come from, which `role` may read by a UserReader. `health` is when the nodes are checked. With
-        `containers` jobs run containers; `role` must be allowed to read the bucket of the files, if there is one.
+        `record_output` the end of the output of jobs goes to the log group of nodes. With `job_role`, a PcsJobRole,
+        users do not reach instance metadata, and act with that role. `users` is where users come from, which `role` may
+        read by a UserReader. `health` is when the nodes are checked. With `containers` jobs run containers; `role` must
+        be allowed to read the bucket of the files, if there is one.
 
         UltraServers are launched block by block: add each of `settings.blocks()`. `role` needs an instance profile
         under the path /aws-pcs/, as a PcsNodeRole has. `scope` defaults to the cluster.
@@ -159,6 +162,7 @@ class SlurmCluster(Construct):
                 users=users,
                 health=health,
                 containers=containers,
+                job_role=JobRole(job_role.role_ref.role_arn, Aws.REGION) if job_role else None,
             ),
             slurm_settings=settings.slurm_settings,
             gres_settings=settings.gres_settings,
@@ -179,6 +183,7 @@ class SlurmCluster(Construct):
         users: UserSource | DirectorySource | None = None,
         health: Health = NO_CHECKS,
         containers: ContainerSource | None = None,
+        job_role: IRoleRef | None = None,
         tags: Mapping[str, str] | None = None,
         scope: Construct | None = None,
     ) -> "PcsNodeGroup":
@@ -223,6 +228,7 @@ class SlurmCluster(Construct):
                 users=users,
                 health=health,
                 containers=containers,
+                job_role=JobRole(job_role.role_ref.role_arn, Aws.REGION) if job_role else None,
             ),
             on_failed_step="CONTINUE",
         )

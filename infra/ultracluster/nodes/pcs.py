@@ -9,6 +9,8 @@ Source: AWS PCS User Guide, "Run custom scripts with node lifecycle actions", "W
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from ultracluster.catalog import pcs
 from ultracluster.catalog.training import type_environment
@@ -29,7 +31,7 @@ SCRATCH = "/scratch"
 """Mount point of the instance store."""
 
 TASK_PROLOG = "/opt/ultracluster/task-prolog"
-"""Program of every compute node that gives jobs the environment variables of its instance type.
+"""Program of every compute node that gives jobs the environment variables of its instance type, Region and credentials.
 
 A job's environment is that of the login node where it was submitted: /etc/environment and profiles of the compute node
 do not reach it, Slurm's TaskProlog does (slurm.conf man page). Jobs fail on a node without the program.
@@ -42,7 +44,20 @@ Jobs fail on a node without them, so the step that writes them is required. Each
 `prolog.d` or `epilog.d`, which later steps write, and last the user's own program.
 """
 
+CREDENTIALS = "http://127.0.0.1:470/credentials"
+"""Where SDKs of users find credentials of the role of jobs, once separate-users serves them."""
+
+
+@dataclass(frozen=True)
+class JobRole:
+    """The role whose credentials the users of a node get. Strings may be tokens."""
+
+    arn: str
+    region: str
+
+
 PCS_SCRIPTS = (
+    "separate-users",
     "hold-kernel",
     "write-job-programs",
     "write-health-checks",
@@ -85,6 +100,7 @@ def login_node_steps(
     users: UserSource | DirectorySource | None = None,
     health: Health = NO_CHECKS,
     containers: ContainerSource | None = None,
+    job_role: JobRole | None = None,
 ) -> tuple[Step, ...]:
     """Steps of login nodes, which mount file systems, Lustre over TCP, and create the folders of users.
 
@@ -94,7 +110,8 @@ def login_node_steps(
     containers only with Pyxis. `health` names spare nodes. The scripts of `bootstrap` run last, with `region` in their
     environment.
     """
-    steps = [Step("hold-kernel"), Step("set-job-environment"), *mount_steps(mounts, None)]
+    steps = [*_separation("login", job_role), Step("hold-kernel"), Step("set-job-environment", _variables(job_role))]
+    steps += mount_steps(mounts, None)
     if queue_folders or open_folders:
         steps.append(Step("create-folders", (queue_folders or "none", *open_folders)))
     steps += user_steps(users)
@@ -123,17 +140,20 @@ def compute_node_steps(
     users: UserSource | DirectorySource | None = None,
     health: Health = NO_CHECKS,
     containers: ContainerSource | None = None,
+    job_role: JobRole | None = None,
 ) -> tuple[Step, ...]:
     """Steps of the nodes of a node group. The last one lets slurmd start, after the scripts of `group.bootstrap`.
 
     `own_programs` are Prolog and Epilog of the user, which the generated ones run. With `record_output` the record of a
-    job, which the log agent sends, has the end of its output. Scripts get `region` in their
+    job, which the log agent sends, has the end of its output. Users get credentials of `job_role`, if there is one, and
+    do not reach instance metadata. Scripts get `region` in their
     environment. `health` defines the checks of nodes. `containers` is the source of Enroot and Pyxis. PCS configures
     Slurm's topology for UltraServers only, whose jobs need IMEX; other nodes with EFA record their instance topology.
     """
-    variables = tuple(f"{name}={value}" for name, value in type_environment(*group.types).items())
+    variables = (*(f"{name}={value}" for name, value in type_environment(*group.types).items()), *_variables(job_role))
     programs = ("output" if record_output else "ended", *(own_programs if any(own_programs) else ()))
-    steps = [Step("hold-kernel"), Step("set-job-environment", variables), Step("write-job-programs", programs)]
+    steps = [*_separation("compute", job_role), Step("hold-kernel"), Step("set-job-environment", variables)]
+    steps.append(Step("write-job-programs", programs))
     steps += check_steps(health, group, lustre_mounts(mounts))
     if group.joins_disks:
         steps.append(Step("mount-scratch", (SCRATCH,), "every_boot"))
@@ -157,26 +177,41 @@ def compute_node_steps(
     return (*steps, *admit_steps(health.acceptance("pcs", group.hardware.gpu_count)))
 
 
+def _separation(kind: Literal["compute", "login"], job_role: JobRole | None) -> list[Step]:
+    """The step that keeps users from the role of the node, and on compute nodes members from SSH."""
+    if job_role:
+        return [Step("separate-users", (kind, job_role.arn, job_role.region))]
+    return [Step("separate-users", (kind,))] if kind == "compute" else []
+
+
+def _variables(job_role: JobRole | None) -> tuple[str, ...]:
+    """What jobs and sessions no longer learn from instance metadata: the Region, and where credentials are."""
+    if not job_role:
+        return ()
+    given = {"AWS_REGION": job_role.region, "AWS_DEFAULT_REGION": job_role.region}
+    return tuple(
+        f"{name}={value}" for name, value in {**given, "AWS_CONTAINER_CREDENTIALS_FULL_URI": CREDENTIALS}.items()
+    )
+
+
 def job_settings(
     settings: Mapping[str, str | int], groups: Iterable[NodeGroup], slurm_version: str
 ) -> dict[str, str | int]:
     """`slurm_settings` of a cluster, with the generated prolog and epilog, which run those of the user.
 
-    TaskProlog is added if a node group needs it and the user set none, and PrologFlags that IMEX needs if there are
-    UltraServers. A job whose prolog fails is requeued without a hold.
+    TaskProlog is added if the user set none, and PrologFlags that IMEX needs if there are UltraServers. A job whose
+    prolog fails is requeued without a hold.
 
     Source: AWS PCS User Guide, "Configure UltraServer instances" (2026).
     """
     groups = tuple(groups)
-    needed = any(type_environment(*group.types) for group in groups)
     programs: dict[str, str | int] = {"Prolog": PROLOG, "Epilog": EPILOG}
     scheduler = with_words(
         settings.get("SchedulerParameters", ""), *pcs.scheduler_parameters(slurm_version), "nohold_on_prolog_fail"
     )
-    needs = {"TaskProlog": TASK_PROLOG} if needed else {}
     if any(group.hardware.ultraserver_only for group in groups):
         programs["PrologFlags"] = with_words(settings.get("PrologFlags", ""), "Alloc", "NoHold")
-    return {**needs, **settings, "SchedulerParameters": scheduler, **programs}
+    return {"TaskProlog": TASK_PROLOG, **settings, "SchedulerParameters": scheduler, **programs}
 
 
 def own_programs(settings: Mapping[str, str | int]) -> tuple[str, str]:

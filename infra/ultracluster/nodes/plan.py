@@ -19,14 +19,14 @@ from ultracluster.nodes.containers import container_source
 from ultracluster.nodes.eks import group_steps
 from ultracluster.nodes.lustre import LustreMount
 from ultracluster.nodes.mounts import Mount, NfsMount
-from ultracluster.nodes.pcs import compute_node_steps, login_node_steps, own_programs
+from ultracluster.nodes.pcs import JobRole, compute_node_steps, login_node_steps, own_programs
 from ultracluster.nodes.steps import Step
 from ultracluster.nodes.telemetry import Telemetry
 from ultracluster.nodes.users import DirectorySource, UserSource
 
 LOGGED = "it is logged"
 
-UNKNOWN = ("PARAMETER", "LOG-GROUP")
+UNKNOWN = ("PARAMETER", "LOG-GROUP", "JOB-ROLE")
 """Placeholders of arguments that are unknown before the deployment; descriptions leave them out."""
 
 _OPTIONAL = re.compile(r" and, on nodes with [^,]*, [^,$]*\$(\d)")
@@ -75,6 +75,7 @@ def boot_plans(environment: Environment) -> list[BootPlan]:
         return [_accepted(plan, health.acceptance("eks", group.hardware.gpu_count)) for group, plan in booted]
     mounts, telemetry, users = _mounts(storage), _telemetry(environment, plane), _users(environment)
     containers = container_source(plane)
+    job_role = JobRole("JOB-ROLE", region) if plane.metadata_access == "root" else None
     login = login_node_steps(
         mounts,
         queue_folders=storage.lustre.mount_path if storage.lustre else None,
@@ -86,6 +87,7 @@ def boot_plans(environment: Environment) -> list[BootPlan]:
         users=users,
         health=environment.health,
         containers=containers,
+        job_role=job_role,
     )
     found = [_plan("login", plane.login, plane.login.count, login, "the node stays")]
     programs, failure = own_programs(plane.slurm_settings), "the node takes no jobs; PCS terminates it"
@@ -100,6 +102,7 @@ def boot_plans(environment: Environment) -> list[BootPlan]:
             users=users,
             health=environment.health,
             containers=containers,
+            job_role=job_role,
         )
         found.append(_plan(group.name, group, group.max_count, steps, failure))
     return found

@@ -11,7 +11,7 @@ from ultracluster.constructs.bucket_access import BucketAccess
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.metrics import PrometheusWorkspace
 from ultracluster.constructs.node_telemetry import NodeTelemetry
-from ultracluster.constructs.pcs_role import PcsNodeRole
+from ultracluster.constructs.pcs_role import PcsJobRole, PcsNodeRole
 from ultracluster.constructs.slurm_accounts import SlurmAccounts
 from ultracluster.constructs.users import UserReader
 from ultracluster.nodes.containers import container_source
@@ -56,12 +56,14 @@ class PcsComputeStack(EnvironmentStack):
             slurm_metrics=serves_metrics(settings.slurm_settings, settings.slurm_version),
         )
         buckets = list(storage.buckets.values())
-        roles = _Roles(self, role, telemetry, buckets, environment.storage.read_only_buckets, users)
+        jobs = settings.metadata_access == "root"
+        roles = _Roles(self, role, telemetry, buckets, environment.storage.read_only_buckets, users, jobs=jobs)
         containers = container_source(settings)
-        login_role, login_access = roles.of("login", settings.login.policies)
+        login_role, login_job_role, login_access = roles.of("login", settings.login.policies)
         login = cluster.add_login_nodes(
             settings.login,
             role=login_role,
+            job_role=login_job_role,
             subnet=place.node_subnet_id,
             security_groups=[place.cluster_security_group_id, *([ssh] if ssh else [])],
             file_system=storage.file_system,
@@ -77,10 +79,11 @@ class PcsComputeStack(EnvironmentStack):
         login.node.add_dependency(*login_access)
         groups = {}
         for group in environment.launched_groups:
-            group_role, access = roles.of(group.name, group.policies)
+            group_role, job_role, access = roles.of(group.name, group.policies)
             groups[group.name] = cluster.add_node_group(
                 group,
                 role=group_role,
+                job_role=job_role,
                 subnet=place.node_subnet_id,
                 security_groups=place.security_group_ids(efa=group.efa),
                 zone_subnets=[place.zone_subnet_ids[zone] for zone in group.zones],
@@ -111,7 +114,10 @@ class PcsComputeStack(EnvironmentStack):
 
 
 class _Roles:
-    """The roles of the node groups: one that they share, and one for each group with policies of its own."""
+    """The roles of the node groups: one that they share, and one for each group with policies of its own.
+
+    With `jobs` each has a role of jobs beside it, which uses the same buckets.
+    """
 
     def __init__(
         self,
@@ -121,20 +127,33 @@ class _Roles:
         buckets: Sequence[TrainingBucket],
         read_only: Sequence[str],
         users: UserSource | DirectorySource | None,
+        *,
+        jobs: bool,
     ) -> None:
         self._scope, self._telemetry, self._buckets, self._read_only = scope, telemetry, buckets, read_only
         self._shared, self._users = shared, users
         self._shared_access = self._access("BucketAccess", shared)
+        self._jobs = jobs
+        self._shared_jobs = self._job_role("Jobs", shared, ())
 
-    def of(self, name: str, policies: Sequence[str]) -> tuple[PcsNodeRole, list[IDependable]]:
-        """The role of the group `name`, and what the group must wait for."""
+    def of(self, name: str, policies: Sequence[str]) -> tuple[PcsNodeRole, PcsJobRole | None, list[IDependable]]:
+        """The role of the group `name`, the role of its jobs, and what the group must wait for."""
         if not policies:
             # groups are deployed one after the other, so only the first waits
             access, self._shared_access = self._shared_access, []
-            return self._shared, access
+            return self._shared, self._shared_jobs, access
         role = PcsNodeRole(self._scope, f"Nodes-{name}", policies=policies)
         own_access = self._access(f"BucketAccess-{name}", role)
-        return role, [*own_access, self._telemetry.grant_write(role, id=f"Policy-{name}")]
+        jobs = self._job_role(f"Jobs-{name}", role, policies)
+        return role, jobs, [*own_access, self._telemetry.grant_write(role, id=f"Policy-{name}")]
+
+    def _job_role(self, id: str, node_role: PcsNodeRole, policies: Sequence[str]) -> PcsJobRole | None:
+        if not self._jobs:
+            return None
+        role = PcsJobRole(self._scope, id, node_role=node_role, policies=policies)
+        if self._buckets or self._read_only:
+            BucketAccess(role, "BucketAccess", buckets=self._buckets, role=role, read_only=self._read_only)
+        return role
 
     def _access(self, id: str, role: PcsNodeRole) -> list[IDependable]:
         access: list[IDependable] = []

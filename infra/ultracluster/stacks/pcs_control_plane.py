@@ -53,4 +53,4 @@ class PcsControlPlaneStack(EnvironmentStack):
             queries=slurm_queries(),
             log_groups={"nodes": self.node_logs.log_group_name, "scheduler": scheduler_logs.log_group_name},
         )
-        self.node_role = PcsNodeRole(self, "Nodes")
+        self.node_role = PcsNodeRole(self, "Nodes", cluster_arn=self.cluster.cluster_arn)

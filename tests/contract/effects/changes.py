@@ -308,6 +308,7 @@ PCS: list[tuple[Any, ...]] = [
     (f"{PLANE}.rest_api", True),
     (f"{PLANE}.image_mirror", "oci://mirror.example.com/x"),
     (f"{PLANE}.record_output", True),
+    (f"{PLANE}.metadata_access", "all"),
     (f"{PLANE}.containers", CONTAINERS),
     (f"{PLANE}.containers.files", "s3://commoncrawl/other", ((f"{PLANE}.containers", CONTAINERS),)),
     (f"{PLANE}.containers.sha256", "1" * 64, ((f"{PLANE}.containers", CONTAINERS),)),

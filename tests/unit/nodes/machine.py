@@ -34,6 +34,7 @@ _REAL = (
         "mkdir",
         "mv",
         "rm",
+        "sed",
         "seq",
         "sha256sum",
         "test",
@@ -88,6 +89,8 @@ esac
     "aws": "echo password",
     "chown": "exit 0",
     "uname": "echo x86_64",
+    "id": "echo 990",
+    "nft": "exit 0",
 }
 """Fake commands, with their bodies when nothing fails. `$ROOT` is the folder of the machine."""
 
@@ -153,6 +156,7 @@ class Machine:
         ):
             (root / file).touch()
         self.write("packages", PACKAGES)
+        self.write("etc/pam.d/sshd", "@include common-account\n")
         self.write("etc/dnf/dnf.conf", "[main]\ngpgcheck=True\n")
         volumes = [f"{root}/dev/nvme{number}n1 Amazon EC2 NVMe Instance Storage" for number in range(instance_store)]
         root_volume = f"{root}/dev/nvme{instance_store}n1 Amazon Elastic Block Store"

@@ -76,7 +76,9 @@ def test_the_folder_is_open_to_all_users_and_the_program_is_not_root(machine):
     assert (machine.root / "var/lib/node_exporter/jobs").stat().st_mode & 0o7777 == 0o1777
     unit = machine.unit("job-metrics.service")
     assert "ExecStart=/usr/bin/python3 -IS /opt/ultracluster/job-metrics /var/lib/node_exporter/jobs 9101" in unit
-    assert {"DynamicUser=yes", "MemoryMax=256M", "TasksMax=64"} <= set(unit.splitlines())
+    assert {"User=ultracluster-metrics", "ProtectSystem=strict", "MemoryMax=256M", "TasksMax=64"} <= set(
+        unit.splitlines()
+    )
     assert machine.commands("systemctl")[-1] == "systemctl start --no-block job-metrics.service"
 
 

@@ -52,6 +52,7 @@ COMPUTE = compute_node_steps(group(), [OVER_EFA])
 
 def test_a_compute_node_admits_jobs_after_everything_else():
     assert names(COMPUTE) == [
+        "separate-users",
         "hold-kernel",
         "set-job-environment",
         "write-job-programs",
@@ -94,13 +95,12 @@ def test_jobs_on_p5_4xlarge_get_the_variable_that_it_needs(machine):
     assert machine.read("etc/profile.d/ultracluster.sh") == "export FI_HMEM_DISABLE_P2P=1\n"
 
 
-def test_slurm_runs_the_task_prolog_where_a_group_needs_it_and_the_user_has_none():
+def test_slurm_runs_the_task_prolog_unless_the_user_has_one():
     small, large = group("p5.4xlarge"), group("p5.48xlarge")
     programs = {"Prolog": PROLOG, "Epilog": EPILOG, "SchedulerParameters": "nohold_on_prolog_fail"}
     found = job_settings({"MinJobAge": 300}, [large, small], "24.11")
     assert found == {"TaskProlog": TASK_PROLOG, "MinJobAge": 300, **programs}
     assert job_settings({"TaskProlog": "/opt/own.sh"}, [small], "24.11") == {"TaskProlog": "/opt/own.sh", **programs}
-    assert job_settings({}, [large], "24.11") == programs
 
 
 def test_ultraservers_have_imex_and_a_prolog_that_does_not_hold_beside_flags_of_the_user():

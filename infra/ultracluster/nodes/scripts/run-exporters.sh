@@ -52,10 +52,14 @@ UNIT
 textfile=/var/lib/node_exporter/textfile
 storage=/var/lib/ultracluster/metrics
 mkdir -p "$textfile" "$storage"
-chown 65534:65534 "$storage"
+# a user of its own, because nobody is also who jobs may run as
+id ultracluster-metrics > /dev/null 2>&1 ||
+  useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin ultracluster-metrics
+user=$(id -u ultracluster-metrics)
+chown -R "$user:$user" "$storage"
 # its collector of systemd talks to the bus, which Docker's AppArmor profile denies
 write_unit node-exporter "Metrics of the node" "$node_exporter" \
-  "--pid host --cpus 1 --memory 256m --security-opt apparmor=unconfined -v /:/host:ro,rslave \
+  "--user $user:$user --pid host --cpus 1 --memory 256m --security-opt apparmor=unconfined -v /:/host:ro,rslave \
 -v /run/dbus/system_bus_socket:/var/run/dbus/system_bus_socket:ro" \
   "--path.rootfs=/host --web.listen-address=127.0.0.1:9100 --collector.textfile.directory=/host$textfile \
 --collector.ethtool --collector.ethtool.metrics-include=^.*_allowance_exceeded\$\$ \
@@ -65,7 +69,7 @@ write_unit node-exporter "Metrics of the node" "$node_exporter" \
 --collector.filesystem.fs-types-exclude=^(lustre|overlay|squashfs|tmpfs|nsfs|fuse.*)\$\$"
 # the agent keeps two hours of samples while AMP cannot be reached
 write_unit metrics-agent "Writes metrics to Amazon Managed Service for Prometheus" "$agent" \
-  "--cpus 1 --memory 512m -v $folder:/etc/prometheus:ro -v $storage:/prometheus" \
+  "--user $user:$user --cpus 1 --memory 512m -v $folder:/etc/prometheus:ro -v $storage:/prometheus" \
   "--agent --config.file=/etc/prometheus/prometheus.yml --storage.agent.path=/prometheus \
 --storage.agent.retention.max-time=2h --web.listen-address=127.0.0.1:9090"
 units=(node-exporter metrics-agent)

@@ -96,7 +96,11 @@ StartLimitIntervalSec=0
 
 [Service]
 ExecStart=/usr/bin/python3 -IS /opt/ultracluster/job-metrics $folder 9101
-DynamicUser=yes
+User=ultracluster-metrics
+NoNewPrivileges=yes
+PrivateTmp=yes
+ProtectSystem=strict
+ProtectHome=yes
 CapabilityBoundingSet=
 ProtectProc=invisible
 MemoryMax=256M
