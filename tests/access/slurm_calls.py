@@ -21,13 +21,13 @@ DEEP_LEARNING_CONTAINERS = "763104351884"
 
 def slurm_calls(account: Account, environment: Environment) -> list[Call]:
     """Rows for an environment on PCS; none for another."""
-    nodes = {_node_role(account, group).arn: group for group in account.of_type("AWS::PCS::ComputeNodeGroup")}
+    nodes = dict.fromkeys(_node_role(account, group).arn for group in account.of_type("AWS::PCS::ComputeNodeGroup"))
     calls = [call for group in account.of_type("AWS::PCS::ComputeNodeGroup") for call in scripts(account, group)]
     calls += [*drains(account, environment), *accounting(account)]
     calls += delivered_logs(account)
-    for arn, group in nodes.items():
+    for arn in nodes:
         role = account.roles[arn]
-        cluster = f"arn:aws:pcs:{account.region}:{ACCOUNT}:cluster/{group.properties['ClusterId']}"
+        (cluster,) = [found.arn for found in account.of_type("AWS::PCS::Cluster")]
         register = "AWS PCS User Guide, IAM instance profiles"
         calls += may(role, "pcs:RegisterComputeNodeGroupInstance", cluster, register, via=_via(account, "pcs"))
         another = f"arn:aws:pcs:{account.region}:{ACCOUNT}:cluster/pcs_another"
@@ -59,7 +59,9 @@ def jobs(account: Account, environment: Environment, node_role: Role) -> list[Ca
         calls += [*pulls(account, role), *data(account, environment, role), *powerless(account, role)]
         calls += never(role, "pcs:RegisterComputeNodeGroupInstance", cluster, "the key of the scheduler")
         calls += never(role, "ec2:DescribeInstanceTopology", "*", OURS)
-        calls += never(role, ("ssm:UpdateInstanceInformation", "ssm:GetParameter"), instance, OURS)
+        calls += never(role, "ssm:UpdateInstanceInformation", instance, OURS)
+        parameter = f"arn:aws:ssm:{account.region}:{ACCOUNT}:parameter/ultracluster/users"
+        calls += never(role, "ssm:GetParameter", parameter, "the list of users is root's")
         workspaces = [found.arn for found in account.of_type("AWS::APS::Workspace")]
         calls += never(role, "aps:RemoteWrite", workspaces, "jobs forge no metrics")
         groups = [found.arn.removesuffix(":*") for found in account.of_type("AWS::Logs::LogGroup")]

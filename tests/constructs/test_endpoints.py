@@ -90,9 +90,9 @@ def test_each_control_plane_has_the_endpoints_that_its_nodes_call(template, synt
         )
 
     slurm, eks, karpenter = services(template), services(kubernetes()), services(kubernetes(karpenter=True))
-    assert slurm & eks == {"ssm", "ssmmessages", "ecr.api", "ecr.dkr", "logs"}
+    assert slurm & eks == {"ssm", "ssmmessages", "ecr.api", "ecr.dkr", "logs", "sts"}
     assert slurm - eks == {"pcs", "aps-workspaces"}
-    assert eks - slurm == {"ec2", "eks", "eks-auth", "fsx", "sts"}
+    assert eks - slurm == {"ec2", "eks", "eks-auth", "fsx"}
     assert karpenter - eks == {"sqs"}
     assert eks - services(kubernetes(lustre=False)) == {"fsx"}
 
