@@ -49,7 +49,7 @@ def test_kueue_manages_only_namespaces_of_teams():
     (rule,) = kueue()["managedJobsNamespaceSelector"]["matchExpressions"]
     assert rule["operator"] == "Exists"
     (team,) = environment.teams
-    assert rule["key"] in namespace(team)["metadata"]["labels"]
+    assert rule["key"] in namespace(environment, team)["metadata"]["labels"]
     others = [o for part in team_and_queue_objects(environment) for o in part.items if o["kind"] == "Namespace"]
     assert {o["metadata"]["name"] for o in others} == {team.name}
 

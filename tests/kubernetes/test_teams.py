@@ -9,7 +9,7 @@ from ultracluster.kubernetes.teams import access, fleet_view, namespace
 
 def made(environment, team=0):
     found = environment.teams[team]
-    return (namespace(found), fleet_view(environment), *access(environment, found))
+    return (namespace(environment, found), fleet_view(environment), *access(environment, found))
 
 
 def granted(objects, kind):

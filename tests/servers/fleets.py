@@ -10,13 +10,15 @@ from tests.servers.generated import deployed
 from tests.servers.nodes import Kubelet
 from ultracluster.config.environment import Environment
 from ultracluster.kubernetes.environment import EksEnvironment
-from ultracluster.kubernetes.labels import team_group
+from ultracluster.kubernetes.labels import TEAM, team_group
 from ultracluster.kubernetes.order import ordered_parts
 from ultracluster.kubernetes.parts import Objects, Release
+from ultracluster.kubernetes.team_policy import NAME as TEAM_POLICY
 
 WITH_PODS = ("DaemonSet", "Deployment", "Job")
 """Kinds of a deployment that would run pods of the platform."""
 
+BINDING = ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding")
 JOBSET, WORKLOAD = "jobset.x-k8s.io/v1alpha2", "kueue.x-k8s.io/v1beta2"
 
 
@@ -166,9 +168,46 @@ def running(plane: ControlPlane, environment: Environment, nodes: Iterable[Objec
     finally:
         for name in names:
             plane.api.delete("v1", "Node", name)
-        for obj in installed(environment):
-            if obj["kind"] == "ValidatingAdmissionPolicyBinding":
-                plane.api.delete(obj["apiVersion"], obj["kind"], obj["metadata"]["name"])
+        forget_policies(plane, start="")
+
+
+def forget_policies(plane: ControlPlane, start: str = TEAM_POLICY) -> None:
+    """Ends policies whose names have this start, and waits until that for teams is out of force."""
+    names = [each["metadata"]["name"] for each in plane.api.list(*BINDING)]
+    for name in (name for name in names if name.startswith(start)):
+        plane.api.delete(*BINDING, name)
+    for namespace in plane.api.list("v1", "Namespace", labelSelector=TEAM):
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "tried", "namespace": namespace["metadata"]["name"]},
+            "spec": {"tolerations": [{"operator": "Exists"}], "containers": [{"name": "a", "image": "a"}]},
+        }
+        until(lambda pod=pod: _accepted(plane, pod), "a pod without the policy", plane.alive)
+
+
+def beside_policy(fleet: Fleet, obj: Object) -> Object:
+    """Creates an object that the policy for teams refuses, as it could before the policy."""
+    forget_policies(fleet.plane)
+
+    def made() -> Object | None:
+        try:
+            return fleet.api.create(obj)
+        except Denied as denied:
+            if TEAM_POLICY not in str(denied):
+                raise
+            return None
+
+    return fleet.until(made, "a pod that the policy would refuse")
+
+
+def _accepted(plane: ControlPlane, obj: Object) -> bool:
+    try:
+        return bool(plane.api.create(obj, dry_run=True))
+    except Denied as denied:
+        if TEAM_POLICY not in str(denied):
+            raise
+        return False
 
 
 def moved(objects: Iterable[Object], namespace: str) -> list[Object]:

@@ -52,7 +52,7 @@ def objects() -> dict[str, tuple[str, Object]]:
     """Distinct objects by their text, each with the first environment that has it."""
     found: dict[str, tuple[str, Object]] = {}
     for name, environment in environments():
-        for obj in (*_installed(environment), *_printed(environment)):
+        for obj in (*_installed(environment), *printed(environment)):
             found.setdefault(json.dumps(obj, sort_keys=True), (name, obj))
     return found
 
@@ -81,7 +81,8 @@ def deployed(environment: Environment) -> DeployedResources:
     )
 
 
-def _printed(environment: Environment) -> Iterator[Object]:
+def printed(environment: Environment) -> Iterator[Object]:
+    """What `ultracluster job` prints for each team, node group and kind of job."""
     view = EksEnvironment.from_environment(environment)
     for team in view.teams:
         for group, gpus in view.quotas(team):
@@ -103,8 +104,17 @@ def _if_possible(*args: object, **options: object) -> Iterator[Object]:
         return
 
 
-def pod_templates(obj: Object) -> Iterator[Object]:
-    """Templates of the pods that the controllers of an object make of it."""
+def pods_of(obj: Object) -> Iterator[Object]:
+    """Pods as the controllers of an object make them."""
+    place = obj["metadata"].get("namespace")
+    for number, template in enumerate(_templates(obj)):
+        metadata = {**template.get("metadata", {}), "name": f"pod-{number}", "namespace": place}
+        # accounts are objects of their own, and none is made here
+        spec = {key: value for key, value in template["spec"].items() if key != "serviceAccountName"}
+        yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _templates(obj: Object) -> Iterator[Object]:
     spec = obj.get("spec", {})
     match obj["kind"]:
         case "Job" if "tasks" in spec:

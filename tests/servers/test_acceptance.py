@@ -13,7 +13,7 @@ import pytest
 from tests.kubernetes.fleet import fleet_file
 from tests.servers.api import Denied, Object
 from tests.servers.control_plane import API_SERVER, ControlPlane
-from tests.servers.fleets import Fleet, running
+from tests.servers.fleets import Fleet, beside_policy, running
 from tests.servers.nodes import node
 from ultracluster.config.health import Health
 from ultracluster.kubernetes.acceptance import NAME, NAMESPACE, acceptance_objects
@@ -144,7 +144,7 @@ def events(fleet: Fleet, reason: str) -> list[str]:
 
 def test_the_agent_accepts_a_new_node_beside_a_pod_that_tolerates_everything(fleet, agent):
     taint(fleet)
-    fleet.api.create(pod("research", "intruder", label="dcgm-exporter", **TOLERANT))
+    beside_policy(fleet, pod("research", "intruder", label="dcgm-exporter", **TOLERANT))
     fleet.until(lambda: running_pods(fleet, "research", "intruder"), "a pod of a team on the new node")
     folder = agent()
     serve_tools(fleet, folder)
@@ -157,7 +157,7 @@ def test_the_agent_accepts_a_new_node_beside_a_pod_that_tolerates_everything(fle
 def test_a_pod_that_has_gpus_holds_the_checks_up_and_an_event_names_it(fleet, agent):
     """The same pod with devices, which no node that is not accepted offers."""
     taint(fleet)
-    fleet.api.create(pod("research", "holder", devices=True, **TOLERANT))
+    beside_policy(fleet, pod("research", "holder", devices=True, **TOLERANT))
     fleet.until(lambda: running_pods(fleet, "research", "holder"), "a pod with GPUs on the new node")
     folder = agent()
     fleet.until(lambda: any("research/holder" in each for each in events(fleet, "DiagnosticsWait")), "an event")

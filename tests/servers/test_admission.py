@@ -7,7 +7,7 @@ import pytest
 from tests.kubernetes.fleet import fleet_file
 from tests.servers.api import Api, Denied, Object
 from tests.servers.control_plane import ControlPlane
-from tests.servers.fleets import Fleet, running
+from tests.servers.fleets import BINDING, Fleet, running
 from tests.servers.nodes import node
 from ultracluster.kubernetes.acceptance import NAME as ACCEPTANCE
 from ultracluster.kubernetes.acceptance import NAMESPACE
@@ -16,7 +16,6 @@ from ultracluster.kubernetes.file_systems import POLICY, nfs_policy
 from ultracluster.kubernetes.jobs import example_job
 from ultracluster.kubernetes.labels import GPU_TAINT, NOT_ACCEPTED
 
-BINDING = ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding")
 TAINTED = (GPU_TAINT, NOT_ACCEPTED)
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from tests.servers.api import Api, Denied, Object, until
-from tests.servers.generated import objects, pod_templates
+from tests.servers.generated import objects, pods_of
 
 FEWEST = 500
 """Objects that the environments have at least, so that an empty list does not pass."""
@@ -48,12 +48,7 @@ def test_pods_of_every_workload_pass_the_pod_security_of_their_namespace(servers
     """A namespace refuses pods, not the workloads that make them."""
     refused, judged = [], 0
     for environment, obj in generated:
-        place = obj["metadata"].get("namespace")
-        for number, template in enumerate(pod_templates(obj)):
-            metadata = {**template.get("metadata", {}), "name": f"pod-{number}", "namespace": place}
-            # accounts are objects of their own, and none is made here
-            spec = {key: value for key, value in template["spec"].items() if key != "serviceAccountName"}
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        for pod in pods_of(obj):
             try:
                 servers.create(pod, dry_run=True)
             except Denied as denied:

@@ -104,6 +104,8 @@ class Team(Settings):
     """Whether the team's jobs may borrow idle GPUs."""
     members: Annotated[Many[RoleArn], cluster_effects.MEMBERS] = ()
     """IAM roles that may run jobs in the namespace."""
+    load_balancers: Annotated[Annotated[int, Field(ge=0, le=50), NUMBER], CONTENT] = 0
+    """Services of type LoadBalancer that the team may create. By default AWS connects them to the internet."""
     user: Annotated[
         Annotated[str, text(r"^[1-9]\d{0,9}:[1-9]\d{0,9}$", "UID:GID such as 2001:2001, without root")] | None, CONTENT
     ] = None

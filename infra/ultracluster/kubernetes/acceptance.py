@@ -17,7 +17,7 @@ import json
 from ultracluster.catalog import efa_devices, instance_types
 from ultracluster.catalog.software import charts, images
 from ultracluster.config.acceptance import Acceptance
-from ultracluster.kubernetes.admission import admission_policy
+from ultracluster.kubernetes.admission import Check, Requests, admission_policy
 from ultracluster.kubernetes.diagnostics import FOLDER, NAMESPACE, TOOLS, diagnostics_objects
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.karpenter import pool_groups
@@ -75,8 +75,8 @@ def _own_node() -> tuple[Object, Object]:
     """An agent may change its own node only: RBAC cannot express that. Tokens name their node since Kubernetes 1.32."""
     node = "request.userInfo.extra[?'authentication.kubernetes.io/node-name'][0].orValue('')"
     agents = f"request.userInfo.username == 'system:serviceaccount:{NAMESPACE}:{NAME}'"
-    message = "an agent may change its own node only"
-    return admission_policy(NAME, "UPDATE", "nodes", f"{node} == object.metadata.name", message, condition=agents)
+    check = Check(f"{node} == object.metadata.name", "an agent may change its own node only")
+    return admission_policy(NAME, [Requests(["UPDATE"], ["nodes"])], [check], condition=agents)
 
 
 def facts(environment: EksEnvironment) -> Object:

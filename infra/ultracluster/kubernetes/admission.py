@@ -3,35 +3,47 @@
 Source: Kubernetes, "Validating Admission Policy" (2026), generally available since 1.30.
 """
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from ultracluster.kubernetes.parts import Object
 
 _API = "admissionregistration.k8s.io/v1"
 
 
+class Requests(NamedTuple):
+    """Requests that a policy judges: operations on the resources of an API group, which may be of no CRD yet."""
+
+    operations: Sequence[str]
+    resources: Sequence[str]
+    group: str = ""
+
+
+class Check(NamedTuple):
+    """What must be true of a request, in CEL, and what a denied client gets."""
+
+    expression: str
+    message: str
+
+
 def admission_policy(
     name: str,
-    operation: str,
-    resource: str,
-    expression: str,
-    message: str,
+    requests: Iterable[Requests],
+    checks: Iterable[Check],
     *,
     condition: str = "",
     namespaces: dict[str, Any] | None = None,
 ) -> tuple[Object, Object]:
-    """A policy and its binding: `operation` on a `resource` of the core group is denied unless `expression` is true.
+    """A policy and its binding: of `requests` those are denied that fail a check.
 
-    `expression` and `condition` are in CEL. `condition` limits the policy to some requests, `namespaces` (a label
-    selector) to some namespaces. `message` is what a denied client gets.
+    `condition`, in CEL, limits the policy to some of them, `namespaces` (a label selector) to some namespaces.
     """
     conditions = [{"name": "concerned", "expression": condition}] if condition else []
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": [operation], "resources": [resource]}
     policy = {
         "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": [rule]},
+        "matchConstraints": {"resourceRules": [_rule(each) for each in requests]},
         **({"matchConditions": conditions} if conditions else {}),
-        "validations": [{"expression": expression, "message": message}],
+        "validations": [each._asdict() for each in checks],
     }
     binding = {
         "policyName": name,
@@ -42,3 +54,14 @@ def admission_policy(
         {"apiVersion": _API, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": policy},
         {"apiVersion": _API, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": binding},
     )
+
+
+def _rule(requests: Requests) -> Object:
+    operations, resources, group = requests
+    versions = ["*"] if group else ["v1"]
+    return {
+        "apiGroups": [group],
+        "apiVersions": versions,
+        "operations": list(operations),
+        "resources": list(resources),
+    }

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from ultracluster.config.eks import Team
 from ultracluster.config.file_systems import HOME
-from ultracluster.kubernetes.admission import admission_policy
+from ultracluster.kubernetes.admission import Check, Requests, admission_policy
 from ultracluster.kubernetes.claims import file_system_claim, nfs_claim
 from ultracluster.kubernetes.deployed import DeployedResources, FileSystem, NfsExport
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.folders import NAMESPACE, team_folder, team_folder_job
-from ultracluster.kubernetes.labels import HOME_CLAIM, TEAM
+from ultracluster.kubernetes.labels import HOME_CLAIM, IN_TEAMS
 from ultracluster.kubernetes.parts import Object, Objects
 
 POLICY = "no-nfs-volumes"
@@ -74,9 +74,9 @@ def team_volumes(environment: EksEnvironment, team: Team, deployed: DeployedReso
 def nfs_policy() -> Objects:
     """Refuses pods of teams with NFS volumes of their own: those would mount all of a file system."""
     own = "!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.nfs))"
-    message = "mount the claims of the namespace, not a file server"
-    teams = {"matchExpressions": [{"key": TEAM, "operator": "Exists"}]}
-    return Objects(POLICY, admission_policy(POLICY, "CREATE", "pods", own, message, namespaces=teams))
+    check = Check(own, "mount the claims of the namespace, not a file server")
+    new_pods = Requests(["CREATE"], ["pods"])
+    return Objects(POLICY, admission_policy(POLICY, [new_pods], [check], namespaces=IN_TEAMS))
 
 
 def _with_deployed(

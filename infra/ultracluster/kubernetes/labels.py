@@ -14,6 +14,9 @@ DEVICE_STACK = "ultracluster/device-stack"
 TEAM = "ultracluster/team"
 """Label of a team's namespace: the team's name."""
 
+IN_TEAMS: dict[str, Any] = {"matchExpressions": [{"key": TEAM, "operator": "Exists"}]}
+"""Selector of the namespaces of teams."""
+
 SYSTEM = SYSTEM_GROUP
 """Value of NODE_GROUP on system nodes, the CPU nodes for the cluster's own software."""
 

@@ -6,6 +6,7 @@ from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.parts import Object, Objects
 from ultracluster.kubernetes.quotas import PRIORITIES
 from ultracluster.kubernetes.scheduler_charts import RELEASES
+from ultracluster.kubernetes.team_policy import service_quota, team_policy
 from ultracluster.kubernetes.teams import access, fleet_view, namespace
 
 
@@ -17,6 +18,7 @@ def team_and_queue_objects(environment: EksEnvironment) -> tuple[Objects, ...]:
     flavors = _flavors(environment)
     return (
         Objects("fleet-view", (fleet_view(environment),)),
+        team_policy(environment),
         *_fleet(environment),
         *flavors,
         *_cohort(environment, flavors),
@@ -63,8 +65,12 @@ def _team(environment: EksEnvironment, team: Team, flavors: tuple[Objects, ...])
     namespace_set, queue_set = f"namespace-{team.name}", f"{environment.queue_manager}-queue-{team.name}"
     after_queue = (namespace_set, *_before_queues(environment, flavors))
     return (
-        Objects(namespace_set, (namespace(team),), retained=True),
-        Objects(f"access-{team.name}", access(environment, team), after=(namespace_set, "fleet-view")),
+        Objects(namespace_set, (namespace(environment, team),), retained=True),
+        Objects(
+            f"access-{team.name}",
+            (*access(environment, team), service_quota(team)),
+            after=(namespace_set, "fleet-view"),
+        ),
         Objects(queue_set, _queues(environment, team), after=after_queue),
     )
 

@@ -14,7 +14,7 @@ from ultracluster.catalog.software import charts
 from ultracluster.config.eks import JobOperator
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.kueue import device_class_mappings
-from ultracluster.kubernetes.labels import CLIQUE, GPU, HOSTNAME, TEAM, network_layer, on_system_nodes
+from ultracluster.kubernetes.labels import CLIQUE, GPU, HOSTNAME, IN_TEAMS, network_layer, on_system_nodes
 from ultracluster.kubernetes.parts import Release
 
 Values = dict[str, Any]
@@ -105,7 +105,7 @@ def kueue_configuration(environment: EksEnvironment) -> Values:
         "clientConnection": {"qps": 300, "burst": 500},
         # jobs without a queue name wait for one, but only in namespaces of teams
         "manageJobsWithoutQueueName": True,
-        "managedJobsNamespaceSelector": {"matchExpressions": [{"key": TEAM, "operator": "Exists"}]},
+        "managedJobsNamespaceSelector": dict(IN_TEAMS),
         "waitForPodsReady": {
             "timeout": READY_WITHIN,
             "recoveryTimeout": RECOVERED_WITHIN,

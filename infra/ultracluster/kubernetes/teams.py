@@ -4,6 +4,7 @@ Source: Kubernetes, "Pod Security Standards" (2026); the reference of each API f
 """
 
 from ultracluster.config.eks import JobOperator, Team
+from ultracluster.kubernetes import volcano
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.labels import TEAM, team_group
 from ultracluster.kubernetes.parts import Object
@@ -45,11 +46,17 @@ _JOB_KINDS: dict[JobOperator, tuple[str, list[str]]] = {
 """Kinds that a team's members create with each job operator."""
 
 
-def namespace(team: Team) -> Object:
-    """The team's namespace. It enforces `baseline`: pods that use EFA need neither capabilities nor host paths."""
+def namespace(environment: EksEnvironment, team: Team) -> Object:
+    """The team's namespace. It enforces `baseline`: pods that use EFA need neither capabilities nor host paths.
+
+    Volcano puts pods without a queue into that of the namespace's annotation.
+    """
     labels = {TEAM: team.name, "pod-security.kubernetes.io/enforce": "baseline"}
     labels["pod-security.kubernetes.io/audit"] = "restricted"
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team.name, "labels": labels}}
+    metadata: Object = {"name": team.name, "labels": labels}
+    if environment.queue_manager == "volcano":
+        metadata["annotations"] = {volcano.QUEUE_ANNOTATION: team.name}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
 def fleet_view(environment: EksEnvironment) -> Object:
@@ -102,18 +109,18 @@ def _member_rules(environment: EksEnvironment) -> list[Object]:
         _rule("batch", ["jobs", "cronjobs"], WRITE),
         _rule("apps", ["deployments", "statefulsets", "deployments/scale", "statefulsets/scale"], WRITE),
         _rule("apps", ["replicasets"], READ),
-        *_job_rules(environment),
+        *(_rule(*kinds, WRITE) for kinds in job_kinds(environment)),
         *_claim_rules(environment),
         *(_rule(*_NAMESPACE_KINDS[name], READ) for name in _queue_software(environment)),
     ]
 
 
-def _job_rules(environment: EksEnvironment) -> list[Object]:
-    """Rules for the kinds of the job operators. Volcano always brings its own job kind."""
+def job_kinds(environment: EksEnvironment) -> list[tuple[str, list[str]]]:
+    """API groups and kinds of the job operators. Volcano always brings its own job kind."""
     operators: dict[JobOperator, None] = dict.fromkeys(environment.job_operators)
     if environment.settings.scheduler == "volcano":
         operators["volcano"] = None
-    return [_rule(*_JOB_KINDS[operator], WRITE) for operator in operators]
+    return [_JOB_KINDS[operator] for operator in operators]
 
 
 def _claim_rules(environment: EksEnvironment) -> list[Object]:

@@ -394,6 +394,7 @@ EKS: list[tuple[Any, ...]] = [
     (f"{PLANE}.teams.research.may_borrow", False),
     (f"{PLANE}.teams.research.members", [ROLE]),
     (f"{PLANE}.teams.research.user", "2001:2001"),
+    (f"{PLANE}.teams.research.load_balancers", 2),
     (f"{PLANE}.teams.research.gpus", {"train": 8, "res": 16, "block": 32}),
     (f"{PLANE}.teams.pretrain.name", "pre"),
     ("health.accept", "none"),
