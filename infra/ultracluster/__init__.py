@@ -119,6 +119,7 @@ if TYPE_CHECKING:
     from ultracluster.constructs.pcs import PcsQueue as PcsQueue
     from ultracluster.constructs.pcs import SlurmCluster as SlurmCluster
     from ultracluster.constructs.pcs_cluster import PcsCluster as PcsCluster
+    from ultracluster.constructs.pcs_role import PcsJobRole as PcsJobRole
     from ultracluster.constructs.pcs_role import PcsNodeRole as PcsNodeRole
     from ultracluster.constructs.references import WrongReference as WrongReference
     from ultracluster.constructs.root_squash import RootSquash as RootSquash
@@ -201,7 +202,7 @@ _MODULES = {
     "constructs.node_telemetry": ("NodeTelemetry",),
     "constructs.pcs": ("PcsNodeGroup", "PcsQueue", "SlurmCluster"),
     "constructs.pcs_cluster": ("PcsCluster",),
-    "constructs.pcs_role": ("PcsNodeRole",),
+    "constructs.pcs_role": ("PcsJobRole", "PcsNodeRole"),
     "constructs.references": ("WrongReference",),
     "constructs.root_squash": ("RootSquash",),
     "constructs.saved_queries": ("SavedQueries",),

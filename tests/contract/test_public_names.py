@@ -32,6 +32,7 @@ PUBLIC = [
     "MetricsWorkspace", "MissingExtra", "MoreEfs", "MoreLustre", "MoreOpenZfs", "Network", "NfsFileSystem",
     "NodeDrain", "NodeGroup", "NodeLaunchTemplate", "NodeNetwork", "NodeRepair", "NodeRole", "NodeTelemetry",
     "NotEks", "Observability", "OpenZfs", "OpenZfsFileSystem", "PagerDuty", "Pcs", "PcsCluster", "PcsControlPlane",
+    "PcsJobRole",
     "PcsNodeGroup", "PcsNodeRole", "PcsQueue", "PoolLimits", "Problem", "PrometheusWorkspace", "Purchase", "Queue",
     "Reading",
     "RefusedEnvironment", "RootSquash", "RuleFiles", "S3Endpoint", "S3Link", "S3Links", "SavedQueries", "Scale",

@@ -147,6 +147,29 @@ def test_a_user_and_all_users_have_a_limit(served):
     assert len(answer().splitlines()) == 1 + 5_000
 
 
+def test_users_with_many_files_and_samples_hide_nobody(served):
+    if os.geteuid():
+        pytest.skip("only root gives files away")
+    answer, folder = served
+    greedy = "".join(f'training_step{{workload="greedy-{line}"}} 1\n' for line in range(2_500))
+    for user in range(2001, 2006):
+        for number in range(2_100):
+            (folder / f"{user}-{number}.prom").write_text(greedy if number > 2_095 else "")
+            os.chown(folder / f"{user}-{number}.prom", user, user)
+    (folder / "modest.prom").write_text('training_step{workload="modest"} 7\n')
+    os.chown(folder / "modest.prom", 2010, 2010)
+    lines = answer().splitlines()
+    assert 'training_step{workload="modest"} 7' in lines
+    assert len(lines) == 1 + 5_000
+
+
+def test_a_file_that_changes_is_read_again(served):
+    answer, folder = served
+    for step in (1, 2):
+        (folder / "a.prom").write_text(f"training_step {step}\n")
+        assert f"training_step {step}" in answer().splitlines()
+
+
 def test_a_user_who_sends_nothing_keeps_no_other_from_an_answer(program, served):
     answer, folder = served
     (folder / "good.prom").write_text(GOOD)
