@@ -42,6 +42,11 @@ def test_the_vpc_cni_keeps_as_many_addresses_as_the_subnet_plan_counts():
     assert 0 < int(environment["WARM_IP_TARGET"]) < POD_ADDRESSES
 
 
+def test_the_vpc_cni_enforces_network_policies():
+    """EKS's schema of the add-on takes text."""
+    assert made()["vpc-cni"].configuration["enableNetworkPolicy"] == "true"
+
+
 def test_environment_variables_of_the_vpc_cni_are_strings():
     """EKS's schema of the add-on refuses numbers."""
     container = {"name": "aws-node", "image": "registry.example/cni:1"}

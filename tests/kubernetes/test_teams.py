@@ -1,9 +1,12 @@
 """Namespaces of teams, and access of their members."""
 
+from ipaddress import ip_address, ip_network
+
 import pytest
 
-from tests.kubernetes.fleet import SCHEDULERS, fleet, one_team
+from tests.kubernetes.fleet import SCHEDULERS, TEAMS, fleet, one_team
 from tests.kubernetes.schemas import check
+from ultracluster.kubernetes.network_policies import network_policies
 from ultracluster.kubernetes.teams import access, fleet_view, namespace
 
 
@@ -95,3 +98,45 @@ def test_members_can_create_claims_only_under_dra_or_on_ultraservers():
     assert "create" in dra[claims]
     assert domains not in dra
     assert "create" in granted(made(one_team("p6e-gb200.36xlarge", 36, 144)), "Role")[domains]
+
+
+def admits(policy, *, namespace, address, port):
+    """Whether an ingress rule of the team pretrain admits a connection from a pod, by the meaning of the API."""
+    for rule in policy["spec"]["ingress"]:
+        ports = {each["port"] for each in rule.get("ports", ())}
+        if ports and port not in ports:
+            continue
+        for peer in rule.get("from", [{"ipBlock": {"cidr": "0.0.0.0/0"}}]):
+            labels = peer.get("namespaceSelector", {}).get("matchLabels", {})
+            if "ipBlock" in peer and ip_address(address) in ip_network(peer["ipBlock"]["cidr"]):
+                return True
+            if "podSelector" in peer and namespace == "pretrain":
+                return True
+            if labels and labels == {"kubernetes.io/metadata.name": namespace}:
+                return True
+    return False
+
+
+def test_other_teams_connect_to_no_pod_of_a_team():
+    environment = fleet(jobs=["ray"])
+    (policy,) = network_policies(environment, environment.teams[0])
+    check(policy)
+    assert policy["spec"]["podSelector"] == {}
+    assert policy["spec"]["policyTypes"] == ["Ingress"]
+    node, plane = "10.0.128.9", "10.0.0.9"
+    for port in (22, 6379, 8000, 8265, 10001, 29500):
+        assert not admits(policy, namespace="research", address=node, port=port)
+        assert admits(policy, namespace="pretrain", address=node, port=port)
+    assert admits(policy, namespace="", address=plane, port=8000)
+    assert not admits(policy, namespace="", address=plane, port=8265)
+    assert admits(policy, namespace="kuberay", address=node, port=8265)
+    (bare,) = network_policies(fleet(), fleet().teams[0])
+    assert not admits(bare, namespace="kuberay", address=node, port=8265)
+
+
+def test_pods_behind_a_load_balancer_are_public():
+    environment = fleet(teams=({**TEAMS[0], "load_balancers": 1}, TEAMS[1]))
+    _, public = network_policies(environment, environment.teams[0])
+    check(public)
+    assert public["spec"]["podSelector"] == {"matchLabels": {"ultracluster/public": "true"}}
+    assert admits(public, namespace="", address="203.0.113.9", port=443)

@@ -57,6 +57,17 @@ def volcano_job(**spec: object) -> Object:
     return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
+def ray_cluster(**spec: object) -> Object:
+    head = {"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "a", "image": "a"}]}}}
+    metadata = {"name": "tried", "namespace": TEAM}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": metadata,
+        "spec": {"headGroupSpec": head, **spec},
+    }
+
+
 def job(**labels: str) -> Object:
     metadata = {"name": "tried", "namespace": TEAM, "labels": labels}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": SINGLE}}}
@@ -81,6 +92,8 @@ def refused(scheduler: str) -> Iterator[tuple[str, Object]]:
     yield "use a Service of type ClusterIP", service(type="NodePort")
     yield "use a Service of type ClusterIP", service(type="LoadBalancer")
     yield "remove externalIPs", service(externalIPs=["10.0.0.1"])
+    yield "set authOptions: {mode: token}", ray_cluster()
+    yield "set authOptions: {mode: token}", ray_cluster(authOptions={"mode": "disabled"})
     if place == "volcano":
         for queue in {"pretrain", "default", "root", TEAM} - {QUEUE[scheduler]}:
             yield "use the queue", labelled(team_pod(scheduler), "annotations", **{QUEUE_ANNOTATION: queue})
@@ -103,6 +116,7 @@ def accepted(scheduler: str) -> Iterator[Object]:
     place = placing(scheduler)
     yield team_pod(scheduler, tolerations=[GPU_TOLERATION])
     yield from (service(), service(clusterIP="None"), service(type="ExternalName", externalName="example.com"))
+    yield ray_cluster(rayVersion="2.52.0", authOptions={"mode": "token"})
     if place == "volcano":
         yield labelled(team_pod(scheduler), "annotations", **{QUEUE_ANNOTATION: QUEUE[scheduler]})
         yield volcano_job(queue=QUEUE[scheduler])

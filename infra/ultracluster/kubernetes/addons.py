@@ -33,7 +33,7 @@ def cluster_addons(storage: Storage, *, environment: str) -> tuple[ClusterAddon,
     Of the Mountpoint driver, 2.0.0 refused tolerations of its controller (containers-roadmap issue 2676).
     """
     return (
-        _addon("vpc-cni", _address_targets(), before_nodes=True),
+        _addon("vpc-cni", {**_address_targets(), "enableNetworkPolicy": "true"}, before_nodes=True),
         _addon("kube-proxy", {}, before_nodes=True),
         _addon("eks-pod-identity-agent", {}, before_nodes=True),
         _addon("coredns", {"tolerations": [SYSTEM_TOLERATION]}),

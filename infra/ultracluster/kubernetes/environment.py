@@ -9,6 +9,7 @@ from ultracluster.config.acceptance import Acceptance
 from ultracluster.config.eks import DeviceStack, Eks, JobOperator, Team
 from ultracluster.config.environment import Environment
 from ultracluster.config.health import Health
+from ultracluster.config.network import subnet_plan
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.observability import Observability
 from ultracluster.config.storage import Storage
@@ -19,6 +20,9 @@ QueueSoftware = Literal["kueue", "volcano", "kai"]
 
 REQUIRED_OPERATORS: Mapping[JobOperator, tuple[JobOperator, ...]] = {"trainer": ("jobset",)}
 """Job operators that another operator needs to run its jobs."""
+
+
+EVERYWHERE = ("0.0.0.0/0",)
 
 
 class NotEks(UltraclusterError, TypeError):
@@ -38,6 +42,8 @@ class EksEnvironment:
     observability: Observability
     settings: Eks
     health: Health = field(default_factory=Health)
+    scraper_networks: tuple[str, ...] = EVERYWHERE
+    """Where the AMP scraper connects from: the control-plane subnets, whose blocks only a new VPC says."""
 
     @classmethod
     def from_environment(cls, environment: Environment) -> Self:
@@ -45,6 +51,7 @@ class EksEnvironment:
         settings = environment.control_plane
         if not isinstance(settings, Eks):
             raise NotEks(f"{environment.name} has no EKS control plane: its control_plane.type is {settings.type}")
+        created = environment.network.create
         return cls(
             name=environment.name,
             region=environment.region,
@@ -55,6 +62,7 @@ class EksEnvironment:
             observability=environment.observability,
             settings=settings,
             health=environment.health,
+            scraper_networks=tuple(map(str, subnet_plan(created.block).control_plane)) if created else EVERYWHERE,
         )
 
     @property

@@ -44,8 +44,12 @@ _CHANGED = " || ".join(
 
 def team_policy(environment: EksEnvironment) -> Objects:
     """The policy for the namespaces of all teams."""
-    requests = [Requests(_WRITES, ["pods", "services"]), *_queued(environment)]
-    checks = [*_pods(environment), *_queue(environment), *_services(environment)]
+    requests = [
+        Requests(_WRITES, ["pods", "services"]),
+        *_queued(environment),
+        Requests(_WRITES, ["rayclusters"], "ray.io"),
+    ]
+    checks = [*_pods(environment), *_queue(environment), *_services(environment), _RAY_TOKENS]
     return Objects(NAME, admission_policy(NAME, requests, checks, condition=_CHANGED, namespaces=IN_TEAMS))
 
 
@@ -77,6 +81,12 @@ def _pods(environment: EksEnvironment) -> list[Check]:
         _check("Pod", _known_priority("dyn(object).spec.?priorityClassName"), _PRIORITY),
     ]
 
+
+_RAY_TOKENS = Check(
+    "request.kind.kind != 'RayCluster' || dyn(object).spec.?authOptions.?mode.orValue('') == 'token'",
+    "set authOptions: {mode: token} and rayVersion: 2.52.0 or newer: whoever connects to Ray without tokens runs code",
+)
+"""RayJobs and RayServices create RayClusters. KubeRay makes the token, and refuses it before Ray 2.52."""
 
 _PRIORITY = f"use a priority class of teams: {', '.join(PRIORITIES)}"
 
