@@ -131,7 +131,10 @@ def test_the_tools_take_no_gpu_from_a_job_and_run_only_where_the_agent_wants_the
         "dcgm": {"privileged": True},
         "nccl": None,
     }
-    assert all({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"} in each["env"] for each in pod["containers"])
+    # the form that nodes take from a container that is not privileged
+    assert {"name": "gpus", "hostPath": {"path": "/dev/null"}} in pod["volumes"]
+    mount = {"name": "gpus", "mountPath": "/var/run/nvidia-container-devices/all"}
+    assert all(mount in each["volumeMounts"] for each in pod["containers"])
 
 
 def test_no_update_of_the_platform_ends_diagnostics():

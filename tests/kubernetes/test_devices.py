@@ -5,8 +5,15 @@ from itertools import product
 import pytest
 
 from tests.kubernetes.environments import GB200, P5, STACKS, eks_environment
+from tests.kubernetes.fleet import fleet
 from tests.kubernetes.schemas import check
-from ultracluster.kubernetes.devices import device_releases
+from ultracluster.kubernetes.devices import (
+    GPU_OPERATOR,
+    device_plugin_values,
+    device_releases,
+    feature_discovery_values,
+)
+from ultracluster.kubernetes.exporters import dcgm_exporter_values
 from ultracluster.kubernetes.labels import DEVICE_STACK, GPU_TAINT, OPERANDS, node_labels
 from ultracluster.kubernetes.parts import Release
 
@@ -196,3 +203,18 @@ def test_dra_nodes_have_feature_discovery_without_a_device_plugin():
     releases = made(device_stack="dra")
     assert not set(GPU_PLUGINS) & set(releases)
     assert releases["gpu-feature-discovery"].values["devicePlugin"] == {"enabled": False}
+
+
+def test_gpus_are_handed_out_in_a_form_that_nodes_take():
+    """Nodes ignore NVIDIA_VISIBLE_DEVICES of containers that are not privileged, the plugin's default."""
+    assert "volume-mounts" in device_plugin_values()["deviceListStrategy"].split(",")
+    # by it the chart makes the pods of feature discovery privileged for the toolkit
+    assert "volume-mounts" in feature_discovery_values(with_nfd=True)["deviceListStrategy"].split(",")
+    assert GPU_OPERATOR["cdi"]["enabled"] is True
+
+
+def test_the_exporter_sees_all_gpus_by_a_mount():
+    values = dcgm_exporter_values(fleet())
+    (volume,), (mount,) = values["extraHostVolumes"], values["extraVolumeMounts"]
+    assert volume == {"name": mount["name"], "hostPath": "/dev/null"}
+    assert mount["mountPath"] == "/var/run/nvidia-container-devices/all"

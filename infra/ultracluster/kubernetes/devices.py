@@ -80,6 +80,14 @@ def _release(chart: str, values: Values, *, name: str | None = None, after: tupl
     return Release(name or chart, charts[chart], values, after, waits=False)
 
 
+MOUNTED: Values = {"deviceListStrategy": "envvar,volume-mounts"}
+"""How NVIDIA's device plugin hands GPUs out. Nodes ignore the default, a variable; those from before take only that.
+
+With it the chart gives the pods of the plugin and of feature discovery the capability SYS_ADMIN, by which the toolkit
+tells that they are privileged. The GPU Operator uses CDI, and its pods are privileged.
+"""
+
+
 def on_nodes_of(stack: DeviceStack) -> Values:
     """Values of a chart whose DaemonSet runs on all nodes of one stack, with or without the GPU taint.
 
@@ -92,6 +100,7 @@ def device_plugin_values() -> Values:
     """NVIDIA's device plugin with feature discovery, on the nodes of stack `device_plugin`."""
     return {
         **on_nodes_of("device_plugin"),
+        **MOUNTED,
         # MOFED takes EFA's RDMA devices; GDRCopy needs a kernel module that the pinned AMIs do not have
         "mofedEnabled": False,
         "gdrcopyEnabled": False,
@@ -107,6 +116,7 @@ def feature_discovery_values(*, with_nfd: bool) -> Values:
     """
     return {
         **on_nodes_of("dra"),
+        **MOUNTED,
         "devicePlugin": OFF,
         "gfd": ON,
         "nfd": {"enabled": with_nfd, **FEATURE_DISCOVERY},

@@ -14,7 +14,7 @@ from ultracluster.catalog.software import images
 from ultracluster.catalog.training import IMAGES
 from ultracluster.kubernetes.cpu_jobs import ALL_REDUCE
 from ultracluster.kubernetes.environment import EksEnvironment
-from ultracluster.kubernetes.labels import DEVICE_STACK, DIAGNOSTICS
+from ultracluster.kubernetes.labels import DEVICE_STACK, DIAGNOSTICS, EVERY_GPU
 from ultracluster.kubernetes.parts import Object, Objects
 
 NAME, NAMESPACE = "node-diagnostics", "kube-system"
@@ -82,6 +82,7 @@ def _spec(environment: EksEnvironment) -> Object:
         "volumes": [
             {"name": "tools", "hostPath": {"path": f"{FOLDER}/tools", "type": "DirectoryOrCreate"}},
             {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
+            {"name": "gpus", "hostPath": {"path": "/dev/null"}},
         ],
     }
     # Karpenter must not remove the idle node before the outcome
@@ -95,7 +96,7 @@ def _spec(environment: EksEnvironment) -> Object:
 
 
 def _container(environment: EksEnvironment, name: str, tool: Object) -> Object:
-    variables: dict[str, Any] = {"TOOL": name, "NVIDIA_VISIBLE_DEVICES": "all", **tool["env"]}
+    variables: dict[str, Any] = {"TOOL": name, **tool["env"]}
     return {
         **tool,
         "image": environment.image(tool["image"]),
@@ -104,5 +105,6 @@ def _container(environment: EksEnvironment, name: str, tool: Object) -> Object:
         "volumeMounts": [
             {"name": "tools", "mountPath": "/tools"},
             {"name": "shared-memory", "mountPath": "/dev/shm"},  # noqa: S108 - memory of the pod
+            {"name": "gpus", "mountPath": EVERY_GPU},
         ],
     }

@@ -19,6 +19,7 @@ from ultracluster.kubernetes.labels import (
     CLIQUE,
     DEVICE_STACK,
     DIAGNOSTICS,
+    EVERY_GPU,
     GPU_TOLERATION,
     NODE_GROUP,
     TEAM,
@@ -101,6 +102,8 @@ def dcgm_exporter_values(environment: EksEnvironment) -> Values:
         "serviceMonitor": {"enabled": False},
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
         "tolerations": [GPU_TOLERATION],
+        "extraHostVolumes": [{"name": "gpus", "hostPath": "/dev/null"}],
+        "extraVolumeMounts": [{"name": "gpus", "mountPath": EVERY_GPU}],
         "customMetrics": counters,
         "podAnnotations": {"ultracluster/counters": hashlib.sha256(counters.encode()).hexdigest()[:16]},
         "kubernetes": {

@@ -27,6 +27,9 @@ GPU = "nvidia.com/gpu"
 EFA = "vpc.amazonaws.com/efa"
 HUGE_PAGES = "hugepages-2Mi"
 
+EVERY_GPU = "/var/run/nvidia-container-devices/all"
+"""Where a pod of the platform mounts /dev/null of its node to see all GPUs without a request."""
+
 HOSTNAME = "kubernetes.io/hostname"
 CLIQUE = "nvidia.com/gpu.clique"
 """Label of the nodes of one NVLink domain, set by NVIDIA's GPU feature discovery."""

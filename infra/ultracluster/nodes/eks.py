@@ -31,6 +31,8 @@ NODE_CONFIG = "application/node.eks.aws"
 KUBELET = {"containerLogMaxSize": "100Mi", "containerLogMaxFiles": 5}
 """The kubelet keeps 50 MiB of a container's log by default, which NCCL's debug output fills in minutes."""
 
+HOLD_GPUS = Step("hold-gpus")
+
 COLLECT_SECONDS = 30
 """How often a node reads the counters of EFA and Lustre: as often as the AMP managed scraper does at most."""
 
@@ -79,7 +81,8 @@ def group_user_data(
 
 def group_steps(group: NodeGroup, lustre: Lustre | None) -> list[Step]:
     """Steps of the nodes of a node group, in order, before those of the user."""
-    return _steps(group.hardware, lustre, efa=group.efa, lustre_efa=group.lustre_over_efa)
+    gpus = [HOLD_GPUS] if group.hardware.gpu_count else []
+    return [*gpus, *_steps(group.hardware, lustre, efa=group.efa, lustre_efa=group.lustre_over_efa)]
 
 
 def system_node_user_data(*, lustre: Lustre | None) -> str:
@@ -101,7 +104,8 @@ def karpenter_node_user_data(hardware: InstanceType | None, *, lustre: Lustre | 
     Without `lustre_efa`, nodes with EFA reach the file system over TCP.
     """
     efa = hardware is not None
-    steps = _steps(hardware, lustre, efa=efa, lustre_efa=efa and lustre_efa)
+    # nodes without EFA may have GPUs; those without GPUs have no toolkit, and the step does nothing
+    steps = [HOLD_GPUS, *_steps(hardware, lustre, efa=efa, lustre_efa=efa and lustre_efa)]
     return _user_data({"kubelet": {"config": KUBELET}}, guarded(steps))
 
 

@@ -214,6 +214,26 @@ def test_locked_memory_of_containers_is_unlimited(machine):
     assert machine.commands("systemctl") == ["systemctl daemon-reload"]
 
 
+def test_images_cannot_ask_for_gpus(machine):
+    toolkit = {"nvidia_container_runtime": "exit 0", "nvidia_ctk": "exit 0"}
+    assert machine.run(Step("hold-gpus"), **toolkit).returncode == 0
+    (command,) = machine.commands("nvidia-ctk")
+    assert "accept-nvidia-visible-devices-envvar-when-unprivileged=false" in command
+    assert "accept-nvidia-visible-devices-as-volume-mounts=true" in command
+    assert machine.run(Step("hold-gpus"), **{**toolkit, "nvidia_ctk": "exit 1"}).returncode == 1
+
+
+def test_a_node_without_the_toolkit_has_nothing_to_hold(machine):
+    assert machine.run(Step("hold-gpus")).returncode == 0
+    assert machine.commands("nvidia-ctk") == []
+
+
+def test_gpus_are_held_before_the_node_joins_wherever_it_may_have_some():
+    held = {name for name, text in EVERY_DOCUMENT.items() if "nvidia-ctk" in text}
+    assert {"p5en.48xlarge", "karpenter", "karpenter without EFA"} <= held
+    assert "system" not in held
+
+
 @pytest.mark.parametrize("name", ["p5en.48xlarge", "system", "karpenter", "karpenter without EFA"])
 def test_a_node_on_which_every_step_succeeds_joins_and_joins_again_after_a_reboot(eks_machine, name):
     assert boot(eks_machine, name) == ""
