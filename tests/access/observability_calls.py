@@ -32,7 +32,8 @@ def alerts(account: Account) -> list[Call]:
             elsewhere = source.replace(ACCOUNT, OTHER_ACCOUNT)
             for foreign in ({"aws:SourceAccount": OTHER_ACCOUNT}, {"aws:SourceArn": elsewhere}):
                 calls += never(service, "sns:Publish", topic.arn, "confused deputy", context={**context, **foreign})
-                calls += never(service, "kms:Decrypt", key, "confused deputy", context={**context, **foreign})
+                if service != "aps.amazonaws.com" or "aws:SourceAccount" in foreign:
+                    calls += never(service, "kms:Decrypt", key, "confused deputy", context={**context, **foreign})
             plain = {**context, "aws:SecureTransport": "false"}
             calls += never(service, "sns:Publish", topic.arn, "TLS only", context=plain)
         reads = {"aws:SourceAccount": ACCOUNT, "aws:SourceArn": workspace.arn, "aws:SecureTransport": "true"}

@@ -91,15 +91,19 @@ def test_only_this_workspace_and_alarms_of_this_account_may_publish(template):
 
 
 def test_both_services_may_use_the_key_of_the_topic(template):
+    account = {"StringEquals": {"aws:SourceAccount": ACCOUNT}}
     (key,) = template.find_resources("AWS::KMS::Key").values()
     granted = {
-        each["Principal"]["Service"]: each["Condition"]["ArnLike"]["aws:SourceArn"]
+        each["Principal"]["Service"]: each["Condition"]
         for each in key["Properties"]["KeyPolicy"]["Statement"]
         if each["Action"] == ["kms:Decrypt", "kms:GenerateDataKey*"]
     }
     assert granted == {
-        "aps.amazonaws.com": f"arn:aws:aps:us-east-2:{ACCOUNT}:workspace/*",
-        "cloudwatch.amazonaws.com": f"arn:aws:cloudwatch:us-east-2:{ACCOUNT}:alarm:*",
+        "aps.amazonaws.com": account,
+        "cloudwatch.amazonaws.com": {
+            "ArnLike": {"aws:SourceArn": f"arn:aws:cloudwatch:us-east-2:{ACCOUNT}:alarm:*"},
+            **account,
+        },
     }
 
 

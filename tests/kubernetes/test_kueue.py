@@ -158,6 +158,7 @@ def test_only_the_teams_namespace_uses_its_queue_by_default():
 def test_lent_quota_is_reclaimed_and_borrowing_is_fair_sharing():
     preemption = queues(fleet(), "pretrain")[1]["spec"]["preemption"]
     assert preemption["reclaimWithinCohort"] == "Any"
+    assert preemption["withinClusterQueue"] == "LowerPriority"  # no job ends for one of its own priority
     assert "borrowWithinCohort" not in preemption  # Kueue takes it with classic preemption only
 
 

@@ -46,9 +46,9 @@ class AlertTopic(Construct):
     ) -> None:
         super().__init__(scope, id)
         expect_list(email, "email")
-        sources = {"aps": own_arn("aps", "workspace/*"), "cloudwatch": own_arn("cloudwatch", "alarm:*")}
-        for service, principal in (("aps", AMP), ("cloudwatch", "cloudwatch.amazonaws.com")):
-            # a workspace names the topic, and the topic its key: the ARN of the workspace would close a circle
+        alarms = _from_source(own_arn("cloudwatch", "alarm:*"))
+        # whether AMP names its workspace to KMS, beside the account, is not documented
+        for principal, condition in ((AMP, _from_account()), ("cloudwatch.amazonaws.com", alarms)):
             add_to_key_policy(
                 self,
                 key,
@@ -56,7 +56,7 @@ class AlertTopic(Construct):
                     "Principal": {"Service": principal},
                     "Action": list(KEY_ACTIONS),
                     "Resource": "*",
-                    "Condition": _from_source(sources[service]),
+                    "Condition": condition,
                 },
             )
         self._topic = sns.CfnTopic(
@@ -77,7 +77,7 @@ class AlertTopic(Construct):
                 "Principal": {"Service": "cloudwatch.amazonaws.com"},
                 "Action": "sns:Publish",
                 "Resource": self._arn,
-                "Condition": _from_source(sources["cloudwatch"]),
+                "Condition": alarms,
             },
         ]
         self._policy = sns.CfnTopicPolicy(
@@ -140,4 +140,8 @@ class RuleFiles(Construct):
 
 def _from_source(arn: str) -> dict[str, Any]:
     """Condition: the service acts for a resource of this account (confused deputy)."""
-    return {"ArnLike": {"aws:SourceArn": arn}, "StringEquals": {"aws:SourceAccount": ACCOUNT}}
+    return {"ArnLike": {"aws:SourceArn": arn}, **_from_account()}
+
+
+def _from_account() -> dict[str, Any]:
+    return {"StringEquals": {"aws:SourceAccount": ACCOUNT}}

@@ -36,6 +36,8 @@ API = "kueue.x-k8s.io/v1beta2"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
+PREEMPTION = {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"}
+"""A team gets its own quota back from every borrower; within its queue a job ends for one of a higher priority only."""
 UNCONSTRAINED_TOPOLOGY = "kueue.x-k8s.io/podset-unconstrained-topology"
 
 LOCAL_QUEUE = "default"
@@ -169,7 +171,7 @@ def team_queues(environment: EksEnvironment, team: Team) -> tuple[Object, ...]:
                 "cohortName": team.name,
                 "namespaceSelector": {"matchLabels": {TEAM: team.name}},
                 "queueingStrategy": "BestEffortFIFO",
-                "preemption": {"withinClusterQueue": "LowerOrNewerEqualPriority", "reclaimWithinCohort": "Any"},
+                "preemption": PREEMPTION,
                 "resourceGroups": resource_groups(amounts, not_borrowed=kept),
             },
         },

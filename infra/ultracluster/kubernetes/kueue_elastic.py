@@ -11,7 +11,7 @@ from ultracluster.config.eks import Team
 from ultracluster.kubernetes.environment import EksEnvironment
 from ultracluster.kubernetes.karpenter import elastic_pools
 from ultracluster.kubernetes.karpenter_own import ElasticPool
-from ultracluster.kubernetes.kueue import API, Amounts, flavor, resource_groups
+from ultracluster.kubernetes.kueue import API, PREEMPTION, Amounts, flavor, resource_groups
 from ultracluster.kubernetes.labels import EFA, GPU, TEAM
 from ultracluster.kubernetes.parts import Object
 from ultracluster.kubernetes.quotas import WEIGHTS
@@ -58,7 +58,7 @@ def elastic_queues(environment: EksEnvironment, team: Team) -> tuple[Object, Obj
                 "fairSharing": {"weight": str(WEIGHTS[team.priority])},
                 "namespaceSelector": {"matchLabels": {TEAM: team.name}},
                 "queueingStrategy": "BestEffortFIFO",
-                "preemption": {"withinClusterQueue": "LowerOrNewerEqualPriority", "reclaimWithinCohort": "Any"},
+                "preemption": PREEMPTION,
                 "resourceGroups": resource_groups(nothing),
             },
         },
