@@ -213,7 +213,7 @@ def test_explain_prints_the_steps_in_order_with_hash_and_time_limit(tmp_path):
     env = {**os.environ, "COLUMNS": "80"}
     done = ultracluster("validate", "--explain", "env.yaml", cwd=tmp_path, env=env)
     assert done.returncode == 0
-    assert done.stdout.startswith("env.yaml\n  fine\n\n  login: 1 node of m7i.4xlarge\n    1. hold-kernel: ")
+    assert done.stdout.startswith("env.yaml\n  fine\n\n  login: 1 node of m7i.4xlarge\n    1. separate-users: ")
     assert max(map(len, done.stdout.splitlines())) <= 80
     checksum = hashlib.sha256(b"#!/bin/bash\ntrue\n").hexdigest()
     words = " ".join(done.stdout.split())
