@@ -57,7 +57,16 @@ class PcsComputeStack(EnvironmentStack):
         )
         buckets = list(storage.buckets.values())
         jobs = settings.metadata_access == "root"
-        roles = _Roles(self, role, telemetry, buckets, environment.storage.read_only_buckets, users, jobs=jobs)
+        roles = _Roles(
+            self,
+            role,
+            telemetry,
+            buckets,
+            environment.storage.read_only_buckets,
+            users,
+            cluster_arn=cluster.cluster_arn,
+            jobs=jobs,
+        )
         containers = container_source(settings)
         login_role, login_job_role, login_access = roles.of("login", settings.login.policies)
         login = cluster.add_login_nodes(
@@ -128,12 +137,13 @@ class _Roles:
         read_only: Sequence[str],
         users: UserSource | DirectorySource | None,
         *,
+        cluster_arn: str,
         jobs: bool,
     ) -> None:
         self._scope, self._telemetry, self._buckets, self._read_only = scope, telemetry, buckets, read_only
         self._shared, self._users = shared, users
         self._shared_access = self._access("BucketAccess", shared)
-        self._jobs = jobs
+        self._cluster_arn, self._jobs = cluster_arn, jobs
         self._shared_jobs = self._job_role("Jobs", shared, ())
 
     def of(self, name: str, policies: Sequence[str]) -> tuple[PcsNodeRole, PcsJobRole | None, list[IDependable]]:
@@ -142,7 +152,7 @@ class _Roles:
             # groups are deployed one after the other, so only the first waits
             access, self._shared_access = self._shared_access, []
             return self._shared, self._shared_jobs, access
-        role = PcsNodeRole(self._scope, f"Nodes-{name}", policies=policies)
+        role = PcsNodeRole(self._scope, f"Nodes-{name}", policies=policies, cluster_arn=self._cluster_arn)
         own_access = self._access(f"BucketAccess-{name}", role)
         jobs = self._job_role(f"Jobs-{name}", role, policies)
         return role, jobs, [*own_access, self._telemetry.grant_write(role, id=f"Policy-{name}")]
