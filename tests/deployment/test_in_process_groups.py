@@ -183,8 +183,10 @@ def test_another_tag_changes_tags_of_node_groups_and_queues_only(name):
         for logical_id, resource in template["Resources"].items():
             old, tags = before[part]["Resources"][logical_id], resource.get("Properties", {}).get("Tags")
             if tags and tags != old["Properties"].get("Tags"):
-                assert tags["cost center/x"] == "7"
-                assert resource["Type"] in ("AWS::EKS::Nodegroup", "AWS::PCS::ComputeNodeGroup", "AWS::PCS::Queue")
+                values = tags if isinstance(tags, dict) else {each["Key"]: each["Value"] for each in tags}
+                assert values["cost center/x"] == "7"
+                kinds = ("AWS::EKS::Nodegroup", "AWS::PCS::ComputeNodeGroup", "AWS::PCS::Queue", "AWS::IAM::Role")
+                assert resource["Type"] in kinds
                 old["Properties"]["Tags"] = tags
             assert resource == old
 

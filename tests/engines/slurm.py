@@ -87,7 +87,8 @@ head -c 1024 /dev/urandom > /etc/munge/munge.key
 chmod 400 /etc/munge/munge.key
 mkdir -p /run/munge /var/spool/slurmctld /gpu /opt/ultracluster
 # TaskProlog of nodes on which the step set-job-environment did not run: without the file every job fails
-[ -e /opt/ultracluster/task-prolog ] || { echo '#!/bin/sh' > /opt/ultracluster/task-prolog; chmod 755 /opt/ultracluster/task-prolog; }
+[ -e /opt/ultracluster/task-prolog ] || echo '#!/bin/sh' > /opt/ultracluster/task-prolog
+chmod 755 /opt/ultracluster/task-prolog
 for gpu in 0 1 2 3; do mknod "/gpu/nvidia$gpu" c 1 5; done
 chown munge: /run/munge /etc/munge /etc/munge/munge.key
 setpriv --reuid=munge --regid=munge --clear-groups munged --force 2>/dev/null

@@ -97,6 +97,7 @@ IN_PLACE = Effects(_IN_PLACE)
 NEW_NODES = Effects(_NEW_NODES)
 NEW_FLEET = Effects(_FLEET)
 NEW_LOGIN_NODES = Effects(_LOGIN)
+NEW_COMPUTE_NODES = Effects(Effect("nodes", "groups"))
 NEW_SECTION = Effects(Effect("in-place", note="as its keys say"))
 """For a section whose keys have effects of their own."""
 

@@ -11,7 +11,7 @@ from ultracluster.config import clock, cluster_effects, node_effects
 from ultracluster.config import effect_rules as rules
 from ultracluster.config.bootstrap import Bootstrap, Policies, Script, SecurityGroups, boot_problems, scripts
 from ultracluster.config.containers import Containers
-from ultracluster.config.effects import IN_PLACE, NEW_FLEET, NEW_LOGIN_NODES, NEW_SECTION
+from ultracluster.config.effects import IN_PLACE, NEW_COMPUTE_NODES, NEW_FLEET, NEW_LOGIN_NODES, NEW_SECTION
 from ultracluster.config.fields import FLAG, MAPPING, SWITCH, CpuType, Image, Many, Mirror, Name
 from ultracluster.config.problems import Problem, repeated, repeated_names, rule
 from ultracluster.config.settings import Settings
@@ -130,7 +130,7 @@ class PcsControlPlane(Settings):
     metadata_access: Annotated[Literal["root", "all"], NEW_FLEET] = "root"
     """Who reaches instance metadata, and so the role of the node. root: only root and agents; users get credentials of
     a role of jobs, for the buckets of the file. all: every process, which can then act as a node of the cluster."""
-    record_output: Annotated[bool, NEW_FLEET] = False
+    record_output: Annotated[bool, NEW_COMPUTE_NODES] = False
     """Whether the end of the output of each job goes to the log group of nodes, whose readers then read it."""
 
     @rule

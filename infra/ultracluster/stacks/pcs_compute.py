@@ -10,6 +10,7 @@ from ultracluster.config.slurm_settings import serves_metrics
 from ultracluster.constructs.bucket_access import BucketAccess
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.metrics import PrometheusWorkspace
+from ultracluster.constructs.names import own_arn
 from ultracluster.constructs.node_telemetry import NodeTelemetry
 from ultracluster.constructs.pcs_role import PcsJobRole, PcsNodeRole
 from ultracluster.constructs.slurm_accounts import SlurmAccounts
@@ -64,7 +65,8 @@ class PcsComputeStack(EnvironmentStack):
             buckets,
             environment.storage.read_only_buckets,
             users,
-            cluster_arn=cluster.cluster_arn,
+            # by its id, which groups import anyway: an export of the ARN would keep policies from leaving
+            cluster_arn=own_arn("pcs", f"cluster/{cluster.cluster_id}"),
             jobs=jobs,
         )
         containers = container_source(settings)

@@ -54,3 +54,5 @@ class PcsControlPlaneStack(EnvironmentStack):
             log_groups={"nodes": self.node_logs.log_group_name, "scheduler": scheduler_logs.log_group_name},
         )
         self.node_role = PcsNodeRole(self, "Nodes", cluster_arn=self.cluster.cluster_arn)
+        # the role of jobs trusts it: without the export metadata_access could not change
+        self.export_value(self.node_role.role_arn)
