@@ -10,7 +10,6 @@ from ultracluster.config.slurm_settings import serves_metrics
 from ultracluster.constructs.bucket_access import BucketAccess
 from ultracluster.constructs.buckets import TrainingBucket
 from ultracluster.constructs.metrics import PrometheusWorkspace
-from ultracluster.constructs.names import own_arn
 from ultracluster.constructs.node_telemetry import NodeTelemetry
 from ultracluster.constructs.pcs_role import PcsJobRole, PcsNodeRole
 from ultracluster.constructs.slurm_accounts import SlurmAccounts
@@ -65,8 +64,7 @@ class PcsComputeStack(EnvironmentStack):
             buckets,
             environment.storage.read_only_buckets,
             users,
-            # by its id, which groups import anyway: an export of the ARN would keep policies from leaving
-            cluster_arn=own_arn("pcs", f"cluster/{cluster.cluster_id}"),
+            cluster_arn=cluster.cluster_arn,
             jobs=jobs,
         )
         containers = container_source(settings)

@@ -54,5 +54,6 @@ class PcsControlPlaneStack(EnvironmentStack):
             log_groups={"nodes": self.node_logs.log_group_name, "scheduler": scheduler_logs.log_group_name},
         )
         self.node_role = PcsNodeRole(self, "Nodes", cluster_arn=self.cluster.cluster_arn)
-        # the role of jobs trusts it: without the export metadata_access could not change
+        # roles of jobs and of groups name them: an export that went with its last reader could not be deleted in time
         self.export_value(self.node_role.role_arn)
+        self.export_value(self.cluster.cluster_arn)
