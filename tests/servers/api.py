@@ -104,6 +104,14 @@ class Api:
         changed: Object = self.call("PATCH", path + part, body=change, content=f"application/{kind}-patch+json")
         return changed
 
+    def against_patch(self, obj: Object, change: Mapping[str, Any]) -> str:
+        """What the server says against a change; empty if it is made."""
+        try:
+            self.patch(obj, change)
+        except Denied as denied:
+            return str(denied)
+        return ""
+
     def delete(self, api_version: str, kind: str, name: str, namespace: str | None = None, **options: Any) -> None:
         """Deletes an object, and what belongs to it in the background."""
         body = {"propagationPolicy": "Background", **options}

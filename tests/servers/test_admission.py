@@ -92,20 +92,11 @@ def test_the_agent_of_a_node_changes_that_node_alone(fleet):
     for each in (first, second):
         each |= {"apiVersion": "v1", "kind": "Node"}
     agent.patch(first, change)
-    said = fleet.until(lambda: against_patch(agent, second, change), "a refusal of the policy")
+    said = fleet.until(lambda: agent.against_patch(second, change), "a refusal of the policy")
     assert "an agent may change its own node only" in said
     fleet.api.delete(*BINDING, ACCEPTANCE)
-    fleet.until(lambda: not against_patch(agent, second, change), "a change of another node, without the policy")
+    fleet.until(lambda: not agent.against_patch(second, change), "a change of another node, without the policy")
     fleet.deploy()
-
-
-def against_patch(api: Api, obj: Object, change: Object) -> str:
-    """What the server says against a change; empty if it is made."""
-    try:
-        api.patch(obj, change)
-    except Denied as denied:
-        return str(denied)
-    return ""
 
 
 def monitored(fleet: Fleet, tolerations: list[Object], name: str) -> int:

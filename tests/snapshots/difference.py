@@ -122,13 +122,15 @@ def _nameless(logical_id: str, name: str) -> str:
 
 def _form(text: str, environment: Environment) -> str:
     """`text` with the environment's name and Region replaced."""
-    name = rf"(?<![\w.-]){re.escape(environment.name)}(?![\w.])"
-    return re.sub(name, "<name>", text.replace(environment.region, "<region>"))
+    return _unnamed(text.replace(environment.region, "<region>"), environment)
+
+
+def _unnamed(text: str, environment: Environment) -> str:
+    return re.sub(rf"(?<![\w.-]){re.escape(environment.name)}(?![\w.])", "<name>", text)
 
 
 @cache
 def _forms(text: str, environment: Environment) -> set[str]:
     """`text` as it is, and with the environment's name, its Region or both replaced."""
-    name = rf"(?<![\w.-]){re.escape(environment.name)}(?![\w.])"
     regional = text.replace(environment.region, "<region>")
-    return {text, regional, re.sub(name, "<name>", text), re.sub(name, "<name>", regional)}
+    return {text, regional, _unnamed(text, environment), _form(text, environment)}

@@ -57,7 +57,6 @@ KUBERNETES_VERSIONS: dict[str, KubernetesVersion] = {
 }
 NEWEST_TESTED: str = list(KUBERNETES_VERSIONS)[-1]
 """Newest Kubernetes version of this catalogue."""
-
 DRA_KUBERNETES: str = _EKS["dra_kubernetes"]
 """Oldest Kubernetes version with dynamic resource allocation on EKS."""
 ULTRASERVER_KUBERNETES: str = _EKS["ultraserver_kubernetes"]
@@ -118,4 +117,4 @@ def _parts(version: str) -> tuple[int, ...]:
 
 def newer_kubernetes(version: str) -> bool:
     """Whether a version is newer than all of this catalogue."""
-    return re.fullmatch(r"1\.\d\d", version) is not None and version > NEWEST_TESTED
+    return re.fullmatch(r"1\.\d\d", version) is not None and older(NEWEST_TESTED, version)

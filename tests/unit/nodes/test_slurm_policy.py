@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from tests.bad_files import reading_time
 from ultracluster.catalog import pcs
 from ultracluster.config.node_groups import NodeGroup
 from ultracluster.config.pcs import Pcs
@@ -22,8 +21,7 @@ def plane(version="26.05", teams=TEAMS, settings=None, **queue):
     queues = [{"name": "train", "node_groups": ["train"], "slurm_settings": queue}]
     queues.append({"name": "prep", "node_groups": ["prep"]})
     given = {"slurm_version": version, "teams": teams, "queues": queues, "slurm_settings": settings or {}}
-    with reading_time():
-        return Pcs.model_validate(given)
+    return Pcs.model_validate(given)
 
 
 def queue(pcs, index=0):
